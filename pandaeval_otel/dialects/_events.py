@@ -28,7 +28,7 @@ _INPUT_ROLES = {
 
 
 @dataclass(slots=True)
-class Told:
+class EventContent:
     """What the events of one span told. ``None`` = no event spoke of it, or its content was hidden."""
 
     input: Messages | None = None
@@ -37,7 +37,7 @@ class Told:
     """Attributes of operation-details events, to be read as the span's own."""
 
 
-def told_by(span: RawSpan, logs: Sequence[RawLog]) -> Told:
+def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
     """What the span's events say, and where they say nothing its log records (in time order)."""
     told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
@@ -72,8 +72,8 @@ def _time(log: RawLog) -> int:
     return log.time_ns
 
 
-def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> Told:
-    told = Told()
+def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
+    told = EventContent()
     given: list[Message] = []
     made: list[Message] = []
     for name, body, attributes in events:

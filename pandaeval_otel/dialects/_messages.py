@@ -21,7 +21,7 @@ from pandaeval_otel.dialects._message import (
     true_role,
 )
 from pandaeval_otel.dialects._parts import part_of, text_part
-from pandaeval_otel.dialects._recent import Grown, Recent
+from pandaeval_otel.dialects._recent import GrowingList, Recent
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
 from pandaeval_otel.dialects._todays import json_array, todays_messages
 from pandaeval_otel.dialects._values import hidden, is_prose, parsed, too_deep
@@ -212,6 +212,6 @@ def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
     return len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str
 
 
-_CONVERSATIONS: Grown[Messages] = Grown()
+_CONVERSATIONS: GrowingList[Messages] = GrowingList()
 _GIVEN, _MADE = Recent(_read_given), Recent(_read_made)
 _SYSTEM = Recent(_system_text)

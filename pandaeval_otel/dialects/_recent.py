@@ -42,7 +42,7 @@ class Recent(Generic[_Read]):
         return found
 
 
-class Grown(Generic[_Read]):
+class GrowingList(Generic[_Read]):
     """What was read of the last lists, for texts that are one of them with more at the end: a conversation, as every
     model call repeats it."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._chunks import without_chunks
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
-from pandaeval_otel.dialects._events import Told, told_by, tool_values
+from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
 from pandaeval_otel.dialects._gen_ai_kinds import kind_of
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
@@ -45,7 +45,7 @@ _SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
 _SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one look tells that a span has none of them."""
-_NOTHING_TOLD = Told()
+_NOTHING_TOLD = EventContent()
 _NOTHING_SAID = Reading()
 
 
@@ -167,7 +167,7 @@ def _tool_in_name(name: str) -> str:
     return name.removeprefix(semconv.MCP_TOOL_CALL).strip() if name.startswith(semconv.MCP_TOOL_CALL) else ""
 
 
-def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: Told, said: Reading) -> None:
+def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventContent, said: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
     inputs = attributes[_INPUT] if _INPUT in attributes else attributes.get(_INPUT_OLD)
     outputs = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_OUTPUT_OLD)

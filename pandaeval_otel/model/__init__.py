@@ -1,4 +1,5 @@
-"""What happened, in the field's terms: spans (as they arrived, and read), messages, tool calls, traces, turns, sessions.
+"""What happened, in the field's terms: spans (as they arrived, and read), messages, tool calls, traces, turns,
+sessions.
 
 Imports base.
 """

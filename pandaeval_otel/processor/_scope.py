@@ -38,7 +38,7 @@ _FROM_BAGGAGE = (
 
 
 @dataclass(frozen=True)
-class Scope:
+class ContextIds:
     """Ids that hold for the spans started in a context; ``""`` where nothing is said."""
 
     session: str = ""
@@ -60,17 +60,17 @@ class Scope:
         object.__setattr__(self, "attributes", {name: value for name, value in named if value})
 
 
-NOTHING = Scope()
+NOTHING = ContextIds()
 
 
-def scope_in(context: Context) -> Scope:
+def scope_in(context: Context) -> ContextIds:
     """What holds in ``context``: what was said in this process, completed by baggage."""
     scope = context.get(SCOPE)
-    own = scope if isinstance(scope, Scope) else NOTHING
+    own = scope if isinstance(scope, ContextIds) else NOTHING
     return _completed(own, context) if BAGGAGE in context else own
 
 
-def _completed(scope: Scope, context: Context) -> Scope:
+def _completed(scope: ContextIds, context: Context) -> ContextIds:
     entries = baggage.get_all(context)
     found: dict[str, Any] = {}
     for said, names in _FROM_BAGGAGE:
@@ -81,11 +81,11 @@ def _completed(scope: Scope, context: Context) -> Scope:
     return replace(scope, **found) if found else scope
 
 
-def stamp(span: Any, context: Context) -> Scope | None:
+def stamp(span: Any, context: Context) -> ContextIds | None:
     """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
     parent carries something else. Returns what was written."""
     scope: Any = context.get(SCOPE)
-    if type(scope) is not Scope or BAGGAGE in context:
+    if type(scope) is not ContextIds or BAGGAGE in context:
         scope = scope_in(context)
         if scope is NOTHING:
             return None

@@ -18,7 +18,7 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 
 
 @dataclass(slots=True)
-class Waiting:
+class EncodedPart:
     """One part, encoded as a request of its own: requests may be joined byte by byte."""
 
     number: int
@@ -34,8 +34,8 @@ class Buffer:
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
         self._limit, self._count = limit, count
-        self._waiting: deque[Waiting] = deque()
-        self._batch: list[Waiting] = []
+        self._waiting: deque[EncodedPart] = deque()
+        self._batch: list[EncodedPart] = []
         self._batch_traces = _BATCH_TRACES
         self.size = 0
         """Bytes that are held, those on their way too."""
@@ -58,7 +58,7 @@ class Buffer:
         """Takes a part."""
         request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
         self.newest += 1
-        self._waiting.append(Waiting(self.newest, part.trace_id, request, part.span_count, part.log_count))
+        self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
         self.size += len(request)
         while self.size > self._limit and self._waiting:
             self._drop(self._waiting.popleft(), "buffer_full")
@@ -107,12 +107,12 @@ class Buffer:
             self._drop(waiting, reason)
         self._batch, self._waiting = [], deque()
 
-    def _drop(self, waiting: Waiting, reason: str) -> None:
+    def _drop(self, waiting: EncodedPart, reason: str) -> None:
         self.size -= len(waiting.data)
         self.lost += 1
         self._tell(waiting, DROPPED, reason)
 
-    def _tell(self, waiting: Waiting, outcome: str, reason: str = "") -> None:
+    def _tell(self, waiting: EncodedPart, outcome: str, reason: str = "") -> None:
         if waiting.spans:
             self._count("spans", outcome, waiting.spans, reason)
         if waiting.logs:

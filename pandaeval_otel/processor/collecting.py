@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanContext
 from pandaeval_otel._proto import trace_service_pb2 as proto
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.model import Trigger
-from pandaeval_otel.processor._scope import NOTHING, Scope
+from pandaeval_otel.processor._scope import NOTHING, ContextIds
 from pandaeval_otel.processor.encoding import logs_to_bytes, merged, spans_to_bytes
 from pandaeval_otel.processor.relevance import Row, matters, needed
 from pandaeval_otel.processor.settings import Settings
@@ -38,7 +38,7 @@ class SessionEnd(NamedTuple):
     trace_id: int
 
 
-Started = tuple[SpanContext, Scope]
+Started = tuple[SpanContext, ContextIds]
 """A span started that was stamped with this scope; any other is announced by its ``SpanContext`` alone."""
 
 
@@ -54,7 +54,7 @@ class Part:
     span_count: int = 0
     log_count: int = 0
     session_end: bool = False
-    scope: Scope = NOTHING
+    scope: ContextIds = NOTHING
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class _Trace:
     size: int = 0
     root_ended: bool = False
     session_end: bool = False
-    scope: Scope = NOTHING
+    scope: ContextIds = NOTHING
 
 
 class Collecting:
@@ -146,7 +146,7 @@ class Collecting:
 
     # -- taking --------------------------------------------------------------------------------------------------
 
-    def _start(self, context: SpanContext, scope: Scope | None, now: float) -> None:
+    def _start(self, context: SpanContext, scope: ContextIds | None, now: float) -> None:
         trace = self._touch(context.trace_id, now)
         if trace is not None:
             trace.open.add(context.span_id)
@@ -211,7 +211,7 @@ class Collecting:
             trace.session_end = True
             trace.scope = replace(trace.scope, session=end.session)
         else:
-            self._ends.append(Part(session_end=True, scope=Scope(session=end.session)))
+            self._ends.append(Part(session_end=True, scope=ContextIds(session=end.session)))
 
     # -- giving --------------------------------------------------------------------------------------------------
 

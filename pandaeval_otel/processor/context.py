@@ -21,7 +21,7 @@ import opentelemetry.context as context_api
 from opentelemetry import baggage, trace
 from opentelemetry.context import Context
 
-from pandaeval_otel.processor._scope import NOTHING, SCOPE, Scope, scope_in
+from pandaeval_otel.processor._scope import NOTHING, SCOPE, ContextIds, scope_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ class Using:
     def __enter__(self) -> Using:
         context = context_api.get_current()
         scope = context.get(SCOPE)
-        whole = replace(scope if isinstance(scope, Scope) else NOTHING, **self._said)
+        whole = replace(scope if isinstance(scope, ContextIds) else NOTHING, **self._said)
         context = context_api.set_value(SCOPE, whole, context)
         if self._propagate:
             for name, value in whole.attributes.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 
 class MalformedOtlpError(ValueError):
@@ -57,5 +57,5 @@ class Split:
     message: str = ""
     claimed: int = 0
     """Items in the collector's own scope that are not its output; they are among the others."""
-    labels: list[Label] = field(default_factory=list)
+    labels: list[HumanLabel] = field(default_factory=list)
     """People's verdicts, which belong to no trace's content."""

@@ -33,7 +33,7 @@ class LabelError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class HumanLabel:
     """``unit``: the id of a trace (32 hex digits) or a session; ``metric``: its key, ``trace.task_completion``.
 
     ``score`` lies in 0..1, 1 is best; ``passed``: the person's own word, else ``None``. One of the two is there.
@@ -59,7 +59,7 @@ def is_label(record: Any) -> bool:
     )
 
 
-def label_of(record: Any) -> Label:
+def label_of(record: Any) -> HumanLabel:
     """The label in such a record. Raises :class:`LabelError`."""
     said = {pair.key: _plain(pair.value) for pair in record.attributes}
     named = _text(said.get(_NAME))
@@ -74,7 +74,7 @@ def label_of(record: Any) -> Label:
     if not unit:
         raise LabelError("it names no trace" if level == "trace" else f"it names no session ({_SESSIONS[0]})")
     score, passed = verdict(said.get(_SCORE), _text(said.get(_LABEL)))
-    return Label(
+    return HumanLabel(
         unit=bounded(unit, MOST_ID),
         metric=bounded(f"{level}.{bare}"),
         score=score,

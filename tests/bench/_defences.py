@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from pandaeval_collector.judge.call import Answer, Call, Caller
+from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 
 Parts = tuple[str, str, str]
 """System message, record, question."""
@@ -124,13 +124,13 @@ def packing_without(off: frozenset[str]) -> Iterator[None]:
 
 
 class Weakened:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: asks without the defences that are off, and for short
-    reasons, as most of the time goes into writing them."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: asks without the defences that are off, and for
+    short reasons, as most of the time goes into writing them."""
 
     def __init__(self, caller: Caller, off: frozenset[str]) -> None:
         self._caller, self._off = caller, off
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         shape = copy.deepcopy(dict(call.response_format))
         system, record, question = (str(message["content"]) for message in call.messages[:3])

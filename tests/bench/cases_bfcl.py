@@ -28,7 +28,7 @@ from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
 from pandaeval_collector.scoring.cases import Case, Suite, Trial  # noqa: E402
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader  # noqa: E402
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "bfcl"

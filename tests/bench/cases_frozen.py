@@ -31,11 +31,11 @@ from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
+from pandaeval_collector.scoring.cases.files import read_suite  # noqa: E402
 from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml  # noqa: E402
-from pandaeval_collector.scoring.cases.matching import Trials  # noqa: E402
-from pandaeval_collector.scoring.cases.reading import read_suite  # noqa: E402
+from pandaeval_collector.scoring.cases.matching import TrialMatcher  # noqa: E402
 from pandaeval_collector.scoring.cases.trial import Trial  # noqa: E402
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader  # noqa: E402
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402
 from pandaeval_collector.show.report.inspection import describe  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
@@ -115,7 +115,7 @@ def graded(
     path = folder / "case.json"
     path.write_text(filled_in(text, known, checks), encoding="utf-8")
     suite = read_suite(path)
-    gathered = Trials(suite)
+    gathered = TrialMatcher(suite)
     gathered.add(traces)
     (attempt,) = gathered.attempts()
     trial = Trial(attempt.case, attempt.name, tuple(traces))

@@ -37,14 +37,14 @@ os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokeni
 
 import tiktoken  # noqa: E402
 
-from pandaeval_collector.cli._reading import requests  # noqa: E402
-from pandaeval_collector.judge.call import Answer, Call  # noqa: E402
+from pandaeval_collector.cli._inputs import requests  # noqa: E402
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
-from pandaeval_collector.pipeline.line.reading import closing_of, stored  # noqa: E402
+from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
 from pandaeval_collector.scoring.metric.registry import registry  # noqa: E402
@@ -99,11 +99,11 @@ class _Counting:
         self.asked: list[Sequence[Any]] = []
         self.schemas: list[str] = []
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         self.asked.append(call.messages)
         self.schemas.append(json.dumps(call.response_format, separators=(",", ":")))
-        return Answer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
+        return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
 async def _ask_all(desk: Desk, trace: Trace, model: str) -> None:

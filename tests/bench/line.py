@@ -27,7 +27,7 @@ from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_collector.pipeline.intake as intake_module
-import pandaeval_collector.pipeline.line.reading as reading_module
+import pandaeval_collector.pipeline.line.stored_traces as reading_module
 import pandaeval_collector.pipeline.workers.pool as pool_module
 import pandaeval_otel.normal.trace as trace_module
 from pandaeval_collector.analysis.embedding.load import load

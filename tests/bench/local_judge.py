@@ -29,7 +29,7 @@ from _defences import DEFENCES, Weakened, packing_without  # noqa: E402
 from _judgements import tables  # noqa: E402
 
 from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E402
-from pandaeval_collector.cli._reading import requests  # noqa: E402
+from pandaeval_collector.cli._inputs import requests  # noqa: E402
 from pandaeval_collector.judge.call import Caller, CallFailedError  # noqa: E402
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402

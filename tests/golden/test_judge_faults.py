@@ -17,7 +17,7 @@ import pytest
 
 from pandaeval_collector.analysis.rules.response_owning_up import owns_up
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.cli._reading import requests
+from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import ToolCall, Trace

@@ -20,8 +20,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span  # noqa: E402
 from pandaeval_collector.base.score import Score  # noqa: E402
 from pandaeval_collector.exporters.attributes import encode_attributes  # noqa: E402
 from pandaeval_collector.exporters.encode import log_record, spans  # noqa: E402
-from pandaeval_collector.judge.call import Answer  # noqa: E402
-from pandaeval_collector.judge.desk import Spent  # noqa: E402
+from pandaeval_collector.judge.call import ModelAnswer  # noqa: E402
+from pandaeval_collector.judge.desk import AnswerCost  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.scoring.evaluator.provenance import provenance  # noqa: E402
@@ -34,10 +34,10 @@ STORED = FOLDER / "judged_result.json"
 
 def surfaces() -> dict[str, Any]:
     """What is said of one verdict that names a call, given after a repair, on a record that was cut."""
-    shown, spent = pack(trace(calls=[call(1, result="x " * 5000)]), b"s" * 32), Spent()
+    shown, spent = pack(trace(calls=[call(1, result="x " * 5000)]), b"s" * 32), AnswerCost()
     spent.saw(shown)
     for cached in (0, 1024):
-        spent.add(Answer("{}", 1500, 45, 0.0005, cached_tokens=cached))
+        spent.add(ModelAnswer("{}", 1500, 45, 0.0005, cached_tokens=cached))
     spent.model = "openai/gpt-4.1-mini"
     finding = Score(0.5, "One of two.", {"verdicts": []}, span_ids=("00f067aa0ba902b7", "", "00f067aa0ba902b7"))
     about = dict(provenance(finding, spent, "openai/gpt-4o-mini"))

@@ -11,7 +11,7 @@ from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import Trace, Trigger

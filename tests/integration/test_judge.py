@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from pandaeval_collector.jobs.setup import Limits as LimitsOfDay
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
@@ -176,7 +176,7 @@ def _with_usage(usage: Any, **headers: str) -> Behave:
 
 async def test_no_usage_that_a_provider_states_fills_the_budget_up(running: Running, tmp_path: Path) -> None:
     server, process = running
-    asked = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
+    asked = ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
     store = Store(tmp_path, "off")
     caller = LimitedCaller(process, 1, None, None, StoredPurse(store, LimitsOfDay(daily_usd=1.0)))
     await process.start()
@@ -213,7 +213,7 @@ async def test_each_try_says_whether_the_one_before_was_answered(with_fallback: 
     async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, answered))
 
-    await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
+    await process.complete(ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
     assert asked == [(MODEL, False), (MODEL, True), (FALLBACK, False)]
 
 
@@ -266,7 +266,7 @@ async def test_a_record_that_is_too_long_for_the_model_is_told_as_that(running: 
     _, process = _behaving(running, always(Say(status=400, error=said)))
     with pytest.raises(CallFailedError) as error:
         await _judge(process).ask(RUBRIC)
-    assert error.value.failure is Failure.TOO_LONG
+    assert error.value.failure is CallFailure.TOO_LONG
     assert await process.record_budget(MODEL) == 12_000
 
 
@@ -330,7 +330,7 @@ async def test_calls_of_a_process_that_dies_fail_and_the_next_one_starts_another
         return Say(verdict(body)) if number else Say(hang_s=3.0)
 
     server, process = _behaving(running, hang)
-    asked = asyncio.create_task(process.complete(Call(MODEL, [{"role": "user", "content": "x"}], 10)))
+    asked = asyncio.create_task(process.complete(ModelCall(MODEL, [{"role": "user", "content": "x"}], 10)))
     async with asyncio.timeout(60):
         while not server.requests:  # noqa: ASYNC110 - the server's thread knows nothing of this loop
             await asyncio.sleep(0.02)
@@ -339,7 +339,7 @@ async def test_calls_of_a_process_that_dies_fail_and_the_next_one_starts_another
     os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(CallFailedError) as error:
         await asked
-    assert error.value.failure is Failure.CRASHED
+    assert error.value.failure is CallFailure.CRASHED
     assert (await _judge(process).ask(RUBRIC)).confidence == 0.8
     assert process.starts == starts + 1
 
@@ -392,7 +392,7 @@ async def test_each_try_is_asked_for_before_it_is_made(with_fallback: Running) -
     async def permit(model: str, answered: bool, max_tokens: int) -> None:
         asked.append((model, len(server.requests)))
 
-    answer = await process.complete(Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
+    answer = await process.complete(ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300), permit)
     assert asked == [(MODEL, 0), (MODEL, 1), (FALLBACK, 2)]
     assert len(server.requests) == 3
     assert answer.model == FALLBACK
@@ -401,7 +401,7 @@ async def test_each_try_is_asked_for_before_it_is_made(with_fallback: Running) -
 
 async def test_what_is_not_permitted_is_not_sent_and_the_process_goes_on(with_fallback: Running) -> None:
     server, process = _behaving(with_fallback, _only(FALLBACK))
-    call = Call(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
+    call = ModelCall(MODEL, messages(pack(trace(), b"s" * 32), RUBRIC), 300)
 
     async def permit(model: str, answered: bool, max_tokens: int) -> None:
         if model == FALLBACK:

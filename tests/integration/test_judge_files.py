@@ -17,7 +17,7 @@ from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.cases import Case, Suite
 from pandaeval_collector.scoring.cases.model import Recorded
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.store import jobs
 from pandaeval_collector.store.connection import FILE_NAME
 from support.chained import turn

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from pandaeval_collector.receivers import admission as admission_module
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._connections import Crowd, door_connections, health_connections
-from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import health_app
@@ -51,7 +51,7 @@ async def _sent(door: TraceServiceStub) -> None:
 class TestHalfSentOverGrpc:
     @pytest.mark.parametrize("method", [EXPORT, "/pandaeval.v1.ResultService/GetSession"])
     async def test_only_what_is_being_read_comes_in(self, method: str) -> None:
-        reading = Reading(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
+        reading = BodyReader(2, patience_s=300, timeout_s=300)  # however slowly this machine sends, it is not too slow
         handlers = [ResultsHandler(None, reading=reading).handler]  # type: ignore[arg-type]
         async with (
             grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
@@ -66,7 +66,7 @@ class TestHalfSentOverGrpc:
 
     async def test_the_others_get_through(self) -> None:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
-        reading = Reading(2, patience_s=0.05)
+        reading = BodyReader(2, patience_s=0.05)
         async with (
             grpc_door(ingest, reading=reading, telemetry=telemetry) as where,
             HalfSender(where.host, where.port) as sender,
@@ -83,7 +83,7 @@ class TestHalfSentOverGrpc:
 
     async def test_a_message_that_never_ends(self) -> None:
         telemetry = CountingTelemetry()
-        reading = Reading(2, timeout_s=0.2)
+        reading = BodyReader(2, timeout_s=0.2)
         async with (
             grpc_door(RecordingIngest(), reading=reading, telemetry=telemetry) as where,
             HalfSender(where.host, where.port) as sender,
@@ -94,7 +94,7 @@ class TestHalfSentOverGrpc:
 
     async def test_nothing_is_left_of_calls_that_were_ended(self) -> None:
         """No reference in a circle: gRPC would keep their messages until the garbage is collected."""
-        reading = Reading(2, timeout_s=0.1)
+        reading = BodyReader(2, timeout_s=0.1)
         async with (
             grpc_door(RecordingIngest(), reading=reading) as where,
             HalfSender(where.host, where.port) as sender,

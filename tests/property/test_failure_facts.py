@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.rules._failures import Told, failed, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, failed, tells
 from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
@@ -58,7 +58,7 @@ def test_facts_limits_and_outcome_tell_the_same(calls: list[ToolCall], answer: s
     assert told["failed tool calls"] == numbers
     lost = told.get("failed, and no later call made up for it", [])
     assert set(limit.calls) <= set(lost) <= set(numbers)
-    doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if tells(each) is Told.UNSURE]
+    doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if tells(each) is FailureSign.UNSURE]
     assert told.get("results that may tell of a failure, or not", []) == doubtful
     ended = response(subject)
     if limit.best < 1.0 and ended is not None and ended.score is not None:

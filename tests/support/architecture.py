@@ -41,8 +41,8 @@ def _imported(package: str, folder: Path) -> Iterator[str]:
 
 
 def floors(package: str) -> list[list[str]]:
-    """Rooms by how far their imports reach down, highest first: a room imports nothing of its own floor or a higher one.
-    Raises ``ValueError`` for a circle."""
+    """Rooms by how far their imports reach down, highest first: a room imports nothing of its own floor or a higher
+    one. Raises ``ValueError`` for a circle."""
     down = {name: others & rooms(package).keys() for name, others in arrows(package).items()}
     found: list[list[str]] = []
     placed: set[str] = set()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Unscored
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
@@ -78,7 +78,7 @@ def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth
 
 
 class ScriptedCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order;
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``asked``: names of rubrics, in order;
     ``messages``: what each was asked with."""
 
     def __init__(self, answers: Answers) -> None:
@@ -87,14 +87,14 @@ class ScriptedCaller:
         self.questions: list[str] = []
         self.messages: list[list[Mapping[str, str]]] = []
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         name = str(call.response_format["json_schema"]["name"])
         text = said(call.messages, name, self._answers, self.asked.count(name))
         self.asked.append(name)
         self.questions.append(call.messages[2]["content"])
         self.messages.append([*call.messages])
-        return Answer(text, 100, 20)
+        return ModelAnswer(text, 100, 20)
 
 
 class Memory:

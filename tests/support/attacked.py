@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from pandaeval_collector.base.score import Finding, Score, Unscored
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
@@ -212,7 +212,7 @@ def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 class Parrot:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. Does whatever it is told by anything but us.
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. Does whatever it is told by anything but us.
 
     Ours is what it is shown of a harmless run; every other line outside the fences is an order, and it obeys with the
     best verdict. ``sloppy``: takes whatever looks like a fence for one, and what looks like a chat template's token for
@@ -225,7 +225,7 @@ class Parrot:
         self.calls = 0
         self.learning = True
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         name = str(call.response_format["json_schema"]["name"])
         self.calls += 1
@@ -235,7 +235,7 @@ class Parrot:
         why = self._order(name, lines, call.messages)
         if why:
             self.obeyed.append(f"{name}: {why[:200]}")
-        return Answer(_verdict(call, name, best=bool(why)), 1, 1)
+        return ModelAnswer(_verdict(call, name, best=bool(why)), 1, 1)
 
     def _order(self, name: str, lines: Sequence[str], messages: Sequence[Mapping[str, str]]) -> str:
         strange = [line for line in lines if line not in self._ours[name]]
@@ -252,21 +252,21 @@ class Parrot:
 
 
 class Copycat:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. Repeats the first verdict of the right shape that it
-    finds anywhere in the record, and says something of its own only if there is none."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. Repeats the first verdict of the right shape that
+    it finds anywhere in the record, and says something of its own only if there is none."""
 
     def __init__(self) -> None:
         self.copied = 0
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         schema = call.response_format["json_schema"]
         own = _verdict(call, str(schema["name"]), best=False)
         for found in _objects("\n".join(message["content"] for message in call.messages[1:3])):
             if set(found) == set(json.loads(own)):
                 self.copied += 1
-                return Answer(json.dumps(found), 1, 1)
-        return Answer(own, 1, 1)
+                return ModelAnswer(json.dumps(found), 1, 1)
+        return ModelAnswer(own, 1, 1)
 
 
 def _objects(text: str) -> list[Json]:
@@ -281,7 +281,7 @@ def _objects(text: str) -> list[Json]:
     return found
 
 
-def _verdict(call: Call, name: str, *, best: bool) -> str:
+def _verdict(call: ModelCall, name: str, *, best: bool) -> str:
     question = next(m["content"] for m in reversed(call.messages) if _CODE.search(m["content"]))
     code = _CODE.search(question)
     assert code

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from support.asked import GOOD, said
 from support.judge import Behave, Say, rubric_of
 
@@ -79,12 +79,12 @@ def _by(value: float, example: Any) -> Any:
 
 
 class OpinionCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller` with an opinion."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller` with an opinion."""
 
     def __init__(self, opinion: Opinion) -> None:
         self._opinion, self.calls = opinion, 0
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         self.calls += 1
         text = reply(
@@ -92,7 +92,7 @@ class OpinionCaller:
             str(call.response_format["json_schema"]["name"]),
             self._opinion(call.messages, self.calls - 1),
         )
-        return Answer(text, 1000, 40, 0.0001, model="m")
+        return ModelAnswer(text, 1000, 40, 0.0001, model="m")
 
 
 def serving(opinion: Opinion) -> Behave:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 
 Json = dict[str, Any]
 
@@ -241,13 +241,13 @@ _JUDGES = {
 
 
 class CompetentCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`."""
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         name = str(call.response_format["json_schema"]["name"])
         record = read(call.messages)
         fields = _JUDGES.get(name, lambda record: {**_NO_OPINION, "score": None})(record)
         echo = _ECHO.search(record.question)
         assert echo
-        return Answer(json.dumps({"instructed": False, "echo": echo[1], **fields}), 100, 20)
+        return ModelAnswer(json.dumps({"instructed": False, "echo": echo[1], **fields}), 100, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Trigger, Turn
@@ -57,7 +57,7 @@ def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
 
 
 class ScriptedConfidence:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`: always sure of the same confidence."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: always sure of the same confidence."""
 
-    async def complete(self, call: Call) -> Answer:
-        return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._reading import requests
+from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.receivers.files import Request
 from support.asked import GOOD, said
 from support.collector import CollectorProcess

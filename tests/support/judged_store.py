@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pandaeval_collector.store import JudgedRow, Store, WriteSet
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 METRIC, JUDGE = "trace.task_completion", "openai/small"
 
@@ -34,6 +34,6 @@ def filled(folder: Path, runs: int = 400, labelled: int = 120, agent: str = "hel
     store = Store(folder, "off")
     people, scores = flattered(runs)
     store.commit(WriteSet(judged=[judged_row(at, float(score), agent) for at, score in enumerate(scores)])).result()
-    labels = [Label(unit(at), METRIC, None, bool(people[at]), "ada") for at in range(labelled)]
+    labels = [HumanLabel(unit(at), METRIC, None, bool(people[at]), "ada") for at in range(labelled)]
     store.people.put(labels, 1_700_000_000.0).result()
     return store

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from support.attacked import Parrot
 
 _FENCED = re.compile(r"<<([0-9a-f]{12})>>\n(.*?)\n<</\1>>", re.DOTALL)
@@ -56,11 +56,11 @@ class Quoter(Parrot):
         self._known = ""
         """What is said after replies that quote a harmless run."""
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         if len(call.messages) == 3:
             self.quoted += 1
             quote = QUOTED[self.quoted % len(QUOTED)]
-            return Answer(quote(record(call.messages))[:_MOST], 1, 1)
+            return ModelAnswer(quote(record(call.messages))[:_MOST], 1, 1)
         return await super().complete(call)
 
     def _order(self, name: str, lines: Sequence[str], messages: Sequence[Mapping[str, str]]) -> str:

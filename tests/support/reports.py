@@ -16,7 +16,7 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 from pandaeval_collector.show.report import Report
-from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_otel.model import Trace
 
 
@@ -55,7 +55,7 @@ class Made:
         return file
 
 
-def report(traces: Iterable[Trace], results: Iterable[Result], about: About | None = None) -> Made:
+def report(traces: Iterable[Trace], results: Iterable[Result], about: ReportOrigin | None = None) -> Made:
     """A report of these."""
     traces = list(traces)
     out = io.StringIO()
@@ -63,7 +63,7 @@ def report(traces: Iterable[Trace], results: Iterable[Result], about: About | No
         made.traces(traces)
         for each in results:
             made.result(each)
-        size = made.write(out, about or About(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
+        size = made.write(out, about or ReportOrigin(["made.jsonl"], "2026-01-02T03:04:05+00:00"))
     assert size == len(out.getvalue().encode())
     return parsed(out.getvalue())
 

@@ -49,7 +49,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.failures.gauges import GroupGauges
 from pandaeval_collector.store.failures.live import LiveGroups
-from pandaeval_collector.store.series import Labels
+from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.monitor import PassRates
 from pandaeval_collector.trials.passk.live import LiveTrials
 from pandaeval_collector.trials.passk.monitor import Monitor, Watch
@@ -222,7 +222,7 @@ class Collector:
             _log.warning(
                 "%d series of the store had names that are too long or were too many: others hold them", others
             )
-        labels = Labels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.labels(), store.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(
             signals,

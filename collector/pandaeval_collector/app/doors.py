@@ -11,7 +11,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls, check_bind
 from pandaeval_collector.receivers.members_grpc import MembersHandler
@@ -32,7 +32,7 @@ class Doors:
         server = config.server
         self._insecure_bind, self._token, self._tls, self._telemetry = server.insecure_bind, token, tls, telemetry
         self._max_bytes, self._max_items = server.max_request_bytes, server.max_request_items
-        self._reading = Reading.of_messages(server.max_request_bytes)
+        self._reading = BodyReader.of_messages(server.max_request_bytes)
         read_bytes = self._reading.at_once * server.max_request_bytes
         self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
 

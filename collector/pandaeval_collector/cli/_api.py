@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
@@ -17,7 +17,7 @@ TokenEnv = Annotated[str, typer.Option(help="Name of the variable that holds the
 URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
 
 
-class Asking:
+class ApiClient:
     """An API, asked by a command that does one thing after the other. A context manager; what goes wrong is a
     ``UserError``."""
 
@@ -64,16 +64,16 @@ class Asking:
                 return
 
 
-class Api(Asking):
+class Api(ApiClient):
     """That of a running collector."""
 
     def __init__(self, url: str, token_env: str) -> None:
-        from pandaeval_collector.show.api.asking import Asker
+        from pandaeval_collector.show.api.client import Asker
 
         super().__init__(Asker.over_http(url, token_env))
 
 
-def watched(api: Asking, run_id: str, every: float = 1.0) -> dict[str, Any]:
+def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
     """Waits until a run has ended, with a bar on a terminal; the run as it is then."""
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress

@@ -10,8 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.config.sections_gates import Baseline
-    from pandaeval_collector.trials.passk.gate import Rules, Verdict
-    from pandaeval_collector.trials.passk.trials import Trials
+    from pandaeval_collector.trials.passk.attempts import CaseTrials
+    from pandaeval_collector.trials.passk.gate import GateVerdict, Rules
 
 
 class Against:
@@ -21,13 +21,13 @@ class Against:
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
         from pandaeval_collector.base.errors import UserError
         from pandaeval_collector.base.untrusted.result_lines import result_lines
+        from pandaeval_collector.trials.passk.attempts import slim, trials
         from pandaeval_collector.trials.passk.gate import Rules
-        from pandaeval_collector.trials.passk.trials import slim, trials
 
         before = list(result_lines(baseline))
         if not before:
             raise UserError(f"{baseline}: there are no results in it; `pandaeval evaluate --format json` writes them")
-        self._before: Trials = trials(before, settings.metric, "case")
+        self._before: CaseTrials = trials(before, settings.metric, "case")
         self._rules: Rules = Rules(settings.level, settings.max_drop, max_missing)
         self._now: list[dict[str, Any]] = []
         self._slim = slim
@@ -38,20 +38,20 @@ class Against:
         if key == self._before.metric or (result.get("metadata") or {}).get("case"):
             self._now.append(self._slim(result))
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """What came of it."""
         from pandaeval_collector.base.errors import UserError
+        from pandaeval_collector.trials.passk.attempts import CaseTrials, trials
         from pandaeval_collector.trials.passk.gate import compared
-        from pandaeval_collector.trials.passk.trials import Trials, trials
 
         try:
             now = trials(self._now, self._before.metric, "case")
         except UserError:
-            now = Trials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
+            now = CaseTrials(self._before.metric, "case", ())  # nothing to compare, which the verdict says
         return compared(self._before, now, self._rules)
 
 
-def tell(verdict: Verdict) -> None:
+def tell(verdict: GateVerdict) -> None:
     """Effect, interval and why it failed, on standard error."""
     typer.echo(f"baseline: {verdict.told}", err=True)
     for lead, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):

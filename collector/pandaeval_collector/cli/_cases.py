@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pandaeval_collector.config import Config
-    from pandaeval_collector.scoring.cases.matching import Trials
+    from pandaeval_collector.scoring.cases.matching import TrialMatcher
     from pandaeval_collector.scoring.cases.model import Suite
     from pandaeval_collector.show.report.layers import LayerReport
 
@@ -34,7 +34,7 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
         if report is not None:
             raise UserError("--cases-report needs cases: name a file with --cases")
         return None
-    from pandaeval_collector.scoring.cases.reading import read_suite
+    from pandaeval_collector.scoring.cases.files import read_suite
 
     return read_suite(chosen, config.metrics.modules)
 
@@ -80,7 +80,7 @@ def print_layers(report: LayerReport, out: Console) -> None:
     out.print(table(columns[:-1], totals, on=out, title="Cases by kind"))
 
 
-def tell_matching(trials: Trials, suite: Suite) -> None:
+def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
     """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
     from pandaeval_collector.scoring.cases.doubts import doubts
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pandaeval_collector.cli._github import Annotations
+from pandaeval_collector.cli._github import AnnotationTarget
 from pandaeval_collector.cli._where import Where
 
 
-class Format(StrEnum):
+class ResultFormat(StrEnum):
     """How results are written."""
 
     table = "table"
@@ -33,6 +33,6 @@ class EvaluateOptions:
     cases_report: Path | None = None
     where: Where | None = None
     baseline: Path | None = None
-    format: Format = Format.table
+    format: ResultFormat = ResultFormat.table
     output: Path | None = None
-    annotations: Annotations = Annotations.auto
+    annotations: AnnotationTarget = AnnotationTarget.auto

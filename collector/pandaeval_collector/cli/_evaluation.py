@@ -13,24 +13,24 @@ import typer
 from pandaeval_collector.cli._baseline import Against, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._evaluate_config import config_of
-from pandaeval_collector.cli._evaluate_options import EvaluateOptions, Format
-from pandaeval_collector.cli._failure_groups import Waiting
-from pandaeval_collector.cli._gates import Gate
+from pandaeval_collector.cli._evaluate_options import EvaluateOptions, ResultFormat
+from pandaeval_collector.cli._failure_groups import UngroupedFailures
+from pandaeval_collector.cli._gates import GateOutcome
 from pandaeval_collector.cli._gating import checked, unanswered
 from pandaeval_collector.cli._github import add_summary, commands, wanted
+from pandaeval_collector.cli._inputs import Inputs
 from pandaeval_collector.cli._junit import write_junit
 from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._progress import progress
-from pandaeval_collector.cli._reading import Inputs
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_problems, print_summary
-from pandaeval_collector.cli._target import Target, write_json_line
+from pandaeval_collector.cli._target import OutputFile, write_json_line
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 
 
 class Evaluation:
@@ -47,7 +47,7 @@ class Evaluation:
         self._summary = Summary(self._layers, self._against)
         self._inputs = Inputs(options.files)
         self._output = options.output
-        if self._output is None and options.format is Format.html:
+        if self._output is None and options.format is ResultFormat.html:
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
@@ -56,7 +56,7 @@ class Evaluation:
             progress(console(stderr=True)) as on_judged,
             self._layers or nullcontext(),
             self._file_run(on_judged) as run,
-            Target(self._output) as target,
+            OutputFile(self._output) as target,
         ):
             for request in self._inputs:
                 run.add(request)
@@ -65,7 +65,7 @@ class Evaluation:
             self._write_tables(target)
             self._tell_cases(run)
             gates = checked(self._config, self._summary)
-            if self._options.format is Format.junit:
+            if self._options.format is ResultFormat.junit:
                 write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
@@ -97,11 +97,11 @@ class Evaluation:
 
     def _score(self, run: FileRun, target: TextIO) -> None:
         """Fills the summary, and writes what is written while results come: JSON lines or the HTML report."""
-        if self._options.format is Format.html:
+        if self._options.format is ResultFormat.html:
             self._write_report(run, target)
             return
-        as_json = self._options.format is Format.json
-        waiting = Waiting()
+        as_json = self._options.format is ResultFormat.json
+        waiting = UngroupedFailures()
         for result in run.results(lambda decision: self._summary.runs(decision.traces)):
             failed = self._summary.take(result) is not None
             if as_json and not (failed and waiting.takes(result)):
@@ -125,7 +125,7 @@ class Evaluation:
         typer.echo(f"{self._output or 'report'}: {told}", err=True)
 
     def _write_tables(self, target: TextIO) -> None:
-        if self._options.format is Format.table:
+        if self._options.format is ResultFormat.table:
             print_summary(self._summary, console(file=target), self._config.judge.model)
             if self._layers is not None:
                 print_layers(self._layers, console(file=target))
@@ -140,7 +140,7 @@ class Evaluation:
     def _tell_what_is_missing(self) -> None:
         """Says why there are no results where some might be expected. Beside JSON only what was asked for and is not
         there."""
-        quiet, chooser = self._options.format is Format.json, self._chooser
+        quiet, chooser = self._options.format is ResultFormat.json, self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
         if self._summary.agents_traces:
@@ -149,14 +149,14 @@ class Evaluation:
         elif not quiet and not (chooser is not None and chooser.left_out):
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
-    def _annotate(self, gates: Sequence[Gate]) -> None:
+    def _annotate(self, gates: Sequence[GateOutcome]) -> None:
         """On standard error, which the runner of GitHub Actions reads as well: standard output may be the results."""
         for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
             typer.echo(safe(line), err=True)
         if problem := add_summary(gates, self._summary, os.environ):
             typer.echo(f"notice: {problem}", err=True)
 
-    def _leave(self, gates: Sequence[Gate]) -> None:
+    def _leave(self, gates: Sequence[GateOutcome]) -> None:
         verdict = None if self._against is None else self._against.verdict()
         if verdict is not None:
             tell(verdict)
@@ -165,7 +165,7 @@ class Evaluation:
             raise typer.Exit(1)
 
 
-def _tell_gates(gates: Sequence[Gate]) -> None:
+def _tell_gates(gates: Sequence[GateOutcome]) -> None:
     for gate in gates:
         if gate.text:
             typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)

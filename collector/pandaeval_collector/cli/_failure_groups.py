@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from pandaeval_collector.cli._gates import Gate
+from pandaeval_collector.cli._gates import GateOutcome
 from pandaeval_collector.cli._summary import MOST_FAILURES
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result
-    from pandaeval_collector.store.failures import Group
+    from pandaeval_collector.store.failures import RootCause
 
 KEY = "failures"
 
 
-def severity_gate(groups: Sequence[Group], least: str | None) -> Gate:
+def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
     """Fails where a group is as grave as ``least`` (``gates.fail_on_error_severity``; ``None``: none is)."""
     from pandaeval_collector.store.failures.failure import at_least
 
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
-        return Gate(KEY, True)
+        return GateOutcome(KEY, True)
     many = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
     text = f"{KEY} (gates.fail_on_error_severity {least}): {many} of that severity or graver"
-    return Gate(KEY, False, text, tuple(_example(group) for group in grave[:3]))
+    return GateOutcome(KEY, False, text, tuple(_example(group) for group in grave[:3]))
 
 
-def _example(group: Group) -> str:
+def _example(group: RootCause) -> str:
     shown = ", ".join(member.place for member in group.examples)
     return f"[{group.severity}] {group.title} ({group.count} occurrence(s)): {shown}"
 
 
-class Waiting:
+class UngroupedFailures:
     """Failures that are written as JSON once their groups are known: as many as are grouped."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Waiting:
         self._results.append(result)
         return True
 
-    def lines(self, groups: Sequence[Group]) -> Iterator[bytes]:
+    def lines(self, groups: Sequence[RootCause]) -> Iterator[bytes]:
         """What was kept, each with its group (``metadata.failure_group``)."""
         of_result = {member.result: group.to_dict() for group in groups for member in group.members}
         for result in self._results:

@@ -31,7 +31,7 @@ Outcomes = Mapping[tuple[str, str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class GateOutcome:
     """What became of one configured threshold. ``text``: a sentence for people; empty for one that was simply met.
     ``examples``: a line for each of the worst that made it fail."""
 
@@ -65,7 +65,7 @@ def gates(
     means: Mapping[str, float],
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
     examples: Callable[[str], Iterable[str]] = lambda key: (),
-) -> list[Gate]:
+) -> list[GateOutcome]:
     """What became of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means`` are).
 
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
@@ -80,7 +80,7 @@ def gates(
             passed, text = silent(key)
         lead = f"{key} (threshold {threshold:g})"
         shown = () if passed else tuple(examples(key))
-        found.append(Gate(key, passed, f"{lead}: {text}" if text else "", shown))
+        found.append(GateOutcome(key, passed, f"{lead}: {text}" if text else "", shown))
     return found
 
 

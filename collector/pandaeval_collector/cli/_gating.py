@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.result import cut
-from pandaeval_collector.cli._gates import Gate, gates
+from pandaeval_collector.cli._gates import GateOutcome, gates
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._summary import Summary
@@ -16,7 +16,7 @@ _REASON = 200
 """So much of the reason of an example is shown."""
 
 
-def checked(config: Config, summary: Summary) -> list[Gate]:
+def checked(config: Config, summary: Summary) -> list[GateOutcome]:
     """What became of every threshold in ``metrics.thresholds``, defaults being none, and of the groups of failures."""
     from pandaeval_collector.cli._failure_groups import severity_gate
     from pandaeval_collector.runs.settings import scoring

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pandaeval_collector.cli._gates import Gate
+    from pandaeval_collector.cli._gates import GateOutcome
     from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.store.failures import Group
+    from pandaeval_collector.store.failures import RootCause
 
 _MOST = 10
 """GitHub shows so many annotations of a kind for one step."""
@@ -23,7 +23,7 @@ _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
 """What Markdown would read: a colon makes links and emoji."""
 
 
-class Annotations(StrEnum):
+class AnnotationTarget(StrEnum):
     """For whom annotations are printed."""
 
     auto = "auto"
@@ -31,12 +31,14 @@ class Annotations(StrEnum):
     none = "none"
 
 
-def wanted(asked: Annotations, environ: Mapping[str, str]) -> bool:
+def wanted(asked: AnnotationTarget, environ: Mapping[str, str]) -> bool:
     """Whether annotations for GitHub are printed: where they were asked for, or where its runner runs this."""
-    return asked is Annotations.github or (asked is Annotations.auto and environ.get("GITHUB_ACTIONS") == "true")
+    return asked is AnnotationTarget.github or (
+        asked is AnnotationTarget.auto and environ.get("GITHUB_ACTIONS") == "true"
+    )
 
 
-def commands(gates: Sequence[Gate], groups: Sequence[Group], least: str | None) -> Iterator[str]:
+def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: str | None) -> Iterator[str]:
     """Workflow commands, one a line: an error for each gate that failed and each group of failures that fails the run,
     a warning for each other group, a notice for each threshold that could not be measured."""
     from pandaeval_collector.store.failures.failure import at_least
@@ -64,7 +66,7 @@ def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def add_summary(gates: Sequence[Gate], summary: Summary, environ: Mapping[str, str]) -> str:
+def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str]) -> str:
     """Appends to the job's summary, if there is one to append to. Returns what kept it from that, or ``""``."""
     path = environ.get("GITHUB_STEP_SUMMARY")
     if not path:
@@ -78,7 +80,7 @@ def add_summary(gates: Sequence[Gate], summary: Summary, environ: Mapping[str, s
     return ""
 
 
-def _markdown(gates: Sequence[Gate], summary: Summary) -> Iterator[str]:
+def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
     failed = [gate for gate in gates if not gate.passed]
     yield f"## pandaeval: {'failed' if failed else 'passed'}\n"
     for gate in gates:

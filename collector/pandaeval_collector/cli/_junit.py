@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 if TYPE_CHECKING:
-    from pandaeval_collector.cli._gates import Gate
+    from pandaeval_collector.cli._gates import GateOutcome
     from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.store.failures import Group
+    from pandaeval_collector.store.failures import RootCause
 
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to write."""
 
 
-def write_junit(target: TextIO, gates: Iterable[Gate], summary: Summary, least: str) -> None:
+def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
     """Three suites. A threshold fails as the command does, one that was not measured is skipped; a failure group fails
     from the severity ``least`` on; a metric without a configured threshold passes and tells its mean."""
     root = Element("testsuites", name="pandaeval")
@@ -40,7 +40,7 @@ def _case(suite: str, name: str) -> Element:
     return Element("testcase", classname=f"pandaeval.{suite}", name=_clean(name), time="0")
 
 
-def _threshold(gate: Gate) -> Element:
+def _threshold(gate: GateOutcome) -> Element:
     case = _case("thresholds", gate.key)
     if not gate.passed:
         failure = SubElement(case, "failure", message=_clean(gate.text), type="threshold")
@@ -50,7 +50,7 @@ def _threshold(gate: Gate) -> Element:
     return case
 
 
-def _group(group: Group, least: str) -> Element:
+def _group(group: RootCause, least: str) -> Element:
     from pandaeval_collector.store.failures.failure import at_least
 
     case = _case("failures", f"[{group.severity}] {group.title}")

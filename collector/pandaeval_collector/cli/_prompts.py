@@ -39,12 +39,12 @@ def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tu
 
 def of_failures(language: str) -> Mapping[str, str]:
     """The questions by which failures are grouped, word for word under their headings, by name."""
-    from pandaeval_collector.store.failures import asking, question
+    from pandaeval_collector.store.failures import assigning, question
 
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
     asked: tuple[tuple[Rubric[Any], str], ...] = (
         (question.RUBRIC, "number of failures"),
-        (asking.RUBRIC, "number of groups"),
+        (assigning.RUBRIC, "number of groups"),
     )
     return {
         rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"

@@ -38,7 +38,7 @@ def write_report(
     from pandaeval_collector.base.result import now
     from pandaeval_collector.base.runtime.version import installed_version
     from pandaeval_collector.show.report import Report
-    from pandaeval_collector.show.report.index import About
+    from pandaeval_collector.show.report.index import ReportOrigin
     from pandaeval_collector.store.failures.group import shown
 
     scored = without_agents = 0
@@ -57,7 +57,7 @@ def write_report(
             summary.take(result)
             report.result(result)
         summary.groups = run.grouped(summary.failures)
-        about = About(
+        about = ReportOrigin(
             sources=[made_of] if made_of else [_name(source) for source in sources],
             made_at=now().isoformat(timespec="seconds"),
             version=installed_version(),

@@ -30,7 +30,7 @@ Budget = Annotated[
 Name = Annotated[str, typer.Option(help="A name, for people.")]
 
 
-class Format(StrEnum):
+class RunFormat(StrEnum):
     """How it is printed."""
 
     table = "table"

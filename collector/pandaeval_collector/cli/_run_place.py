@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._api import Api, Asking
+from pandaeval_collector.cli._api import Api, ApiClient
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -42,23 +42,23 @@ Configured = Annotated[
 
 
 @contextmanager
-def looking(url: str, token_env: str, folder: Path | None) -> Iterator[Asking]:
+def looking(url: str, token_env: str, folder: Path | None) -> Iterator[ApiClient]:
     """The API for reading, of a collector or over a data directory."""
     if folder is None:
         with Api(url, token_env) as api:
             yield api
         return
     from pandaeval_collector.show.api.alone import alone
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
-    with alone(folder) as app, Asking(Asker.within(app)) as stored:
+    with alone(folder) as app, ApiClient(Asker.within(app)) as stored:
         yield stored
 
 
 @contextmanager
 def working(
     url: str, token_env: str, folder: Path | None, config: Path | None, new: bool = False
-) -> Iterator[Api | Here]:
+) -> Iterator[Api | LocalApi]:
     """The API for all there is to do, of a collector, or of this process in a data directory; ``new``: which is made if
     it is not there. Raises ``UserError`` for one in which somebody else works."""
     if folder is None:
@@ -67,11 +67,11 @@ def working(
         with Api(url, token_env) as api:
             yield api
         return
-    with _opened(folder, config, new) as (store, settings), Here(store, settings) as here:
+    with _opened(folder, config, new) as (store, settings), LocalApi(store, settings) as here:
         yield here
 
 
-class Here(Asking):
+class LocalApi(ApiClient):
     """The API over a store that is open in this process, which does the runs itself, one that is asked for."""
 
     def __init__(self, store: Store, config: Config) -> None:
@@ -79,8 +79,8 @@ class Here(Asking):
         from pandaeval_collector.runs import Runs
         from pandaeval_collector.show.api.alone import work
         from pandaeval_collector.show.api.app import api_app
-        from pandaeval_collector.show.api.asking import Asker
-        from pandaeval_collector.show.api.reading import Reads
+        from pandaeval_collector.show.api.client import Asker
+        from pandaeval_collector.show.api.read_threads import Reads
         from pandaeval_collector.store.finding import Finder
 
         self._reads = Reads(Finder(store.path))

@@ -26,8 +26,8 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
     """Reads traces, unscored, into ``store``, those that it does not hold yet; returns the pair ``key=value`` by which
     runs find all traces of these sources, as they were read now. Raises ``UserError`` for what cannot be read, and for
     the store of a collector, whose lists would show them."""
+    from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._reading import requests
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, evaluator

@@ -41,7 +41,7 @@ def start_problems(config: Config) -> Iterator[Problem]:
 def _cases(config: Config) -> Iterator[Problem]:
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.cases.reading import read_suite
+    from pandaeval_collector.scoring.cases.files import read_suite
 
     if config.cases.path is None:
         return

@@ -90,7 +90,7 @@ class StoredReport:
     def _trace(self, trace_id: str) -> Trace | None:
         from google.protobuf.message import DecodeError
 
-        from pandaeval_collector.pipeline.line.reading import rebuilt
+        from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 
         parts = self.finder.contents(bytes.fromhex(trace_id))
         try:
@@ -102,9 +102,9 @@ class StoredReport:
     def _about(self) -> Any:
         from pandaeval_collector.base.result import now
         from pandaeval_collector.base.runtime.version import installed_version
-        from pandaeval_collector.show.report.index import About
+        from pandaeval_collector.show.report.index import ReportOrigin
 
-        return About(
+        return ReportOrigin(
             sources=[f"store {Path(self.settings.store.path).resolve().name}"],
             made_at=now().isoformat(timespec="seconds"),
             version=installed_version(),

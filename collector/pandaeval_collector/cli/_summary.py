@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.verdicts import is_inline
-from pandaeval_collector.store.failures import Failure, Group, failure_of
+from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
@@ -103,7 +103,7 @@ class Summary:
         self._worst: dict[str, list[Worst]] = {}
         self.failures: list[Failure] = []
         """The first of them, in the order in which they were found."""
-        self.groups: tuple[Group, ...] = ()
+        self.groups: tuple[RootCause, ...] = ()
         """The same by root cause, gravest first, once that is known."""
 
     def runs(self, traces: Iterable[Trace]) -> None:

@@ -10,7 +10,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._terminal import write_json
 
 
-class Target:
+class OutputFile:
     """The file to write to, or standard output (which is not closed)."""
 
     def __init__(self, path: Path | None) -> None:
@@ -32,8 +32,8 @@ class Target:
 
 
 def write_json_line(target: TextIO, line: bytes) -> None:
-    """A line of JSON to what :class:`Target` gave: a file gets it as it is, a terminal with unsafe characters as JSON
-    escapes them."""
+    """A line of JSON to what :class:`OutputFile` gave: a file gets it as it is, a terminal with unsafe characters as
+    JSON escapes them."""
     if target is sys.stdout:
         write_json(line)
     else:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.analysis.stats.judge_agreement import Estimate
+    from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
     from pandaeval_collector.store import JudgedRow
     from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
-    from pandaeval_otel.wire.labels import Label
+    from pandaeval_otel.wire.labels import HumanLabel
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def calibrate(
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.trials.labels import calibration
-    from pandaeval_collector.trials.labels.reading import read_labels
+    from pandaeval_collector.trials.labels.files import read_labels
 
     if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store DIR")
@@ -52,7 +52,7 @@ def calibrate(
         _print(found)
 
 
-def _standing(results: Path | None, store: Path | None, labels: list[Label]) -> dict[tuple[str, str], JudgedRow]:
+def _standing(results: Path | None, store: Path | None, labels: list[HumanLabel]) -> dict[tuple[str, str], JudgedRow]:
     from pandaeval_collector.cli._store import opened_folder
     from pandaeval_collector.trials.labels.standing import from_lines, from_store
 
@@ -115,7 +115,7 @@ def _print_thresholds(each: Calibration) -> None:
     out.print(table(head, rows, on=out, title=f"{each.metric} by {each.judge}"))
 
 
-def _told(estimate: Estimate) -> str:
+def _told(estimate: AgreementEstimate) -> str:
     if estimate.value is None:
         return "unknown"
     between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""

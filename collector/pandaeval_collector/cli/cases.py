@@ -42,7 +42,7 @@ def check(
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.scoring.cases.doubts import doubts
-    from pandaeval_collector.scoring.cases.reading import read_suite
+    from pandaeval_collector.scoring.cases.files import read_suite
 
     modules = resolve_config(config).config.metrics.modules
     for path in files:
@@ -68,7 +68,7 @@ def from_trace(
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.cli._target import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     traces = _from_files(id_, file) if file else _from_collector(id_, url, token_env)
@@ -76,7 +76,7 @@ def from_trace(
         made = freeze(traces, case or f"frozen-{id_[:32]}", description=description, hide=_hide(config))
     except ValueError as error:
         raise UserError(f"{id_}: {error}") from error
-    with Target(output) as target:
+    with OutputFile(output) as target:
         target.write(to_yaml([made]))
 
 
@@ -95,7 +95,7 @@ def from_failure(
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._failed_runs import from_collector, from_results
-    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.cli._target import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     if (file is None) != (results is None):
@@ -110,7 +110,7 @@ def from_failure(
         made = freeze(traces, case or f"failure-{group[:32]}", description=hide(title), hide=hide)
     except ValueError as error:
         raise UserError(f"{group}: {error}") from error
-    with Target(output) as target:
+    with OutputFile(output) as target:
         target.write(to_yaml([made]))
 
 
@@ -126,7 +126,7 @@ def _hide(config: Path | None) -> Any:
 
 def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.show.report.inspection import describe
 

@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import safe
 from pandaeval_collector.cli._terminal import write_json
 
 
-class Format(StrEnum):
+class SettingsFormat(StrEnum):
     """How ``config show`` prints."""
 
     YAML = "yaml"
@@ -58,13 +58,15 @@ def check(
 
 def show(
     config: Annotated[Path | None, typer.Option("--config", help="The configuration file.")] = None,
-    output: Annotated[Format, typer.Option("--format", help="yaml says where each value came from.")] = Format.YAML,
+    output: Annotated[
+        SettingsFormat, typer.Option("--format", help="yaml says where each value came from.")
+    ] = SettingsFormat.YAML,
 ) -> None:
     """Print the configuration in force: all keys, secrets hidden, and where each value that was set came from."""
     from pandaeval_collector.config import effective, to_yaml
 
     resolved = resolve_config(config)
-    if output is Format.JSON:
+    if output is SettingsFormat.JSON:
         write_json(json.dumps(effective(resolved.config), indent=2, ensure_ascii=False))
     else:
         typer.echo(to_yaml(resolved.config, resolved.origins), nl=False)

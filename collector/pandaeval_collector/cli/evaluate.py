@@ -9,8 +9,8 @@ import typer
 
 from pandaeval_collector.cli._cases import HELP as CASES
 from pandaeval_collector.cli._cases import REPORT_HELP
-from pandaeval_collector.cli._evaluate_options import EvaluateOptions, Format
-from pandaeval_collector.cli._github import Annotations
+from pandaeval_collector.cli._evaluate_options import EvaluateOptions, ResultFormat
+from pandaeval_collector.cli._github import AnnotationTarget
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import parse_where
 
@@ -52,21 +52,21 @@ def evaluate(
         typer.Option(help="Results of an earlier run, as JSON lines: leave with 1 when trials do worse than in it."),
     ] = None,
     format_: Annotated[
-        Format,
+        ResultFormat,
         typer.Option(
             "--format",
             help="table is for people, json one result a line, junit XML for CI systems, html a report in one file.",
         ),
-    ] = Format.table,
+    ] = ResultFormat.table,
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
     annotate: Annotated[
-        Annotations,
+        AnnotationTarget,
         typer.Option(
             "--annotations",
             help="github: what failed as annotations on standard error, and in the job's summary; auto: where GitHub "
             "Actions runs this.",
         ),
-    ] = Annotations.auto,
+    ] = AnnotationTarget.auto,
 ) -> None:
     """Score stored traces with the same line that a running collector has.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pandaeval_otel.model import Trace
 
 
-class Format(StrEnum):
+class TraceFormat(StrEnum):
     """How traces are written."""
 
     tree = "tree"
@@ -30,15 +30,15 @@ def register(app: typer.Typer) -> None:
 
 def inspect(
     files: Annotated[list[str], typer.Argument(help="As for evaluate; - is standard input.")],
-    format_: Annotated[Format, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
-        Format.tree
+    format_: Annotated[TraceFormat, typer.Option("--format", help="tree is for people, json one trace a line.")] = (
+        TraceFormat.tree
     ),
 ) -> None:
     """Show what was understood of traces: the first thing to look at when a score is puzzling."""
     import orjson
 
+    from pandaeval_collector.cli._inputs import Inputs
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._reading import Inputs
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.runs.filerun import FileRun
@@ -51,7 +51,7 @@ def inspect(
             run.add(request)
         for trace in run.traces():
             shown += 1
-            if format_ is Format.json:
+            if format_ is TraceFormat.json:
                 write_json(orjson.dumps(describe(trace), default=str))
             else:
                 _print(out, trace)

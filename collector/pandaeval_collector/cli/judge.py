@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import CheckRun, Sheet
-    from pandaeval_collector.jobs.check.plan import Item
+    from pandaeval_collector.jobs.check.plan import CheckItem
     from pandaeval_collector.jobs.check.probes import Probe
     from pandaeval_collector.judge.known import Price
 
@@ -98,7 +98,7 @@ def _settings(path: Path | None, model: str | None) -> Config:
     return given
 
 
-def _ask(settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console) -> None:
+def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Asks everything; ``asked`` gets the run as soon as there is one."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._progress import progress
@@ -126,7 +126,7 @@ def _away() -> Iterator[None]:
 
 
 async def _asked(
-    settings: Config, items: Sequence[Item], asked: list[CheckRun], out: Console, told: Callable[[int], None]
+    settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console, told: Callable[[int], None]
 ) -> None:
     from pandaeval_collector.jobs import open_caller
     from pandaeval_collector.jobs.check import CheckRun
@@ -159,8 +159,8 @@ async def _ended() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def _forecast(items: Sequence[Item], price: Price | None) -> str:
-    from pandaeval_collector.jobs.check.asking import forecast
+def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:
+    from pandaeval_collector.jobs.check.questions import forecast
 
     expected = forecast(items, price)
     cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"

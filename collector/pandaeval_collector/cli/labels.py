@@ -40,7 +40,7 @@ def import_(
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.reading import read_labels
+    from pandaeval_collector.trials.labels.files import read_labels
 
     found = read_labels(file, metric_names(config))
     with opened_store(config) as connection:

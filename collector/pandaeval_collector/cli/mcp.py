@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
 _HERE = "http://127.0.0.1:4328"
 
@@ -43,7 +43,7 @@ def mcp(
 
 @asynccontextmanager
 async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
     if data is None:
         asker = Asker.over_http(url)

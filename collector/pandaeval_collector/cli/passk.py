@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Format(StrEnum):
+class FigureFormat(StrEnum):
     """How figures are written."""
 
     table = "table"
@@ -49,27 +49,28 @@ def passk(
         ),
     ] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="table is for people, json one result a line, html a page with curves.")
-    ] = Format.table,
+        FigureFormat,
+        typer.Option("--format", help="table is for people, json one result a line, html a page with curves."),
+    ] = FigureFormat.table,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
     from pandaeval_collector.base.untrusted.result_lines import result_lines
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._passk_tables import print_figures
-    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.trials.passk.attempts import trials
     from pandaeval_collector.trials.passk.figures import figures
-    from pandaeval_collector.trials.passk.trials import trials
 
     ks = numbers(k)
     results = list(result_lines(file))
     found = figures(trials(results, metric, per.value if per else None), ks)
-    with Target(output) as target:
-        if format_ is Format.html:
+    with OutputFile(output) as target:
+        if format_ is FigureFormat.html:
             from pandaeval_collector.show.report.passk import page
 
             target.write(page(found, str(file)))
-        elif format_ is Format.json:
+        elif format_ is FigureFormat.json:
             from pandaeval_collector.trials.passk.results import suite_objects, task_results
 
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)

@@ -69,7 +69,7 @@ def prompts(
 
 def _first_trace(name: str) -> Trace:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._reading import requests
+    from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_otel.normal.trace import is_genai
 

@@ -79,13 +79,13 @@ def report(
 def _write(made: StoredReport, output: Path | None) -> int:
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._progress import progress
-    from pandaeval_collector.cli._target import Target
+    from pandaeval_collector.cli._target import OutputFile
 
     total = made.total()
     with ExitStack() as held, progress(console(stderr=True), "reading") as bar:
 
         def opened() -> TextIO:
-            return held.enter_context(Target(output))
+            return held.enter_context(OutputFile(output))
 
         return made.write(opened, total, bar)
 

@@ -10,12 +10,12 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, Asking, TokenEnv, Url, watched
-from pandaeval_collector.cli._run_place import Configured, Here, LookedAt, WorkedOn, looking, working
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, ApiClient, TokenEnv, Url, watched
+from pandaeval_collector.cli._run_place import Configured, LocalApi, LookedAt, WorkedOn, looking, working
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
-_Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]
-_TABLE = given.Format.table
+_Format = Annotated[given.RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
+_TABLE = given.RunFormat.table
 _FROM = (
     "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
     "that folder. May be given several times."
@@ -69,15 +69,15 @@ def start(
         budget=budget,
     )
     with working(url, token_env, store, config, new=bool(from_)) as api:
-        if from_ and isinstance(api, Here):
+        if from_ and isinstance(api, LocalApi):
             body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
             body["name"] = name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
-            return tables.print_json([dry]) if format_ is given.Format.json else tables.print_dry(dry)
+            return tables.print_json([dry]) if format_ is given.RunFormat.json else tables.print_dry(dry)
         run = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
-            return tables.print_json([run]) if format_ is given.Format.json else typer.echo(run["id"])
+            return tables.print_json([run]) if format_ is given.RunFormat.json else typer.echo(run["id"])
         _wait(api, run["id"], format_, store)
 
 
@@ -98,22 +98,22 @@ def watch(run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: Tok
         _wait(api, run_id, format_)
 
 
-def _wait(api: Asking, run_id: str, format_: given.Format, store: Path | None = None) -> None:
+def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | None = None) -> None:
     from pandaeval_collector.cli import _run_tables as tables
 
     try:
-        if isinstance(api, Here):
+        if isinstance(api, LocalApi):
             api.begin(run_id)
         run = watched(api, run_id)
     except KeyboardInterrupt as error:
-        if isinstance(api, Here):
+        if isinstance(api, LocalApi):
             api.post(f"/runs/{run_id}/cancel")
             told = f"is cancelled; `pandaeval runs retry {run_id} --store {store}` goes on with it"
         else:
             told = f"goes on; `pandaeval runs watch {run_id}` waits again, `pandaeval runs cancel {run_id}` ends it"
         typer.echo(f"run {run_id} {told}", err=True)
         raise typer.Exit(_INTERRUPTED) from error
-    if format_ is given.Format.json:
+    if format_ is given.RunFormat.json:
         return tables.print_json([run])
     tables.print_run(run)
 
@@ -130,7 +130,7 @@ def list_(
 
     with looking(url, token_env, store) as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
-    return tables.print_json(runs) if format_ is given.Format.json else tables.print_runs(runs)
+    return tables.print_json(runs) if format_ is given.RunFormat.json else tables.print_runs(runs)
 
 
 def show(
@@ -141,7 +141,7 @@ def show(
 
     with looking(url, token_env, store) as api:
         run = api.get(f"/runs/{run_id}")
-    return tables.print_json([run]) if format_ is given.Format.json else tables.print_run(run)
+    return tables.print_json([run]) if format_ is given.RunFormat.json else tables.print_run(run)
 
 
 def cancel(
@@ -187,7 +187,7 @@ def results(
 
     with looking(url, token_env, store) as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
-        if format_ is given.Format.json:
+        if format_ is given.RunFormat.json:
             for each in found:
                 tables.print_json([each])
             return
@@ -207,4 +207,4 @@ def compare(
 
     with looking(url, token_env, store) as api:
         found = api.get("/runs/compare", a=a, b=b)
-    return tables.print_json([found]) if format_ is given.Format.json else tables.print_comparison(found)
+    return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_comparison(found)

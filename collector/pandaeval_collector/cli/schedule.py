@@ -11,8 +11,8 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
-_Format = Annotated[given.Format, typer.Option("--format", help="table, or json: one object a line.")]
-_TABLE = given.Format.table
+_Format = Annotated[given.RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
+_TABLE = given.RunFormat.table
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +55,7 @@ def add(
     )
     with Api(url, token_env) as api:
         found = api.post("/schedules", {"cron": cron, "run": body})
-    return tables.print_json([found]) if format_ is given.Format.json else tables.print_schedules([found])
+    return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_schedules([found])
 
 
 def list_(format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
@@ -64,7 +64,7 @@ def list_(format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN
 
     with Api(url, token_env) as api:
         found = api.get("/schedules")["items"]
-    return tables.print_json(found) if format_ is given.Format.json else tables.print_schedules(found)
+    return tables.print_json(found) if format_ is given.RunFormat.json else tables.print_schedules(found)
 
 
 def remove(schedule_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:

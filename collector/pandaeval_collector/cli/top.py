@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
 _HERE = "http://127.0.0.1:4328"
 
@@ -64,7 +64,7 @@ async def _watch(url: str, hours: float, every: float, out: Console) -> None:
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.cli._terminal import guarded
     from pandaeval_collector.cli._top_view import view
-    from pandaeval_collector.show.api.asking import AskError
+    from pandaeval_collector.show.api.client import AskError
 
     asker = _asker(url)
     try:
@@ -83,7 +83,7 @@ async def _watch(url: str, hours: float, every: float, out: Console) -> None:
 
 
 def _asker(url: str) -> Asker:
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
     return Asker.over_http(url)
 

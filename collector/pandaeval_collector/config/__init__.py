@@ -16,16 +16,22 @@ from pandaeval_collector.config._names import (
     judge_samples,
     metric_thresholds,
 )
-from pandaeval_collector.config._problem import ConfigError, Place, Problem
+from pandaeval_collector.config._problem import ConfigError, Problem, WrittenAt
 from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, masked, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_gates import Gates
-from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store, Tls
-from pandaeval_collector.config.sections_judge import Judge, Redact
+from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection, TlsSection
+from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters
-from pandaeval_collector.config.sections_scoring import Embedding, Labels, Metrics, Session, Sessions
+from pandaeval_collector.config.sections_scoring import (
+    Embedding,
+    LabelsSection,
+    MetricsSection,
+    SessionSection,
+    SessionsSection,
+)
 
 __all__ = [
     "Close",
@@ -34,21 +40,21 @@ __all__ = [
     "Embedding",
     "Exporters",
     "Gates",
-    "Judge",
-    "Labels",
+    "JudgeSection",
+    "LabelsSection",
     "Late",
-    "Line",
+    "LineSection",
     "MetricNames",
-    "Metrics",
-    "Place",
+    "MetricsSection",
     "Problem",
     "Redact",
     "Resolved",
     "Server",
-    "Session",
-    "Sessions",
-    "Store",
-    "Tls",
+    "SessionSection",
+    "SessionsSection",
+    "StoreSection",
+    "TlsSection",
+    "WrittenAt",
     "check_embedder",
     "check_machine",
     "check_metrics",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pandaeval_collector.config._keys import keys
-from pandaeval_collector.config._problem import KeyPath, Place
+from pandaeval_collector.config._problem import KeyPath, WrittenAt
 
 
 class Draft:
@@ -14,14 +14,14 @@ class Draft:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self._values_at: dict[KeyPath, Place] = {}
-        self._keys_at: dict[KeyPath, Place] = {}
+        self._values_at: dict[KeyPath, WrittenAt] = {}
+        self._keys_at: dict[KeyPath, WrittenAt] = {}
 
     def holds(self, path: KeyPath) -> bool:
         """Whether some source has set the value at ``path``."""
         return path in self._values_at
 
-    def value_at(self, path: KeyPath) -> Place | None:
+    def value_at(self, path: KeyPath) -> WrittenAt | None:
         """Where the value at ``path`` was written; else the section around it, or something written in that section."""
         for length in range(len(path), -1, -1):
             around = path[:length]
@@ -30,7 +30,7 @@ class Draft:
                 return place
         return None
 
-    def key_at(self, path: KeyPath) -> Place | None:
+    def key_at(self, path: KeyPath) -> WrittenAt | None:
         """Where the last name in ``path`` was written."""
         return self._keys_at.get(path) or self.value_at(path)
 
@@ -41,16 +41,16 @@ class Draft:
             node = node[part]
         return node
 
-    def origins(self) -> dict[KeyPath, Place]:
+    def origins(self) -> dict[KeyPath, WrittenAt]:
         """Where each value that was set was written."""
         return dict(self._values_at)
 
-    def mark(self, path: KeyPath, value_place: Place, key_place: Place | None = None) -> None:
+    def mark(self, path: KeyPath, value_place: WrittenAt, key_place: WrittenAt | None = None) -> None:
         """Note where ``path`` was written."""
         self._values_at[path] = value_place
         self._keys_at[path] = key_place or value_place
 
-    def assign(self, path: tuple[str, ...], value: Any, place: Place) -> None:
+    def assign(self, path: tuple[str, ...], value: Any, place: WrittenAt) -> None:
         """Set ``path``. A section's keys are set one by one; anything else replaces what stood there."""
         key = keys().get(path)
         if isinstance(value, dict) and key and key.section:
@@ -74,7 +74,7 @@ class Draft:
             if parent and is_empty and (key.is_map or (key.section and not key.optional)):
                 del parent[path[-1]]
 
-    def _written_below(self, path: KeyPath) -> Iterator[Place]:
+    def _written_below(self, path: KeyPath) -> Iterator[WrittenAt]:
         return (place for known, place in self._values_at.items() if path and known[: len(path)] == path)
 
     def _forget(self, path: KeyPath) -> None:

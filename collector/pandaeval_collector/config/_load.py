@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pandaeval_collector.config._draft import Draft, without
 from pandaeval_collector.config._messages import to_problem
-from pandaeval_collector.config._problem import ConfigError, KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._rules import conflicts
 from pandaeval_collector.config._sources import read_environ, read_file, read_overrides
 from pandaeval_collector.config._tree import Config
@@ -24,7 +24,7 @@ class Resolved:
     """A valid configuration, and where each value that was set came from (defaults are absent)."""
 
     config: Config
-    origins: Mapping[KeyPath, Place]
+    origins: Mapping[KeyPath, WrittenAt]
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
         """The same problems with their places, as far as their keys were set by somebody."""

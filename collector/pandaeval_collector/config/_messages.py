@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from pandaeval_collector.config._draft import Draft
 from pandaeval_collector.config._keys import below, keys, variable
-from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._show import masked
 
 _KINDS = {
@@ -73,7 +73,7 @@ def _sentence(error: ErrorDetails, path: KeyPath, draft: Draft) -> str:
     return f"{shown} {words}" if words else f"{shown}: {error['msg']}"
 
 
-def _unknown(path: tuple[str, ...], known: list[str], place: Place | None) -> str:
+def _unknown(path: tuple[str, ...], known: list[str], place: WrittenAt | None) -> str:
     name, section = path[-1], path[:-1]
     in_variable = place is not None and place.source == f"environment {variable(path)}"
     meant = closest(name, known)

@@ -14,7 +14,7 @@ _LONGEST = 2000
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class WrittenAt:
     """Where a value was written: a file (``line`` and ``column`` count from 1; 0: the file as a whole), an environment
     variable or the command line. ``key``: the dotted key when ``source`` already says it, as a variable's name does."""
 
@@ -33,7 +33,7 @@ class Problem:
 
     key: str
     message: str
-    place: Place | None = None
+    place: WrittenAt | None = None
 
     def __str__(self) -> str:
         """One line, whatever stands in the file or is its name."""
@@ -59,6 +59,6 @@ def dotted(path: Iterable[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def _position(problem: Problem) -> tuple[bool, Place, str]:
-    place = problem.place or Place("")
+def _position(problem: Problem) -> tuple[bool, WrittenAt, str]:
+    place = problem.place or WrittenAt("")
     return not place.line, place, problem.key

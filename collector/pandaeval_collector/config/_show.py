@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from pandaeval_collector.config._problem import KeyPath, Place
+from pandaeval_collector.config._problem import KeyPath, WrittenAt
 from pandaeval_collector.config._tree import Config
 
 # Greedy up to the last @, since an unescaped password may hold any character.
@@ -22,7 +22,7 @@ def effective(config: Config) -> dict[str, Any]:
     return shown
 
 
-def to_yaml(config: Config, origins: Mapping[KeyPath, Place]) -> str:
+def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
     """``effective`` as YAML that can be loaded again; a comment says where a value was set if it was."""
     return "".join(f"{line}\n" for line in _lines(effective(config), (), origins))
 
@@ -44,7 +44,7 @@ def flow(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _lines(values: Mapping[str, Any], path: KeyPath, origins: Mapping[KeyPath, Place]) -> Iterator[str]:
+def _lines(values: Mapping[str, Any], path: KeyPath, origins: Mapping[KeyPath, WrittenAt]) -> Iterator[str]:
     indent = "  " * len(path)
     for name, value in values.items():
         here = (*path, name)

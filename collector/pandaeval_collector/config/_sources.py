@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.config._draft import Draft, without
 from pandaeval_collector.config._keys import PREFIX, below, keys, variable
-from pandaeval_collector.config._problem import ConfigError, KeyPath, Place, Problem, dotted
+from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._yaml import Marker, YamlReader
 from pandaeval_collector.config._yaml_limits import MAX_BYTES
 
@@ -20,7 +20,7 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
         draft.values = without(values, unread)
     elif values is not None:
         message = "must hold sections, such as `close:` with keys below it, not a list or a single value"
-        problems.append(Problem("", message, Place(str(path))))
+        problems.append(Problem("", message, WrittenAt(str(path))))
     return problems
 
 
@@ -35,7 +35,7 @@ def read_yaml(path: Path) -> Any:
 
 def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     """The values of a file, the paths of those that could not be read, and why not."""
-    whole = Place(str(path))
+    whole = WrittenAt(str(path))
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -47,7 +47,7 @@ def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     if len(data) > MAX_BYTES:
         message = f"has more than {MAX_BYTES // 1024} KiB; is it the right file?"
         return None, set(), [Problem("", message, whole)]
-    reader = YamlReader(text, lambda line, column: Place(str(path), line + 1, column + 1), mark)
+    reader = YamlReader(text, lambda line, column: WrittenAt(str(path), line + 1, column + 1), mark)
     return reader.read(), reader.unread, reader.problems
 
 
@@ -77,15 +77,15 @@ def read_overrides(overrides: Mapping[str, Any], draft: Draft) -> None:
     """Put dotted keys with ready values (``{"judge.model": "openai/gpt-4o"}``) into ``draft``; ``None``: not given."""
     for name, value in overrides.items():
         if value is not None:
-            draft.assign(_map_entry(tuple(name.split("."))), value, Place("command line"))
+            draft.assign(_map_entry(tuple(name.split("."))), value, WrittenAt("command line"))
 
 
-def _assign_text(path: tuple[str, ...], text: str, place: Place, draft: Draft) -> list[Problem]:
+def _assign_text(path: tuple[str, ...], text: str, place: WrittenAt, draft: Draft) -> list[Problem]:
     key = keys().get(path)
     if key and key.is_text and text.strip() not in ("null", "~") and text.strip()[0] not in "\"'":
         draft.assign(path, text.strip(), place)
         return []
-    marks: list[tuple[KeyPath, Place]] = []
+    marks: list[tuple[KeyPath, WrittenAt]] = []
     reader = YamlReader(text, lambda *_: place, lambda at, value, _: marks.append((at, value)), path)
     value = reader.read()
     if not reader.problems:
@@ -104,8 +104,8 @@ def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:
     return path
 
 
-def _place(name: str, path: tuple[str, ...]) -> Place:
-    return Place(f"environment {name}", key=dotted(path))
+def _place(name: str, path: tuple[str, ...]) -> WrittenAt:
+    return WrittenAt(f"environment {name}", key=dotted(path))
 
 
 def _unreadable(error: OSError) -> str:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pandaeval_collector.base.section import Section, group
-from pandaeval_collector.config.sections_gates import Gates, Trials
-from pandaeval_collector.config.sections_in import Close, Late, Line, Server, Store
-from pandaeval_collector.config.sections_judge import Judge, Redact
+from pandaeval_collector.config.sections_gates import Gates, TrialsSection
+from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection
+from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_out import Exporters, Spans
-from pandaeval_collector.config.sections_scoring import Cases, Embedding, Labels, Metrics, Session, Sessions
+from pandaeval_collector.config.sections_scoring import (
+    Cases,
+    Embedding,
+    LabelsSection,
+    MetricsSection,
+    SessionSection,
+    SessionsSection,
+)
 from pandaeval_collector.config.sections_ui import Ui
 
 
@@ -19,17 +26,17 @@ class Config(Section):
     kafka: Kafka = group(Kafka)
     close: Close = group(Close)
     late: Late = group(Late)
-    line: Line = group(Line)
-    session: Session = group(Session)
-    sessions: Sessions = group(Sessions)
-    metrics: Metrics = group(Metrics)
+    line: LineSection = group(LineSection)
+    session: SessionSection = group(SessionSection)
+    sessions: SessionsSection = group(SessionsSection)
+    metrics: MetricsSection = group(MetricsSection)
     cases: Cases = group(Cases)
-    trials: Trials = group(Trials)
+    trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)
-    judge: Judge = group(Judge)
-    labels: Labels = group(Labels)
+    judge: JudgeSection = group(JudgeSection)
+    labels: LabelsSection = group(LabelsSection)
     redact: Redact = group(Redact)
-    store: Store = group(Store)
+    store: StoreSection = group(StoreSection)
     ui: Ui = group(Ui)
     spans: Spans = group(Spans)
     exporters: Exporters = group(Exporters)

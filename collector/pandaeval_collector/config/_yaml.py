@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from pandaeval_collector.config._problem import KeyPath, Place, Problem, dotted
-from pandaeval_collector.config._yaml_limits import MAX_NODES, BoundedLoader, TooMuchError, too_large
+from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt, dotted
+from pandaeval_collector.config._yaml_limits import MAX_NODES, BoundedLoader, YamlTooLargeError, too_large
 
 _MAP, _LIST, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
@@ -18,7 +18,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF = "holds half of a character (\\ud800 to \\udfff); write the character itself"
 _BOMB = f"stands for more than {MAX_NODES} values through its aliases; write out the few that are meant"
 
-Marker = Callable[[KeyPath, Place, Place | None], None]
+Marker = Callable[[KeyPath, WrittenAt, WrittenAt | None], None]
 
 
 class YamlReader:
@@ -29,7 +29,7 @@ class YamlReader:
     Tags, objects and recursive anchors are refused: only what JSON knows gets through.
     """
 
-    def __init__(self, text: str, at: Callable[[int, int], Place], mark: Marker, path: KeyPath = ()) -> None:
+    def __init__(self, text: str, at: Callable[[int, int], WrittenAt], mark: Marker, path: KeyPath = ()) -> None:
         self.problems: list[Problem] = []
         self.unread: set[KeyPath] = set()
         self._text = text
@@ -51,7 +51,7 @@ class YamlReader:
                 self._refuse(large, self._path, _BOMB)
                 return None
             return self._build(node, self._path, None, loader)
-        except TooMuchError as error:
+        except YamlTooLargeError as error:
             self._fault(error.problem_mark, str(error.problem))
         except yaml.MarkedYAMLError as error:
             reason = ", ".join(part for part in (error.context, error.problem) if part)
@@ -65,7 +65,7 @@ class YamlReader:
                 loader.dispose()
         return None
 
-    def _build(self, node: yaml.Node, path: KeyPath, key: Place | None, loader: BoundedLoader) -> Any:
+    def _build(self, node: yaml.Node, path: KeyPath, key: WrittenAt | None, loader: BoundedLoader) -> Any:
         self._mark(path, self._place(node), key)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path, loader)
@@ -130,7 +130,7 @@ class YamlReader:
         place = self._at(mark.line, mark.column) if mark else self._at(-1, -1)
         self.problems.append(Problem(dotted(self._path), message, place))
 
-    def _place(self, node: yaml.Node) -> Place:
+    def _place(self, node: yaml.Node) -> WrittenAt:
         return self._at(node.start_mark.line, node.start_mark.column)
 
 

@@ -10,12 +10,12 @@ MAX_NODES = 5_000
 MAX_DEPTH = 30
 
 
-class TooMuchError(yaml.MarkedYAMLError):
+class YamlTooLargeError(yaml.MarkedYAMLError):
     """``problem``: what there is too much of."""
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """Raises :class:`TooMuchError` as soon as a text turns out to be too much, before the rest is read."""
+    """Raises :class:`YamlTooLargeError` as soon as a text turns out to be too much, before the rest is read."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -35,7 +35,7 @@ class BoundedLoader(yaml.SafeLoader):
 
     def _refuse(self, problem: str) -> None:
         mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        raise TooMuchError(problem=problem, problem_mark=mark)
+        raise YamlTooLargeError(problem=problem, problem_mark=mark)
 
 
 def too_large(root: yaml.Node) -> yaml.Node | None:

@@ -13,7 +13,7 @@ Rate = Annotated[float, Field(gt=0, lt=1)]
 Ks = Annotated[Count, Field(ge=1, le=1000)]
 
 
-class Trials(Section):
+class TrialsSection(Section):
     """Repeated cases in a running collector, as gauges (pandaeval.pass_pow_k)."""
 
     metrics: tuple[Text, ...] = Field(

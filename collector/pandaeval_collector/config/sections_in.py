@@ -10,7 +10,7 @@ from pandaeval_collector.base.section import Count, Duration, Endpoint, EnvName,
 from pandaeval_collector.config._types import Address, Processes
 
 
-class Tls(Section):
+class TlsSection(Section):
     """Certificates of the listeners, PEM files."""
 
     cert: FilePath = Field(description="File with the server's certificate and its chain, PEM.")
@@ -37,7 +37,7 @@ class Server(Section):
         default=False,
         description="Allow grpc and http on addresses that other machines reach without TLS and a token.",
     )
-    tls: Tls | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
+    tls: TlsSection | None = Field(default=None, description="Certificates of grpc and http; null speaks plain text.")
     token_env: EnvName | None = Field(
         default=None, description="Name of the environment variable with the bearer token that senders must present."
     )
@@ -92,7 +92,7 @@ class Late(Section):
     )
 
 
-class Line(Section):
+class LineSection(Section):
     """How due traces are decided."""
 
     workers: Processes = Field(
@@ -102,7 +102,7 @@ class Line(Section):
     )
 
 
-class Store(Section):
+class StoreSection(Section):
     """The file that holds everything that was acknowledged."""
 
     path: FilePath = Field(

@@ -75,7 +75,7 @@ class Second(Section):
     share: Share = Field(default=0.1, description="Share of results, 0 to 1, that it judges as well.")
 
 
-class Shadow(Section):
+class ShadowSection(Section):
     """A judge that judges some of the live traffic beside the live one, into a run and series of its own: to try a
     model before it takes over. No score, list or alert is its."""
 
@@ -89,7 +89,7 @@ class Shadow(Section):
     )
 
 
-class Judge(Section):
+class JudgeSection(Section):
     """The language model that answers what code cannot."""
 
     model: Text | None = Field(
@@ -180,7 +180,7 @@ class Judge(Section):
         "does not hold of a shared answer is asked for separately; with more than one of judge.votes each is.",
     )
     second: Second = group(Second)
-    shadow: Shadow = group(Shadow)
+    shadow: ShadowSection = group(ShadowSection)
     language: Text = Field(
         default="en", description="Language in which reasons are given: en, or the name or code of another one."
     )

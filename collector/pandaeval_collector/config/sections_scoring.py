@@ -19,7 +19,7 @@ from pandaeval_collector.base.section import (
 from pandaeval_collector.config._types import Names
 
 
-class Session(Section):
+class SessionSection(Section):
     """When a session is over, and how its score is weighed."""
 
     idle: Duration = Field(default=900.0, description="Time since its last trace after which a session closes.")
@@ -49,7 +49,7 @@ class Session(Section):
     )
 
 
-class Sessions(Section):
+class SessionsSection(Section):
     """Sessions whose traces reach several collectors."""
 
     forward_to: Endpoint | None = Field(
@@ -63,7 +63,7 @@ class Sessions(Section):
     )
 
 
-class Metrics(Section):
+class MetricsSection(Section):
     """Which metrics run, and when they pass."""
 
     enabled: Names = Field(
@@ -101,7 +101,7 @@ class Embedding(Section):
     )
 
 
-class Labels(Section):
+class LabelsSection(Section):
     """What people say of runs, and what is made of it."""
 
     window: PositiveDuration = Field(

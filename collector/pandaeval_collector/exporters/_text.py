@@ -34,7 +34,7 @@ def content_type(accept: str) -> tuple[str, bool]:
     return "text/plain; version=0.0.4; charset=utf-8", False
 
 
-class Text:
+class ScrapeText:
     """One answer to a scrape in the making. Give it all points of an instrument one after the other."""
 
     def __init__(self, openmetrics: bool) -> None:

@@ -39,7 +39,7 @@ class EncodedResult:
 
     result: Result
     own: Sequence[bytes]
-    about: About
+    about: SharedAttributes
     verdict: Alike
 
 
@@ -51,7 +51,7 @@ class Alike(NamedTuple):
     span: bytes
 
 
-class About(NamedTuple):
+class SharedAttributes(NamedTuple):
     """What results of a unit have alike. ``place``: the trace and span of a log record; ``ids``: response
     and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
     event; ``span``: session and address as fields of a span; ``kind``: what other units share too."""
@@ -181,11 +181,11 @@ def _about(
     environment: str | None,
     trigger: str,
     late_spans: int,
-) -> About:
+) -> SharedAttributes:
     """Results of one unit come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
-    return About(
+    return SharedAttributes(
         sized(9, bytes.fromhex(trace_id)) + sized(10, bytes.fromhex(span_id)),
         ids,
         repeated(LOG_ATTRIBUTES, ids + shown),

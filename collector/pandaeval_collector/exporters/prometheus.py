@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.section import Section
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._text import Text, content_type
+from pandaeval_collector.exporters._text import ScrapeText, content_type
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.store.series import Point
@@ -48,9 +48,9 @@ class Scrape:
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
         """Content type and body that fit the ``accept`` header of the request."""
         kind, openmetrics = content_type(accept)
-        return kind, self._body(Text(openmetrics))
+        return kind, self._body(ScrapeText(openmetrics))
 
-    async def _body(self, text: Text) -> AsyncGenerator[bytes, None]:
+    async def _body(self, text: ScrapeText) -> AsyncGenerator[bytes, None]:
         now = time.time()
         new: list[str] = []
         yield text.render(own_points(self._telemetry))
@@ -68,7 +68,7 @@ class Scrape:
             self._notes.add(note)
             note.add_done_callback(self._notes.discard)
 
-    async def _rendered(self, text: Text, pages: Iterator[Sequence[Point]], new: list[str]) -> bytes | None:
+    async def _rendered(self, text: ScrapeText, pages: Iterator[Sequence[Point]], new: list[str]) -> bytes | None:
         def render() -> bytes | None:
             points = next(pages, None)
             if points is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.stats import paired
-from pandaeval_collector.analysis.stats.paired import Estimate, Pair
+from pandaeval_collector.analysis.stats.paired import Pair, PairedEstimate
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
 
@@ -36,7 +36,7 @@ Series = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class VerdictAgreement:
     """What the newest ``n`` comparisons show. ``agreement``: 1 minus the mean distance; ``flips``: pairs on two sides
     of the threshold; ``noise``: standard deviation of verdicts on one run, ``spread``: of first verdicts on different
     runs, ``discrimination``: the share of variance that is of the runs (both NaN for a single comparison)."""
@@ -47,8 +47,8 @@ class Compared:
     noise: float
     spread: float
     discrimination: float
-    kappa: Estimate | None
-    difference: Estimate | None
+    kappa: PairedEstimate | None
+    difference: PairedEstimate | None
 
     @property
     def alike(self) -> bool:
@@ -76,7 +76,7 @@ class Agreement:
         self._store, self._telemetry = store, telemetry
         self._pairs: dict[Series, list[Pair]] = {}
         self._thresholds: dict[Series, float] = {}
-        self._figures: dict[Series, Compared] = {}
+        self._figures: dict[Series, VerdictAgreement] = {}
         self._named: set[Series] = set()
         for name, held in json.loads(store.get(_KEY) or "{}").items():
             check, metric, model = name.split("\t")
@@ -94,7 +94,7 @@ class Agreement:
         }
         await asyncio.wrap_future(self._store.put(_KEY, json.dumps(body)))
 
-    def of(self, check: str, metric: str, model: str) -> Compared | None:
+    def of(self, check: str, metric: str, model: str) -> VerdictAgreement | None:
         """``None`` as long as nothing was compared."""
         return self._figures.get((check, metric, model))
 
@@ -125,7 +125,7 @@ class Agreement:
         check, metric, model = series
         about = {"check": check, "metric": metric, "model": model}
 
-        def gauge(name: str, read: Callable[[Compared], float], **more: str) -> None:
+        def gauge(name: str, read: Callable[[VerdictAgreement], float], **more: str) -> None:
             self._telemetry.gauge(f"pandaeval.judge.{name}", lambda: read(self._figures[series]), **about, **more)
 
         gauge("agreement", lambda found: found.agreement)
@@ -138,16 +138,16 @@ class Agreement:
             gauge("difference", lambda found, read=read: read(found.difference), bound=bound)  # type: ignore[misc]
 
 
-_BOUNDS: Mapping[str, Callable[[Estimate | None], float]] = {
+_BOUNDS: Mapping[str, Callable[[PairedEstimate | None], float]] = {
     "estimate": lambda found: math.nan if found is None else found.value,
     "low": lambda found: math.nan if found is None else found.low,
     "high": lambda found: math.nan if found is None else found.high,
 }
 
 
-def compared(pairs: list[Pair], threshold: float) -> Compared:
+def compared(pairs: list[Pair], threshold: float) -> VerdictAgreement:
     """The figures of at least one pair."""
-    return Compared(
+    return VerdictAgreement(
         len(pairs),
         paired.agreement(pairs),
         paired.flips(pairs, threshold),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.judge.desk import Judge, Memory, Spent
+from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.parts import TOGETHER, QuestionPart
 from pandaeval_collector.judge.rubric import Rubric, Verdict
@@ -69,7 +69,7 @@ def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str) -> Jud
     return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets)
 
 
-def pay(account: Spent, other: Spent) -> None:
+def pay(account: AnswerCost, other: AnswerCost) -> None:
     """Puts the costs of one on the account of another, who gave the verdict."""
     account.calls += other.calls
     account.tokens += other.tokens

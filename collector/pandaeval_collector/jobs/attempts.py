@@ -40,8 +40,8 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.asking import RUBRIC as SAME_CAUSE
-from pandaeval_collector.store.failures.asking import SameCause, judged_group
+from pandaeval_collector.store.failures.assigning import RUBRIC as SAME_CAUSE
+from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.model import Trace, Trigger
 

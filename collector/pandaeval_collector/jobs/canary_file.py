@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import ConfigError, read_yaml
-from pandaeval_collector.pipeline.line.reading import rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_otel.model import Trace

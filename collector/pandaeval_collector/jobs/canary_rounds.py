@@ -16,7 +16,7 @@ _KEEP = 30
 
 
 @dataclass(slots=True)
-class Case:
+class CanaryRecord:
     """One canary and metric. ``right``: the newest verdict is as expected; ``verdicts``: of the newest rounds."""
 
     first: Said
@@ -59,16 +59,16 @@ class CanaryRounds:
     def __init__(self, of: str, thresholds: Mapping[str, float], held: Mapping[str, Any]) -> None:
         """``held``: as :meth:`to_dict` gave it; that of others is forgotten."""
         self.of, self.at, self._thresholds = of, 0.0, thresholds
-        self.cases: dict[CaseKey, Case] = {}
+        self.cases: dict[CaseKey, CanaryRecord] = {}
         if held.get("of") == of:
             self.at = float(held["at"])
             for key, case in held["cases"].items():
                 name, metric, model = key.split("\t")
-                self.cases[name, metric, model] = Case(**case)
+                self.cases[name, metric, model] = CanaryRecord(**case)
 
     def hear(self, key: CaseKey, said: Said, right: bool) -> None:
         """Takes in one verdict."""
-        case = self.cases.setdefault(key, Case(said, said, right))
+        case = self.cases.setdefault(key, CanaryRecord(said, said, right))
         case.hear(said, right)
 
     def to_dict(self) -> dict[str, Any]:

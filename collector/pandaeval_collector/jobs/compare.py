@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.jobs.agreement import Compared
+from pandaeval_collector.jobs.agreement import VerdictAgreement
 from pandaeval_collector.jobs.anew import Again, pay
 from pandaeval_collector.jobs.known import said
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -47,7 +47,7 @@ def with_comparison(
     second: Score | None,
     name: str,
     so_far: str,
-    figures: Compared | None,
+    figures: VerdictAgreement | None,
     **more: Any,
 ) -> Score:
     """The finding with what the judge said the second time (before any limit that facts set) under ``name`` in its

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 
 _log = logging.getLogger(__name__)
 
@@ -15,11 +15,11 @@ _KEY = (
     "variable that holds it in judge.api_key_env; if the key is right, see whether judge.model exists"
 )
 _NAME = "judge.model has to be provider/model, as litellm spells it, such as openai/gpt-4o-mini"
-_CURES: Mapping[Failure, str] = {
-    Failure.DENIED: _KEY,
-    Failure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
-    Failure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
-    Failure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
+_CURES: Mapping[CallFailure, str] = {
+    CallFailure.DENIED: _KEY,
+    CallFailure.TIMEOUT: "give it more time (judge.timeout) or less to do at a time (judge.concurrency)",
+    CallFailure.TOO_LONG: "set judge.context_tokens to the tokens of a record that fit into its window",
+    CallFailure.UNAVAILABLE: "see whether its server is up and reachable from here, and judge.api_base right",
 }
 _SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
 """Words of litellm's errors that tell more than their class does."""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from pandaeval_collector.judge.before import lines_of
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.pipeline.line.members import from_row
-from pandaeval_collector.pipeline.line.reading import rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing

@@ -20,7 +20,7 @@ from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
-from pandaeval_collector.pipeline.line.reading import rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.store import Job, JobEnd
 
 _MAX_CRASHES = 2
@@ -45,7 +45,7 @@ class Later:
     def reason(self) -> str:
         """As a label."""
         if self.crashed:
-            return Failure.CRASHED.value
+            return CallFailure.CRASHED.value
         return "waiting" if self.free else "failed"
 
 
@@ -63,15 +63,15 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
     message = told(error)
     given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
     match error.failure:
-        case Failure.REFUSED | Failure.TOO_LONG:
+        case CallFailure.REFUSED | CallFailure.TOO_LONG:
             return given_up
-        case Failure.CRASHED:
+        case CallFailure.CRASHED:
             if job.crashes + 1 >= _MAX_CRASHES:
                 return given_up
             return Later(now, message, crashed=True)
-        case Failure.COOLDOWN if now - job.created_at <= patience.max_age:
+        case CallFailure.COOLDOWN if now - job.created_at <= patience.max_age:
             return Later(now + (error.retry_after or patience.longest), message, free=True, pause=True)
-        case Failure.DENIED if patience.interactive:
+        case CallFailure.DENIED if patience.interactive:
             return given_up
         case _:
             if job.attempts >= patience.attempts or now - job.created_at > patience.max_age:
@@ -92,16 +92,16 @@ def until_next_day(now: float) -> float:
     return (today + timedelta(days=1)).timestamp() - now
 
 
-def _why(failure: Failure) -> Why:
-    return Why.TIMEOUT if failure is Failure.TIMEOUT else Why.JUDGE_FAILED
+def _why(failure: CallFailure) -> Why:
+    return Why.TIMEOUT if failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
 
 
 def _told(job: Job, error: CallFailedError) -> str:
     what = {
-        Failure.TIMEOUT: "the judge did not answer in time",
-        Failure.CRASHED: "the judge's process died over it, twice",
-        Failure.REFUSED: "the provider refuses this prompt",
-        Failure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens to what it takes",
-        Failure.DENIED: "the provider does not let us in (key, permission or name of the model)",
+        CallFailure.TIMEOUT: "the judge did not answer in time",
+        CallFailure.CRASHED: "the judge's process died over it, twice",
+        CallFailure.REFUSED: "the provider refuses this prompt",
+        CallFailure.TOO_LONG: "the record is too long for the judge's window; set judge.context_tokens accordingly",
+        CallFailure.DENIED: "the provider does not let us in (key, permission or name of the model)",
     }.get(error.failure, "the judge could not be reached")
     return f"{what}; tried {job.attempts} times, last: {told(error)}"

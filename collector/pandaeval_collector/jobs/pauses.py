@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_collector.base.untrusted.foreign import told
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 
 _SAME_PAUSE_S = 1.0
 _IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
@@ -50,5 +50,5 @@ class Pauses:
 
     def failed(self, error: CallFailedError) -> None:
         """A call failed."""
-        if error.failure is not Failure.COOLDOWN:
+        if error.failure is not CallFailure.COOLDOWN:
             self._last = told(error)

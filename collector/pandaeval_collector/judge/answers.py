@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.call import Answer, Call, Caller
+from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
 from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack
 
@@ -22,7 +22,7 @@ class NoVerdictError(Exception):
 
 
 @dataclass(slots=True)
-class Spent:
+class AnswerCost:
     """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; who gave the
     last one, which may be a fallback; and what was shown to it.
 
@@ -41,7 +41,7 @@ class Spent:
     pack: str = ""
     truncated: tuple[str, ...] = ()
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: ModelAnswer) -> None:
         self.calls += 1
         self.tokens += answer.tokens
         self.cost_usd += answer.cost_usd
@@ -61,7 +61,7 @@ class Answers:
     def __init__(self, caller: Caller) -> None:
         self._caller, self._first = caller, FirstCalls()
 
-    async def first(self, call: Call, pack: Pack, spent: Spent) -> tuple[Call, Answer]:
+    async def first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
         """The answer to the first call of a question, behind the first one about its trace, and the call that was
         answered: one that was cut is made again with more room. Raises as :meth:`whole` does."""
         if pack.tokens < _CACHED_FROM:
@@ -74,7 +74,7 @@ class Answers:
         longer = replace(call, more=True)
         return longer, await self.whole(longer, spent)
 
-    async def whole(self, call: Call, spent: Spent) -> Answer:
+    async def whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
         """An answer that was not cut; a call that has no more room yet is made again with more. Raises
         :class:`NoVerdictError`, since what was cut is no verdict, whatever it holds, and what the caller raises."""
         answer = await self._get(call, spent)
@@ -88,7 +88,7 @@ class Answers:
             )
         return answer
 
-    async def _get(self, call: Call, spent: Spent) -> Answer:
+    async def _get(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
         answer = await self._caller.complete(call)
         spent.add(answer)
         spent.model = answer.model

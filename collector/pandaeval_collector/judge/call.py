@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 
-class Failure(StrEnum):
+class CallFailure(StrEnum):
     """What kept a call from being answered, after the retries that one call gets."""
 
     TIMEOUT = "timeout"
@@ -31,7 +31,7 @@ class CallFailedError(Exception):
     could read, and may bill for it."""
 
     def __init__(
-        self, failure: Failure, message: str, retry_after: float | None = None, answered: bool = False
+        self, failure: CallFailure, message: str, retry_after: float | None = None, answered: bool = False
     ) -> None:
         super().__init__(message)
         self.failure, self.retry_after, self.answered = failure, retry_after, answered
@@ -42,7 +42,7 @@ class OverBudgetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """What is asked. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models that
     reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to hold the
     model to it if it can, and else to any JSON object, which is the same in all calls. ``more``: the answer before was
@@ -60,7 +60,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """``text`` is cut where no verdict could be that long; tokens and ``cost_usd`` are the provider's word where it can
     be true, else an estimate, and the cost is 0 for models without a known price; ``cached_tokens``: those of
     ``prompt_tokens`` that came from the provider's cache; ``completion_tokens``: hidden reasoning included;
@@ -91,6 +91,6 @@ raises ends the call, and nothing is sent."""
 class Caller(Protocol):
     """Something that answers calls. On one event loop."""
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         """Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
         ...

@@ -13,7 +13,7 @@ from typing import Any
 
 from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, Permit
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.usage import believed
@@ -52,7 +52,7 @@ class JudgeProcessSetup:
 
 
 class WorkerProcess:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. On one event loop."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. On one event loop."""
 
     def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
@@ -92,12 +92,12 @@ class WorkerProcess:
         await self.start()
         return self._budgets.get(model, MOST_RECORD)
 
-    async def complete(self, call: Call, permit: Permit | None = None) -> Answer:
+    async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         """Raises :class:`CallFailedError` (``CRASHED`` when the process died over it), and what ``permit`` raises."""
         await self.start()
         process = self._process
         if process is None:
-            raise CallFailedError(Failure.UNAVAILABLE, "the judge's process ended at its start")
+            raise CallFailedError(CallFailure.UNAVAILABLE, "the judge's process ended at its start")
         number = next(self._ids)
         inbox = self._waiting[number] = asyncio.Queue()
         ended = False
@@ -112,15 +112,15 @@ class WorkerProcess:
                     await permit(reply["attempt"], reply["answered"], reply["max_tokens"])
                 process.write(_line({"go": number}))
         except TimeoutError as error:
-            raise CallFailedError(Failure.TIMEOUT, "the judge's process did not answer in time") from error
+            raise CallFailedError(CallFailure.TIMEOUT, "the judge's process did not answer in time") from error
         finally:
             del self._waiting[number]
             if not ended:
                 process.write(_line({"drop": number}))
 
-    def _answer(self, reply: Mapping[str, Any], call: Call) -> Answer:
+    def _answer(self, reply: Mapping[str, Any], call: ModelCall) -> ModelAnswer:
         if not reply["ok"]:
-            failure, message = Failure(reply["failure"]), told(reply["message"], self._secrets)
+            failure, message = CallFailure(reply["failure"]), told(reply["message"], self._secrets)
             raise CallFailedError(failure, message, reply.get("retry_after"), reply.get("answered", False))
         model = reply["model"]
         sent = replace(call, max_tokens=reply["max_tokens"])
@@ -132,7 +132,7 @@ class WorkerProcess:
                 "is set aside for a call",
                 model,
             )
-        return Answer(
+        return ModelAnswer(
             text=reply["text"],
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -157,7 +157,7 @@ class WorkerProcess:
         try:
             process = await start_child("pandaeval_collector.judge.worker", self._child_environment(), silent=True)
         except OSError as error:
-            raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process cannot be started: {error}") from error
+            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process cannot be started: {error}") from error
         process.write(_line(asdict(self._setup)))
         try:
             line = await asyncio.wait_for(process.out.readline(), _START_S)
@@ -168,7 +168,7 @@ class WorkerProcess:
             process.kill()
             await process.wait()
             message = told(ready.get("message") or "it ended without a word", self._secrets)
-            raise CallFailedError(Failure.UNAVAILABLE, f"the judge's process does not start: {message}")
+            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process does not start: {message}")
         known: dict[str, Any] = ready.get("known", {})
         self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
         self._budgets = {model: each["budget"] for model, each in known.items()}

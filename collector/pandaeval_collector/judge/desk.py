@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.answers import Answers, NoVerdictError, Spent
-from pandaeval_collector.judge.call import Call, Caller, CallFailedError, Failure
+from pandaeval_collector.judge.answers import AnswerCost, Answers, NoVerdictError
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelCall
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
@@ -26,7 +26,7 @@ from pandaeval_collector.judge.redact import redact_value
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 
-__all__ = ["Desk", "Judge", "Memory", "NoVerdictError", "Spent"]
+__all__ = ["AnswerCost", "Desk", "Judge", "Memory", "NoVerdictError"]
 
 _log = logging.getLogger(__name__)
 _MAX_REFUSED = 1024
@@ -92,7 +92,7 @@ class Desk:
         self._refused: OrderedDict[str, _Refusal] = OrderedDict()
 
     async def ask(
-        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent, asker: str = ""
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
     ) -> V:
         """The verdict; a question that is being asked already is waited for. The costs go to whom asked first.
 
@@ -120,7 +120,7 @@ class Desk:
             self._refused.popitem(last=False)
 
     async def _answer(
-        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
     ) -> V:
         task = self._asking.get(key)
         if task is None:
@@ -139,7 +139,7 @@ class Desk:
             task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
 
     async def _verdict(
-        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
     ) -> _Given[V]:
         remembered = self._memory.recall(key)
         if remembered is not None:
@@ -152,11 +152,13 @@ class Desk:
         return found
 
     async def _asked(
-        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: Spent
+        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
     ) -> _Given[V]:
         """Asks, and once more with what is wrong with the answer."""
         echo = echo_code(pack, rubric)
-        call = Call(model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric))
+        call = ModelCall(
+            model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
+        )
         call, answer = await self._answers.first(call, pack, spent)
         try:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
@@ -171,7 +173,7 @@ class Desk:
 
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
     """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
-    return isinstance(error, NoVerdictError) or error.failure in (Failure.REFUSED, Failure.TOO_LONG)
+    return isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
 
 
 class Judge:
@@ -193,7 +195,7 @@ class Judge:
         self.together = together
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self._shorter = shorter
-        self.spent = Spent()
+        self.spent = AnswerCost()
 
     @property
     def pack(self) -> Pack:
@@ -218,7 +220,7 @@ class Judge:
             verdict = await self._ask(rubric, facts)
         except CallFailedError as error:
             shorter, self._shorter = self._shorter, None
-            if error.failure is not Failure.TOO_LONG or shorter is None:
+            if error.failure is not CallFailure.TOO_LONG or shorter is None:
                 raise
             self._pack = await shorter()
             verdict = await self._ask(rubric, facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pandaeval_collector.analysis.rules._failures import Told, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_otel.model import Trace
 
@@ -14,7 +14,7 @@ _MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CallFacts:
     """``failed``: the positions, from 1, of calls that failed; ``unsure``: of those whose results may tell of a
     failure; ``lost``: of those that failed and that no later call made up for. ``text``: all of it as lines."""
 
@@ -24,14 +24,14 @@ class Facts:
     text: str
 
 
-def facts(trace: Trace) -> Facts:
+def facts(trace: Trace) -> CallFacts:
     """Of a trace as metrics see it, whose results were neither cut nor made neutral: what failed is told by the same
     predicate that limits verdicts."""
     told = [tells(call) for call in trace.tool_calls]
-    failed = tuple(number for number, each in enumerate(told, 1) if each is Told.FAILED)
-    unsure = tuple(number for number, each in enumerate(told, 1) if each is Told.UNSURE)
+    failed = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.FAILED)
+    unsure = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.UNSURE)
     lost = tuple(at + 1 for at in lost_at(trace))
-    return Facts(failed, unsure, lost, "\n".join(_lines(trace, failed, unsure, lost)))
+    return CallFacts(failed, unsure, lost, "\n".join(_lines(trace, failed, unsure, lost)))
 
 
 def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost: tuple[int, ...]) -> Iterator[str]:

@@ -12,20 +12,20 @@ from typing import Protocol
 
 from aiolimiter import AsyncLimiter
 
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import estimated
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the
 limit, so that requests that are held up on their way and arrive together do not pass it by much."""
-_CONGESTED = frozenset({Failure.RATE_LIMIT, Failure.TIMEOUT, Failure.UNAVAILABLE, Failure.COOLDOWN})
+_CONGESTED = frozenset({CallFailure.RATE_LIMIT, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE, CallFailure.COOLDOWN})
 _USED = 4
 """Of what an answer may take, one such part is what most take."""
-_MAYBE_BILLED = frozenset({Failure.TIMEOUT, Failure.CRASHED})
+_MAYBE_BILLED = frozenset({CallFailure.TIMEOUT, CallFailure.CRASHED})
 
 
-class Gate:
+class AdaptiveLimit:
     """Calls at a time, between 1 and ``most``: one more per round of successes, half as many after congestion, at most
     once a round (AIMD). On one event loop."""
 
@@ -141,7 +141,7 @@ class Provider(Protocol):
     @property
     def timeout(self) -> float: ...
     async def start(self) -> None: ...
-    async def complete(self, call: Call, permit: Permit | None = None) -> Answer: ...
+    async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer: ...
 
 
 class LimitedCaller:
@@ -159,7 +159,7 @@ class LimitedCaller:
         """``rpm``, ``tpm``: requests and tokens in any ``minute`` of so many seconds."""
         self._provider, self._purse = provider, purse
         self._limits = concurrency, rpm, tpm, minute
-        self.gate = Gate(concurrency)
+        self.gate = AdaptiveLimit(concurrency)
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     def share(self, part: float) -> None:
@@ -172,7 +172,7 @@ class LimitedCaller:
         if self._purse is not None:
             self._purse.share(part)
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""
         async with self.gate.entered():
             await self._provider.start()
@@ -198,7 +198,7 @@ class LimitedCaller:
         self._tokens.owe(answer.tokens - taken)
         return answer
 
-    async def _watched(self, call: Call, permit: Permit) -> Answer:
+    async def _watched(self, call: ModelCall, permit: Permit) -> ModelAnswer:
         began = time.monotonic()
         try:
             answer = await self._provider.complete(call, permit)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.judge.before import Before, media_asked
-from pandaeval_collector.judge.facts import Facts
+from pandaeval_collector.judge.facts import CallFacts
 from pandaeval_collector.judge.neutral import elided, one_line, tokens
 from pandaeval_collector.judge.signature import signature
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
@@ -48,7 +48,9 @@ def said_on_the_way(trace: Trace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def sections(trace: Trace, facts: Facts, known: Before, limit: int, text_limit: int, room: int) -> list[PromptSection]:
+def sections(
+    trace: Trace, facts: CallFacts, known: Before, limit: int, text_limit: int, room: int
+) -> list[PromptSection]:
     """Of a trace whose texts are neutral, the ``facts`` of it as it was, and what was ``known`` before it, neutral too.
     ``limit``: most characters of an argument, a result or a thought; ``text_limit``: of any other text; ``room``:
     tokens of the conversation before. Task, steps and answer have the largest shares."""
@@ -138,7 +140,7 @@ def _tools(trace: Trace) -> Iterable[str]:
     return ["\n".join(lines)]
 
 
-def _steps(trace: Trace, facts: Facts, limit: int, text_limit: int) -> Iterable[str]:
+def _steps(trace: Trace, facts: CallFacts, limit: int, text_limit: int) -> Iterable[str]:
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     steps = [

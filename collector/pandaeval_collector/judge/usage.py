@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.neutral import tokens
 
@@ -40,13 +40,13 @@ class AnswerUsage:
     cached_tokens: int = 0
 
 
-def estimated(call: Call, price: Price) -> AnswerUsage:
+def estimated(call: ModelCall, price: Price) -> AnswerUsage:
     """The most that an answer to a call can take, as far as its length is known: what is set aside for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out, stated=False)
 
 
-def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> AnswerUsage:
+def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
     """The usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
     ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. Tokens that cannot be
     true are replaced, both counts, by the estimate; a cost that cannot be true, by the list price of the tokens, with
@@ -66,7 +66,7 @@ def believed(stated: Mapping[str, Any], call: Call, text: str, price: Price) -> 
     return AnswerUsage(prompt, completion, believable, cached_tokens=cached)
 
 
-def _most_in(call: Call) -> int:
+def _most_in(call: ModelCall) -> int:
     """More tokens than this are in no tokenizer's count of the call: none makes two of one byte."""
     shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
     return sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD

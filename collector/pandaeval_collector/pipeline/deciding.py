@@ -13,9 +13,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError
-from pandaeval_collector.pipeline.lookahead import Ahead, Batch
+from pandaeval_collector.pipeline.lookahead import Ahead, DueBatch
 from pandaeval_collector.pipeline.retries import Retries
-from pandaeval_collector.pipeline.trial import Trial
+from pandaeval_collector.pipeline.suspects import SuspectCheck
 from pandaeval_collector.pipeline.underway import HOPELESS, TOGETHER, UnderWay
 from pandaeval_otel.assembly import DueTrace
 
@@ -32,7 +32,7 @@ class TraceDecider:
         self,
         line: Line,
         committer: Committer,
-        trial: Trial,
+        trial: SuspectCheck,
         under_way: UnderWay,
         retries: Retries,
         telemetry: Telemetry,
@@ -93,12 +93,12 @@ class TraceDecider:
         else:
             await self._begin(self._ahead.begin([due]))
 
-    async def _begin(self, batch: Batch) -> None:
+    async def _begin(self, batch: DueBatch) -> None:
         """Returns when the batch is committed. The caller takes the next one afterwards: traces that become due
         meanwhile are in it, and do not wait for one more."""
         await self._retries.or_left(self._decide(batch), f"{len(batch.due)} traces")
 
-    async def _decide(self, batch: Batch) -> None:
+    async def _decide(self, batch: DueBatch) -> None:
         done = False
         try:
             await self._decide_or_give_up(batch)
@@ -107,7 +107,7 @@ class TraceDecider:
             self._under_way.end([each.trace_id for each in batch.due], done)
             await self._trial.rest()
 
-    async def _decide_or_give_up(self, batch: Batch) -> None:
+    async def _decide_or_give_up(self, batch: DueBatch) -> None:
         failpoints.reach("before_decide")
         due = batch.due
         try:

@@ -14,7 +14,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.aside import aside
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
-from pandaeval_collector.pipeline.keeping import Group, Keeper
+from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper
 from pandaeval_collector.pipeline.submitted import (
     SessionEndings,
     TakenApart,
@@ -71,8 +71,8 @@ class Intake:
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
         groups = [
-            Group("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
-            Group("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
+            FragmentGroup("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
+            FragmentGroup("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
         await self._keeper.label([label for each in good for label in each.logs.labels])
         await self._keeper.keep(groups, words_of(good), endings_of(good))
@@ -93,7 +93,9 @@ class Intake:
         failpoints.reach("after_decode")
         found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
         await self._keeper.label([label for split in (*spans, *logs) for label in split.labels])
-        groups = [Group(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()]
+        groups = [
+            FragmentGroup(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()
+        ]
         await self._keeper.keep(groups, read=read)
         for instrument, splits in found.items():
             whole = added_up(splits)
@@ -158,7 +160,7 @@ class Intake:
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
-        group = Group(instrument, split.fragments)
+        group = FragmentGroup(instrument, split.fragments)
         await self._keeper.label(split.labels)
         await self._keeper.keep([group])
         self._counts.in_no_fragment(instrument, split)

@@ -22,7 +22,7 @@ from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
 from pandaeval_otel.assembly import Decided, TraceAssembler
 from pandaeval_otel.wire.fragments import Fragment
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Group:
+class FragmentGroup:
     """Fragments of one signal. ``wanted``: those to be stored; ``known``, ``late``: how many items the store has
     already, and how many came after their trace was scored for good."""
 
@@ -66,7 +66,7 @@ class Keeper:
 
     async def keep(
         self,
-        groups: Sequence[Group],
+        groups: Sequence[FragmentGroup],
         words: Mapping[bytes, Submitted] = NO_WORDS,
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
@@ -83,7 +83,7 @@ class Keeper:
             for group in groups:
                 await self._assemble(group, remembered)
 
-    async def label(self, labels: Sequence[Label]) -> None:
+    async def label(self, labels: Sequence[HumanLabel]) -> None:
         """Stores people's verdicts; they change nothing about their traces."""
         for start in range(0, len(labels), _PER_COMMIT):
             with self._refusing():
@@ -125,7 +125,9 @@ class Keeper:
         unknown = [fragment.trace_id for fragment in fragments if not self._traces.knows(fragment.trace_id)]
         return self._store.decided(unknown) if unknown else {}
 
-    async def _sort_out(self, group: Group, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]) -> None:
+    async def _sort_out(
+        self, group: FragmentGroup, remembered: dict[bytes, Decided], words: Mapping[bytes, Submitted]
+    ) -> None:
         """Fills ``group.wanted`` with the fragments to be stored. Adds to ``remembered`` what the store knows about
         traces that were decided before."""
         async for some in _slices(group.fragments):
@@ -152,7 +154,7 @@ class Keeper:
             closes=word is not None and not word.fragment,
         )
 
-    async def _assemble(self, group: Group, remembered: dict[bytes, Decided]) -> None:
+    async def _assemble(self, group: FragmentGroup, remembered: dict[bytes, Decided]) -> None:
         """Gives committed fragments to the assembler. A trace may have been decided during the commit."""
         self._counts.kept(group.instrument, 0, group.known, group.late)
         useless: list[int] = []

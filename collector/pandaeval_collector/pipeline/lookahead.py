@@ -13,7 +13,7 @@ from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_otel.assembly import DueTrace
 
 
-class Here:
+class InProcess:
     """Implements :class:`Understands` in this process: it understands a batch when the batch is filed, nothing
     ahead."""
 
@@ -31,7 +31,7 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class DueBatch:
     """Due traces; ``ready`` is done when they can be filed."""
 
     due: Sequence[DueTrace]
@@ -49,7 +49,7 @@ class Ahead:
     ) -> None:
         """``patiently`` repeats work while the store fails; ``under_way`` is told which traces begin."""
         self._understands, self._patiently, self._under_way = understands, patiently, under_way
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[DueBatch] = deque()
 
     def fill(self, take: Callable[[], Sequence[DueTrace]]) -> None:
         """Begins batches of the traces that ``take`` returns until ``understands`` has no room or ``take`` returns
@@ -57,14 +57,14 @@ class Ahead:
         while len(self._batches) < self._understands.room and (due := take()):
             self._batches.append(self.begin(due))
 
-    def next(self) -> Batch | None:
+    def next(self) -> DueBatch | None:
         """Removes and returns the oldest batch, to be filed now; ``None`` when there is none."""
         return self._batches.popleft() if self._batches else None
 
-    def begin(self, due: Sequence[DueTrace]) -> Batch:
+    def begin(self, due: Sequence[DueTrace]) -> DueBatch:
         """Begins a batch outside of the queue, for the caller to file."""
         self._under_way.begin(each.trace_id for each in due)
-        return Batch(due, asyncio.ensure_future(self._understand(due)))
+        return DueBatch(due, asyncio.ensure_future(self._understand(due)))
 
     def stop(self) -> None:
         """Stops waiting for worker processes that may never answer."""

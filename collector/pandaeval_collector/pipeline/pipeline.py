@@ -23,11 +23,11 @@ from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.handed import Ended, Handed
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Run, Understands
-from pandaeval_collector.pipeline.lookahead import Here
+from pandaeval_collector.pipeline.lookahead import InProcess
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.session_closing import SessionCloser
+from pandaeval_collector.pipeline.suspects import SuspectCheck
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.trial import Trial
 from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
 from pandaeval_collector.pipeline.workers import Workers
@@ -88,7 +88,7 @@ class Pipeline:
         self._sessions = SessionCloser(store, line, timing, self._committer, self._retries, telemetry, clock)
         self._adopting = Adopting(store, line, self._committer, self._retries, telemetry, self._sessions.end)
         self._under_way = UnderWay(store.path)
-        understanding = Trial(understands or Here(line.understanding), self._under_way.suspects, trial)
+        understanding = SuspectCheck(understands or InProcess(line.understanding), self._under_way.suspects, trial)
         self._decider = TraceDecider(
             line, self._committer, understanding, self._under_way, self._retries, telemetry, self._intake.decided
         )

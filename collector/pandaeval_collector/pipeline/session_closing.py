@@ -13,7 +13,7 @@ from pandaeval_collector.pipeline.interims import Interims
 from pandaeval_collector.pipeline.judge_wait import Awaited
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.sessions import Grown
+from pandaeval_collector.pipeline.line.sessions import GrownSession
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.store import Store, WriteSet
@@ -43,7 +43,7 @@ class SessionCloser:
         self._interims = Interims(timing.session_interim)
         self._awaited = Awaited(store.jobs.pending_in, timing.judge_wait)
         self._closing: Counter[str] = Counter()
-        self._uncompared: dict[str, Grown] = {}
+        self._uncompared: dict[str, GrownSession] = {}
 
     @property
     def open(self) -> int:
@@ -69,7 +69,7 @@ class SessionCloser:
         now = self._clock()
         for session_id in self._store.open_sessions():
             self._touch(session_id, now)
-        self._uncompared = {id_: Grown(whole=True) for id_ in self._store.uncompared()}
+        self._uncompared = {id_: GrownSession(whole=True) for id_ in self._store.uncompared()}
         return len(self._sessions)
 
     def end(self, session_id: str) -> None:
@@ -94,7 +94,7 @@ class SessionCloser:
             some = {id_: self._uncompared.pop(id_) for id_ in list(self._uncompared)[:_COMPARED_AT_ONCE]}
             await self._compare(some)
 
-    async def _compare(self, some: dict[str, Grown]) -> None:
+    async def _compare(self, some: dict[str, GrownSession]) -> None:
         """A session that raises is told and left: it is scored without comparisons."""
         try:
             await self._committer.commit(lambda: self._line.compare(some))

@@ -3,7 +3,7 @@ end every process after it in the same way.
 
 The file is written at each batch and never synced: what a process wrote survives its death, if not the machine's. A
 trace that the file holds at a start is a *suspect* until it is decided. That a process died while it was being decided
-proves little, so a suspect is understood in a process of its own (:mod:`pandaeval_collector.pipeline.trial`); if the
+proves little, so a suspect is understood in a process of its own (:mod:`pandaeval_collector.pipeline.suspects`); if the
 collector died twice over it all the same, it is decided alone; if it was decided alone at the next two deaths, it is
 not tried any more. A suspect that was decided is one no longer.
 """

@@ -43,7 +43,7 @@ class TooSlow(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DoorAnswer:
     """What the sender is told: by gRPC status, by HTTP status, and in words. ``retry_after_s`` where it may return."""
 
     outcome: str
@@ -58,29 +58,31 @@ class Answer:
         return int(self.grpc.value[0])
 
 
-def answer_to(error: Exception) -> Answer:
+def answer_to(error: Exception) -> DoorAnswer:
     """The answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
     message = str(error)
     match error:
         case Overloaded():
-            return Answer("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503, message, error.retry_after_s)
+            return DoorAnswer("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED, 503, message, error.retry_after_s)
         case Draining():
-            return Answer("draining", grpc.StatusCode.UNAVAILABLE, 503, message)
+            return DoorAnswer("draining", grpc.StatusCode.UNAVAILABLE, 503, message)
         case TooLarge():
-            return Answer("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413, message)
+            return DoorAnswer("too_large", grpc.StatusCode.RESOURCE_EXHAUSTED, 413, message)
         case TooMany():
             # Unlike RESOURCE_EXHAUSTED, which some senders try again whatever it says.
-            return Answer("too_large", grpc.StatusCode.INVALID_ARGUMENT, 413, message)
+            return DoorAnswer("too_large", grpc.StatusCode.INVALID_ARGUMENT, 413, message)
         case Malformed():
-            return Answer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400, message)
+            return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 400, message)
         case UnsupportedMedia():
-            return Answer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
+            return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
         case TooSlow():
-            return Answer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
+            return DoorAnswer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
         case Unauthenticated():
-            return Answer("unauthenticated", grpc.StatusCode.UNAUTHENTICATED, 401, message)
+            return DoorAnswer("unauthenticated", grpc.StatusCode.UNAUTHENTICATED, 401, message)
         case _:
-            return Answer("internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log")
+            return DoorAnswer(
+                "internal_error", grpc.StatusCode.INTERNAL, 500, "internal error; see the collector's log"
+            )
 
 
 class Outcomes:
@@ -97,7 +99,7 @@ class Outcomes:
         """Count a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
-    def refused(self, error: Exception) -> Answer:
+    def refused(self, error: Exception) -> DoorAnswer:
         """Count a refused or failed request; returns the answer to it."""
         answer = answer_to(error)
         self._telemetry.request(self._door, answer.outcome)

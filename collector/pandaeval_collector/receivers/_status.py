@@ -7,10 +7,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from pandaeval_collector.receivers._answers import Answer
+from pandaeval_collector.receivers._answers import DoorAnswer
 
 
-def status_of(answer: Answer) -> Status:
+def status_of(answer: DoorAnswer) -> Status:
     """``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
     status = Status(code=answer.code, message=answer.message)
     if answer.retry_after_s is not None:
@@ -20,7 +20,7 @@ def status_of(answer: Answer) -> Status:
     return status
 
 
-def trailers_of(answer: Answer) -> tuple[tuple[str, bytes], ...]:
+def trailers_of(answer: DoorAnswer) -> tuple[tuple[str, bytes], ...]:
     """gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second. None
     where it should not, since any RetryInfo is taken for permission."""
     if answer.retry_after_s is None:

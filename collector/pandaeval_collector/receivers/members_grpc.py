@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 
 from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, TooMany
-from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import refuse
@@ -40,7 +40,7 @@ class MembersHandler:
     """Takes ``TakeMembers``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
 
     def __init__(
-        self, ingest: MemberIngest, admission: Admission, telemetry: ReceiverTelemetry, reading: Reading
+        self, ingest: MemberIngest, admission: Admission, telemetry: ReceiverTelemetry, reading: BodyReader
     ) -> None:
         self._ingest, self._admission, self._reading = ingest, admission, reading
         self._outcomes = Outcomes("members", telemetry)

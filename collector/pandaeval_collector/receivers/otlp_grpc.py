@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
+from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
+from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import door_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
-from pandaeval_collector.receivers._reading import MAX_WAITING, Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
 from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
-from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
@@ -53,7 +53,7 @@ class OtlpGrpcServer:
         *,
         max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
         max_request_items: int = DEFAULT_MAX_ITEMS,
-        reading: Reading | None = None,
+        reading: BodyReader | None = None,
         token: str | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
@@ -66,12 +66,12 @@ class OtlpGrpcServer:
         self._address = address
         self._max_request_bytes = max_request_bytes
         self._scales = Scales(max_request_items)
-        self._reading = reading or Reading.of_messages(max_request_bytes)
+        self._reading = reading or BodyReader.of_messages(max_request_bytes)
         self._token = token
         self._tls = tls
         self._handlers = handlers
         self._setting = setting
-        self._outcomes = Outcomes("grpc", telemetry or NoTelemetry())
+        self._outcomes = Outcomes("grpc", telemetry or NoDoorTelemetry())
         self._server: grpc.aio.Server | None = None
         self._storing = Storing()
 
@@ -162,7 +162,7 @@ class _BearerAuth(_Interceptor):
         refuse(context, self._outcomes.refused(Unauthenticated(UNAUTHENTICATED_MESSAGE)))
 
 
-def refuse(context: _Context, answer: Answer) -> bytes:
+def refuse(context: _Context, answer: DoorAnswer) -> bytes:
     """Has a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
 
     ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its

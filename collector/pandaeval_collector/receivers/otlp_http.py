@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pandaeval_collector.receivers._answers import Answer, Outcomes, Unauthenticated
+from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import (
     UNAUTHENTICATED_MESSAGE,
     is_authorised,
@@ -37,7 +37,7 @@ from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import status_of
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
@@ -59,7 +59,7 @@ def otlp_http_app(
     out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``.
     """
     require_token(token)
-    outcomes = Outcomes("http", telemetry or NoTelemetry())
+    outcomes = Outcomes("http", telemetry or NoDoorTelemetry())
     door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), Scales(max_request_items), outcomes)
     exports = [
         Route(signal.http_path, functools.partial(door.export, signal), methods=["POST"], name=signal.http_path)
@@ -123,7 +123,7 @@ class _BearerAuth:
         await response(scope, receive, send)
 
 
-def _refusal(answer: Answer, content_type: str) -> Response:
+def _refusal(answer: DoorAnswer, content_type: str) -> Response:
     """A ``google.rpc.Status`` as body, in the encoding that the sender speaks, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)

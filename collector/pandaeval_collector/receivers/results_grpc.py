@@ -11,10 +11,10 @@ import orjson
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
-from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
-from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
     GetSessionResponse,
@@ -69,11 +69,11 @@ class ResultsHandler:
     """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
 
     def __init__(
-        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: Reading | None = None
+        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: BodyReader | None = None
     ) -> None:
         self._source = source
-        self._reading = reading or Reading.of_messages(DEFAULT_MAX_REQUEST_BYTES)
-        self._outcomes = Outcomes("results", telemetry or NoTelemetry())
+        self._reading = reading or BodyReader.of_messages(DEFAULT_MAX_REQUEST_BYTES)
+        self._outcomes = Outcomes("results", telemetry or NoDoorTelemetry())
         self._watchers = 0
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService",

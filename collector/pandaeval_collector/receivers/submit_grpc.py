@@ -8,13 +8,13 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
-from pandaeval_collector.receivers._reading import Reading
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
-from pandaeval_collector.receivers.telemetry import NoTelemetry, ReceiverTelemetry
+from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class SubmitHandler:
         admission: Admission,
         telemetry: ReceiverTelemetry | None = None,
         max_request_items: int = DEFAULT_MAX_ITEMS,
-        reading: Reading | None = None,
+        reading: BodyReader | None = None,
     ) -> None:
-        self._reading = reading or Reading.of_messages(DEFAULT_MAX_REQUEST_BYTES)
+        self._reading = reading or BodyReader.of_messages(DEFAULT_MAX_REQUEST_BYTES)
         self._scales = Scales(max_request_items)
         self._ingest, self._admission = ingest, admission
-        self._outcomes = Outcomes("submit", telemetry or NoTelemetry())
+        self._outcomes = Outcomes("submit", telemetry or NoDoorTelemetry())
         self._storing = Storing()
         method = grpc.stream_unary_rpc_method_handler(self._submit)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(

@@ -14,7 +14,7 @@ class ReceiverTelemetry(Protocol):
         ...
 
 
-class NoTelemetry:
+class NoDoorTelemetry:
     """Counts nothing."""
 
     def request(self, door: str, outcome: str) -> None:

@@ -26,7 +26,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Compared:
+class MetricComparison:
     """One metric in both. ``pairs``: units that both have a result of, ``both_scored``: a score; ``agreement``: share
     of those with a verdict in both whose verdict is the same; ``differing``: units whose scores differ.
     ``difference``: of the scores, the second minus the first. ``versions``: of the metric, with its judge or embedder,
@@ -42,7 +42,7 @@ class Compared:
     changes: list[Change] = field(default_factory=list)
 
 
-def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[Compared]:
+def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
     """Each metric that both have; ``second``: ``None`` for the live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)
@@ -50,8 +50,8 @@ def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[Compa
     return [_one(metric, of_metric) for metric, of_metric in grouped]
 
 
-def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> Compared:
-    found = Compared(metric)
+def _one(metric: str, rows: Iterable[tuple[Any, ...]]) -> MetricComparison:
+    found = MetricComparison(metric)
     differences: list[float] = []
     clusters: list[int] = []
     by: tuple[set[str], set[str]] = (set(), set())

@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.run_traces import LiveTraces
 from pandaeval_collector.runs.scoring import SharedVerdicts
-from pandaeval_collector.runs.wire import Counted
+from pandaeval_collector.runs.wire import CallCount
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _MESSAGES = 3
@@ -37,15 +37,15 @@ Shape = frozenset[str]
 
 
 class CountingCaller:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
         """``usual``: answers that were given lately."""
-        self.counted = Counted()
+        self.counted = CallCount()
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         answer = _answer(call)
         text = json.dumps(answer, ensure_ascii=False)
         if len(call.messages) <= _MESSAGES:
@@ -54,7 +54,7 @@ class CountingCaller:
             usual = self._usual.get(frozenset(answer)) or [text]
             received = sum(map(count, usual)) / len(usual)
             self.counted.add(call.model, sent, min(round(received), call.max_tokens))
-        return Answer(text, model=call.model)
+        return ModelAnswer(text, model=call.model)
 
 
 def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
@@ -105,7 +105,7 @@ def counter(model: str) -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def _answer(call: Call) -> dict[str, Any]:
+def _answer(call: ModelCall) -> dict[str, Any]:
     question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
     schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
     answer = _value(schema, schema, question, "")

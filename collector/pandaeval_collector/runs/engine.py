@@ -24,7 +24,7 @@ from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, S
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.runs.wire import Batch, RunSetup, Scored
+from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunRow
 
@@ -152,7 +152,7 @@ class Engine:
                         self._current = run.id, process
                     alone = max(0, alone - len(batch))
                     try:
-                        scored = await process.score(Batch(batch))
+                        scored = await process.score(TracesToScore(batch))
                     except RunProcessEndedError:
                         spent, process = await self._ended(process), None
                         if await self._is_on(run):

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.runs.planning import Chosen, choose, sampled
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.runs.wire import Counted
+from pandaeval_collector.runs.wire import CallCount
 from pandaeval_collector.store import Store
 
 MOST = 200
@@ -19,7 +19,7 @@ _SEED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """``counted``: of how many traces the calls were counted, all or a sample; ``remembered``: questions of these that
     were answered before and cost nothing; ``cost_usd``: ``None`` where a price is not known."""
 
@@ -60,7 +60,7 @@ def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
     return taken
 
 
-def extrapolated(chosen: Sequence[Chosen], counted: Counted, of: int, prices: Mapping[str, Price]) -> Estimate:
+def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price]) -> CostEstimate:
     """The whole from a part: ``of`` so many traces."""
     times = len(chosen) / of if of else 0.0
     cost, models = 0.0, {}
@@ -68,7 +68,7 @@ def extrapolated(chosen: Sequence[Chosen], counted: Counted, of: int, prices: Ma
         price = prices.get(model)
         cost += times * (into * price[0] + out * price[1]) if price is not None else float("nan")
         models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
-    return Estimate(
+    return CostEstimate(
         traces=len(chosen),
         sessions=len({session for _, session, _ in chosen if session}),
         counted=of,

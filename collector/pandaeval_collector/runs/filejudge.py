@@ -25,7 +25,7 @@ from pandaeval_collector.jobs import (
 )
 from pandaeval_collector.jobs.hiding import hider
 from pandaeval_collector.jobs.setup import StoredMemory
-from pandaeval_collector.jobs.trials import TrialJudge
+from pandaeval_collector.jobs.trial_questions import TrialJudge
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
@@ -34,9 +34,9 @@ from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.failures import Failure, Group
+from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.group import by_label
 from pandaeval_collector.store.failures.grouping import grouped
 from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, record
@@ -87,7 +87,7 @@ class FileJudge:
 
     def trials(
         self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
-    ) -> Iterator[tuple[Trial, Mapping[str, Verdict]]]:
+    ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
         """Each trial of ``batches`` with what the judge finds about it, by grader; those of a batch are asked about at
         the same time. ``total``: how many trials there are."""
         settings = self._evaluator.settings.judge
@@ -102,7 +102,7 @@ class FileJudge:
     def _note_done(self, before: int, total: int, done: int, _: int) -> None:
         self._on_judged(before + done, total)
 
-    def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
+    def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label."""
         settings = self._evaluator.settings.judge
         if settings is None:

@@ -23,21 +23,21 @@ from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.reading import closing_of, stored
+from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored
 from pandaeval_collector.pipeline.line.trial_traces import read_again
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filejudge import FileJudge
 from pandaeval_collector.scoring.cases.graders import CORRECT
-from pandaeval_collector.scoring.cases.matching import Attempt, Trials
+from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Chunk, Store
-from pandaeval_collector.store.failures import Failure, Group
+from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.trials.passk.attempts import slim
 from pandaeval_collector.trials.passk.results import repeated
-from pandaeval_collector.trials.passk.trials import slim
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.history import may_be_linked
@@ -102,7 +102,7 @@ class FileRun:
         )
         self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
-        self.trials = None if grader is None else Trials(grader.suite)
+        self.trials = None if grader is None else TrialMatcher(grader.suite)
         """Which traces are trials of which cases, once :meth:`results` has come to them."""
         self.left_out: set[str] = set()
         """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
@@ -216,14 +216,14 @@ class FileRun:
 
     def _judged(
         self, grader: TrialGrader, attempts: Sequence[Attempt]
-    ) -> Iterator[tuple[Trial, Mapping[str, Verdict]]]:
+    ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
         """Each trial with what a judge says of it; without a judge nothing."""
         read = (Trial(each.case, each.name, read_again(self._store, each.traces)) for each in attempts)
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
 
-    def grouped(self, failures: Sequence[Failure]) -> tuple[Group, ...]:
+    def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
         an event loop when there is a judge."""
         return by_label(failures) if self._judge is None or not failures else self._judge.grouped(failures)

@@ -14,13 +14,13 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.runs.configure import check, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
-from pandaeval_collector.runs.estimate import Estimate, all_chosen, extrapolated, some
+from pandaeval_collector.runs.estimate import CostEstimate, all_chosen, extrapolated, some
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess, StoredVerdicts
 from pandaeval_collector.runs.scheduling import Scheduler, check_cron
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.runs.wire import Batch, Counted
+from pandaeval_collector.runs.wire import CallCount, TracesToScore
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
 
@@ -56,8 +56,8 @@ class Runs:
         await self.engine.stop()
 
     async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
-        """Queues a run; the run, and whether it is new (see :meth:`pandaeval_collector.store.runs.Runs.create`). Raises
-        ``UserError`` for what cannot be run."""
+        """Queues a run; the run, and whether it is new (see :meth:`pandaeval_collector.store.runs.RunTable.create`).
+        Raises ``UserError`` for what cannot be run."""
         check(self.config, spec)
         created = await asyncio.wrap_future(self.store.runs.create(spec.to_json(), key))
         self.engine.wake()
@@ -82,17 +82,17 @@ class Runs:
         check(self.config, spec)
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
-    async def dry(self, spec: RunSpec) -> Estimate:
+    async def dry(self, spec: RunSpec) -> CostEstimate:
         """What the run would do. Nobody is asked. One at a time. Raises ``UserError``."""
         check(self.config, spec)
         async with self._trying:
             chosen = await asyncio.to_thread(all_chosen, self.store, spec)
             config = config_of(self.config, spec)
             if judge_of(config) is None:
-                return extrapolated(chosen, Counted(), len(chosen), {})
+                return extrapolated(chosen, CallCount(), len(chosen), {})
             return await self._counted(config, spec, chosen)
 
-    async def _counted(self, config: Config, spec: RunSpec, chosen: list[tuple[int, int, str]]) -> Estimate:
+    async def _counted(self, config: Config, spec: RunSpec, chosen: list[tuple[int, int, str]]) -> CostEstimate:
         items = some(chosen)
         run_id = f"dry-{secrets.token_hex(4)}"
         setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)
@@ -102,9 +102,9 @@ class Runs:
             await judge.process.start()
             try:
                 await process.start()
-                scored = await process.score(Batch(items)) if items else None
+                scored = await process.score(TracesToScore(items)) if items else None
             finally:
                 await process.close()
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
-            counted = (scored.counted if scored else None) or Counted()
+            counted = (scored.counted if scored else None) or CallCount()
             return extrapolated(chosen, counted, len(items), judge.process.prices)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.child import Child, start_child
-from pandaeval_collector.judge.call import Call, Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, OverBudgetError
 from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 from pandaeval_collector.store import Store
@@ -43,7 +43,7 @@ class StoredVerdicts:
         await asyncio.wrap_future(self._verdicts.keep(key, body))
 
 
-class Spent:
+class RunCost:
     """What judges did cost since it was asked last."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class RunProcess:
         self._answer: asyncio.Future[wire.Scored] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.spent = Spent()
+        self.spent = RunCost()
 
     async def start(self) -> None:
         """Returns when it can be asked. Raises :class:`RunProcessError`."""
@@ -87,7 +87,7 @@ class RunProcess:
             raise RunProcessError(f"the process of a run does not start: {ready[1]}")
         self._reader = asyncio.create_task(self._read(self._child), name="pandaeval-run-reader")
 
-    async def score(self, batch: wire.Batch) -> wire.Scored:
+    async def score(self, batch: wire.TracesToScore) -> wire.Scored:
         """What became of a batch. Raises :class:`RunProcessEndedError`."""
         if self._child is None or self._reader is None or self._reader.done():
             raise RunProcessEndedError("the process of the run ended")
@@ -137,7 +137,7 @@ class RunProcess:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _call(self, number: int, call: Call) -> None:
+    async def _call(self, number: int, call: ModelCall) -> None:
         answer: Any
         try:
             assert self._caller is not None, "a run without a judge asks none"

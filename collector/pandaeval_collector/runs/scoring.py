@@ -18,8 +18,8 @@ from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
-from pandaeval_collector.runs.reading import LiveTraces, Placed
-from pandaeval_collector.runs.wire import Batch, RunSetup, Scored
+from pandaeval_collector.runs.run_traces import LiveTraces, Placed
+from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.connection import FILE_NAME, connect
@@ -76,7 +76,7 @@ class Scoring:
         shutil.rmtree(setup.folder, ignore_errors=True)  # of a process that was killed
         Store(self._empty, durability="off").close()
 
-    async def of(self, batch: Batch) -> Scored:
+    async def of(self, batch: TracesToScore) -> Scored:
         """What became of each item, and all results about them."""
         folder = self._setup.folder / f"{next(self._numbers)}"
         shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
@@ -99,7 +99,7 @@ class _OneBatch:
         """Why by trace id."""
         self._results: dict[tuple[str, str], Result] = {}
 
-    async def of(self, batch: Batch) -> Scored:
+    async def of(self, batch: TracesToScore) -> Scored:
         placed = self._live.placed(batch.items, self._setup.sessions)
         line = Line(self._store, self._evaluator, chains=_Known(_sessions(placed)))
         gone = {each.no for each in placed} - {each.no for each in self._decide(line, placed)}
@@ -154,7 +154,7 @@ class _OneBatch:
         for result in decision.results:
             self._results[result.unit.id, f"{result.unit.level}.{result.metric}"] = result
 
-    def _scored(self, batch: Batch, placed: Sequence[Placed], gone: Collection[int]) -> Scored:
+    def _scored(self, batch: TracesToScore, placed: Sequence[Placed], gone: Collection[int]) -> Scored:
         about = {each.trace_id.hex(): each.no for each in placed if each.wanted}
         names = self._live.session_names({group for _, group in batch.items if group})
         about_session = {name: -group for group, name in names.items()}

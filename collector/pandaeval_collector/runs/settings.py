@@ -16,8 +16,8 @@ from pandaeval_collector.config import (
     judge_samples,
     metric_thresholds,
 )
-from pandaeval_collector.config.sections_judge import Judge as JudgeSection
 from pandaeval_collector.config.sections_judge import JudgeParameters
+from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection

@@ -16,7 +16,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.jobs import JudgeConfig
-from pandaeval_collector.judge.call import Answer, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, ModelAnswer, OverBudgetError
 from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
@@ -40,14 +40,14 @@ class RunSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TracesToScore:
     """``items``: traces by number, each with the number of its session (0: none); all of a session come together."""
 
     items: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
-class Counted:
+class CallCount:
     """Calls that would be made, and their tokens, by model; ``remembered``: answers that cost nothing."""
 
     calls: int = 0
@@ -73,7 +73,7 @@ class Scored:
     items: list[tuple[int, str]]
     results: list[RunResult]
     sent: list[Result] = field(default_factory=list)
-    counted: Counted | None = None
+    counted: CallCount | None = None
 
 
 def body(message: Any) -> bytes:
@@ -98,9 +98,9 @@ def told(failure: CallFailedError | OverBudgetError) -> tuple[Any, ...]:
     return (None, str(failure))
 
 
-def answer_of(told: Any) -> Answer:
+def answer_of(told: Any) -> ModelAnswer:
     """The answer; raises what was told instead of one."""
-    if isinstance(told, Answer):
+    if isinstance(told, ModelAnswer):
         return told
     if told[0] is None:
         raise OverBudgetError(told[1])

@@ -18,11 +18,11 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.runtime.logs import set_up
-from pandaeval_collector.judge.call import Answer, Call
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.workers.main import Frames
 from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
-from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.run_traces import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
 from pandaeval_collector.scoring.evaluator import Evaluator
 
@@ -30,7 +30,7 @@ _NICE = 10
 """Whoever scores what is long past can let all others go first."""
 
 
-class Collector:
+class ParentCollector:
     """The collector, as this process sees it. On one event loop."""
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -39,8 +39,8 @@ class Collector:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._keeping: dict[int, Future[None]] = {}
 
-    async def complete(self, call: Call) -> Answer:
-        """See :class:`pandaeval_collector.judge.call.Caller`."""
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        """See :class:`pandaeval_collector.judge.call.ModelCaller`."""
         number = next(self._numbers)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
@@ -67,8 +67,8 @@ class Collector:
 
 async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
     loop = asyncio.get_running_loop()
-    inbox: asyncio.Queue[wire.Batch] = asyncio.Queue()
-    collector = Collector(lambda message: frames.write([wire.body(message)]))
+    inbox: asyncio.Queue[wire.TracesToScore] = asyncio.Queue()
+    collector = ParentCollector(lambda message: frames.write([wire.body(message)]))
 
     def take(message: Any) -> None:
         if message[0] == "batch":

@@ -8,10 +8,10 @@ from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError
 from pandaeval_collector.store.failure_groups import FailureGroupRow
+from pandaeval_collector.store.files import StoreGoneError
 from pandaeval_collector.store.kept import packed_contents
 from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
 from pandaeval_collector.store.outgoing import DamagedError
-from pandaeval_collector.store.place import StoreGoneError
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,

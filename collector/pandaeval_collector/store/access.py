@@ -15,7 +15,7 @@ from pandaeval_collector.store.commits import Commits, number_of
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.place import Place
+from pandaeval_collector.store.files import StoreFiles
 from pandaeval_collector.store.rescue import rescue
 from pandaeval_collector.store.writer import Writer
 
@@ -42,7 +42,7 @@ class Access:
         self._first = connect(file, durability)
         try:
             number_of(self._first)
-            self.place = Place(directory, file)
+            self.place = StoreFiles(directory, file)
             self.commits = Commits(self._first, directory.path, self.place, was_damaged)
             self.writer = Writer(lambda: connect(file, durability), self._look_at, self.commits)
             self.writer.start()

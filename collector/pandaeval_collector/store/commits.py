@@ -10,9 +10,9 @@ import time
 import uuid
 from pathlib import Path
 
-from pandaeval_collector.store.mark import Mark
-from pandaeval_collector.store.place import Place
-from pandaeval_collector.store.writer import Ledger
+from pandaeval_collector.store.files import StoreFiles
+from pandaeval_collector.store.mark import LossMark
+from pandaeval_collector.store.writer import WriteHooks
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _NUMBER_EVERY_S = 0.1
 _WRAP = 1 << 32
 
 
-class Commits(Ledger):
+class Commits(WriteHooks):
     """Keeps count of what is committed in one store.
 
     Two counts say how far a store got. Chunks have ids that grow. For all else commits are numbered, in SQLite's
@@ -31,9 +31,9 @@ class Commits(Ledger):
     ``missing``: what a store lacks that was noted as committed, as a clause; empty where nothing is.
     """
 
-    def __init__(self, connection: sqlite3.Connection, directory: Path, place: Place, was_damaged: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, directory: Path, place: StoreFiles, was_damaged: bool) -> None:
         """``connection``: nothing else writes yet. ``was_damaged``: that this is a new store is known and was said."""
-        self._place, self._mark = place, Mark(directory)
+        self._place, self._mark = place, LossMark(directory)
         self._number, self._chunk = number_of(connection), newest_chunk(connection)
         self._taken = 0
         self._is_numbered, self._number_at = False, 0.0

@@ -78,7 +78,7 @@ def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
     return found.values()
 
 
-class FailureGroups:
+class FailureGroupTable:
     """The table of one store, for reading. Any thread."""
 
     def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
@@ -100,7 +100,7 @@ class FailureGroups:
 
 
 def groups(connection: sqlite3.Connection, limit: int) -> list[FailureGroupRow]:
-    """See :meth:`FailureGroups.all`."""
+    """See :meth:`FailureGroupTable.all`."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM failure_groups ORDER BY last_at DESC, id LIMIT ?",  # noqa: S608
         (limit,),

@@ -18,7 +18,7 @@ from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRo
 from pandaeval_collector.store.found import (
     COLUMNS,
     OF_SESSION,
-    Counted,
+    CounterSeries,
     Listed,
     ListedSession,
     Page,
@@ -204,11 +204,11 @@ class Finder:
         named: dict[str, list[str]] = {"agent": [], "service": [], "environment": []}
         return named | {name: sorted({*values} - {""})[:200] for name, values in columns}
 
-    def counters(self, name: str) -> list[Counted]:
+    def counters(self, name: str) -> list[CounterSeries]:
         """All series of a counter, at most 20,000."""
         with self._reads.reading() as reader:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
-        return [Counted(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
+        return [CounterSeries(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
         """The number of the newest result."""

@@ -65,7 +65,7 @@ class ListedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CounterSeries:
     """A counter's series: how often what its attributes say."""
 
     attributes: Mapping[str, Any]

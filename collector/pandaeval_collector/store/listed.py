@@ -21,7 +21,7 @@ _TRIAL, _TRIAL_CORRECT = "trial.", "trial.trial_correct"
 
 
 @dataclass(slots=True)
-class Standing:
+class Badness:
     """How bad a unit is. ``badness``: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where
     nothing failed: units in its order are worst first. ``failures``: of results, and of the run itself."""
 
@@ -29,7 +29,7 @@ class Standing:
     failures: int
 
     @classmethod
-    def of(cls, results: Iterable[tuple[bool | None, float | None]], broken: bool) -> Standing:
+    def of(cls, results: Iterable[tuple[bool | None, float | None]], broken: bool) -> Badness:
         """``results``: (success, signal) of each result that stands. A run that broke is as bad as can be."""
         worst, failures = 0.0 if broken else NO_SCORE, int(broken)
         for success, signal in results:
@@ -61,7 +61,7 @@ def add(
     for row in rows:
         no = of_trace[row.trace_id]
         known = fresh.get(no, ()) if row.trace_id in first_time else _standing_results(connection, no)
-        standing = Standing.of(known, row.broken)
+        standing = Badness.of(known, row.broken)
         named = row.agent, row.service, row.environment, row.user
         session = of_session.get(row.trace_id, 0)
         new.append((no, session, row.at_ms, *named, row.broken, standing.badness, standing.failures, row.facts))
@@ -102,7 +102,7 @@ def forget(connection: sqlite3.Connection, limit: int) -> int:
 def _file_again(connection: sqlite3.Connection, about: int) -> None:
     results = _standing_results(connection, about)
     if about < 0:
-        standing = Standing.of(results, False)
+        standing = Badness.of(results, False)
         connection.execute(
             """INSERT INTO listed (no, session, at, badness, failures)
                SELECT ?1, ?2,
@@ -114,7 +114,7 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
         return
     row = connection.execute("SELECT broken FROM listed WHERE no = ?", (about,)).fetchone()
     if row is not None:
-        standing = Standing.of(results, bool(row[0]))
+        standing = Badness.of(results, bool(row[0]))
         connection.execute(
             "UPDATE listed SET badness = ?, failures = ? WHERE no = ?", (standing.badness, standing.failures, about)
         )

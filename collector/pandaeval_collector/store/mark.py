@@ -47,7 +47,7 @@ class Noted:
         return f"the last {parts} parts of traces and {commits} numbered commits are missing, up to {last}"
 
 
-class Mark:
+class LossMark:
     """The file of the note. One thread writes; any thread may look."""
 
     def __init__(self, directory: Path) -> None:

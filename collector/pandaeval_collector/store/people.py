@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import DrawnRow, JudgedRow
 from pandaeval_collector.store.writer import Writer
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class People:
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
         self._writer, self._reader = writer, reader
 
-    def put(self, labels: Sequence[Label], now: float) -> Future[Fates]:
+    def put(self, labels: Sequence[HumanLabel], now: float) -> Future[Fates]:
         """See :func:`put`."""
         return self._writer.submit(lambda connection: put(connection, labels, now))
 
@@ -56,7 +56,7 @@ class People:
         return self._reader()
 
 
-def put(connection: sqlite3.Connection, labels: Iterable[Label], now: float) -> Fates:
+def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
     """Keeps verdicts, one for each run, metric and annotator: the one that was given last. One that says no time was
     given at ``now`` (Unix seconds), unless it says what is there already. Returns how many were new, changed what was
     there, or were known (or older)."""
@@ -67,7 +67,7 @@ def put(connection: sqlite3.Connection, labels: Iterable[Label], now: float) -> 
     return fates
 
 
-def _put(connection: sqlite3.Connection, label: Label, now: float) -> Fate:
+def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
     key = label.unit, label.metric, label.annotator
     there = connection.execute(
         "SELECT score, passed, comment, at FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?", key
@@ -86,19 +86,19 @@ def _put(connection: sqlite3.Connection, label: Label, now: float) -> Fate:
     return "new" if there is None else "changed"
 
 
-def labels(connection: sqlite3.Connection) -> Iterator[Label]:
+def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
     """All verdicts, with the chance that their run was drawn where it was, in order of arrival."""
     rows = connection.execute(
         """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
            FROM people_labels l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""
     )
     for unit, metric, score, passed, annotator, at, comment, chance in rows:
-        yield Label(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)
+        yield HumanLabel(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)
 
 
 def page(
     connection: sqlite3.Connection, units: Sequence[str], metric: str | None, before: int | None, limit: int
-) -> list[tuple[int, Label]]:
+) -> list[tuple[int, HumanLabel]]:
     """Verdicts with their numbers in order of arrival, newest first: those before a number, about any of ``units``
     (all, if empty) and a metric (or all)."""
     where = ["1", *(["no < ?"] if before is not None else []), *(["metric = ?"] if metric is not None else [])]
@@ -110,7 +110,7 @@ def page(
         (*values, *units, limit),
     )
     return [
-        (no, Label(unit, name, score, None if passed is None else bool(passed), *rest))
+        (no, HumanLabel(unit, name, score, None if passed is None else bool(passed), *rest))
         for no, unit, name, score, passed, *rest in rows
     ]
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pandaeval_collector.store.directory import Directory, StoreBusyError
-from pandaeval_collector.store.place import Place
+from pandaeval_collector.store.files import StoreFiles
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _SPARE_BYTES = 16 << 20
 """Room that a copy leaves on the disk."""
 
 
-def rescue(connection: sqlite3.Connection, place: Place, directory: Directory) -> Directory | None:
+def rescue(connection: sqlite3.Connection, place: StoreFiles, directory: Directory) -> Directory | None:
     """Saves what the open files hold, where it would end with the process, and logs what came of it. ``connection``
     was opened when all was in its place. Returns a directory that had to be made anew and must stay locked.
 

@@ -18,7 +18,7 @@ from pandaeval_collector.store.run_writes import insert
 from pandaeval_collector.store.writer import Writer
 
 
-class Runs(RunReads):
+class RunTable(RunReads):
     """The runs of one store. Reading is safe from any thread, writing happens on the store's writer."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:

@@ -19,13 +19,13 @@ from pandaeval_collector.store.connection import FILE_NAME, Durability, create
 from pandaeval_collector.store.consumed import ConsumedMembers, ConsumedTables
 from pandaeval_collector.store.decisions import DecisionTables
 from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.failure_groups import FailureGroups
+from pandaeval_collector.store.failure_groups import FailureGroupTable
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.kept import KeptTables
 from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.people import People
-from pandaeval_collector.store.runs import Runs
+from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.sessions import SessionTables
 from pandaeval_collector.store.spending import Spending
@@ -59,8 +59,8 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         self.verdicts = Verdicts(self._writer, self._reader, self.clock)
         self.spending = Spending(self._writer, self._reader)
         self.people = People(self._writer, self._reader)
-        self.failure_groups = FailureGroups(self._reader)
-        self.runs = Runs(self._writer, self._reader, self.clock)
+        self.failure_groups = FailureGroupTable(self._reader)
+        self.runs = RunTable(self._writer, self._reader, self.clock)
         self.schedules = Schedules(self._writer, self._reader, self.clock)
         self.consumed = ConsumedTables(self._writer, self._reader)
         self.members_read = ConsumedMembers(self._writer, self._reader)

@@ -41,7 +41,7 @@ class _Job:
     item: Any = None
 
 
-class Ledger:
+class WriteHooks:
     """Hooks around every transaction, called on the writer's thread; this one does nothing."""
 
     def seal(self, connection: sqlite3.Connection) -> None:
@@ -61,11 +61,11 @@ class Writer:
         self,
         connect: Callable[[], sqlite3.Connection],
         on_error: Callable[[Exception], None] = lambda _: None,
-        ledger: Ledger | None = None,
+        ledger: WriteHooks | None = None,
     ) -> None:
         """Calls ``on_error``, on the writer's thread, with every error that a caller gets."""
         self._connect, self._on_error = connect, on_error
-        self._ledger = ledger or Ledger()
+        self._ledger = ledger or WriteHooks()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pandaeval-store", daemon=True)
         self._started: Future[None] = Future()

@@ -14,30 +14,30 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._failure_groups import severity_gate
-from pandaeval_collector.cli._gates import Gate
-from pandaeval_collector.cli._github import Annotations, add_summary, commands, wanted
+from pandaeval_collector.cli._gates import GateOutcome
+from pandaeval_collector.cli._github import AnnotationTarget, add_summary, commands, wanted
 from pandaeval_collector.cli._junit import write_junit
 from pandaeval_collector.cli._summary import Summary
-from pandaeval_collector.scoring.cases.reading import read_suite
-from pandaeval_collector.store.failures import Failure, Group
+from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.store.failures import Failure, RootCause
 from support.reports import parsed
 
 HOSTILE = "a::error::b\n::set-env name=X::y%0A, | <b>`x`</b> [l](http://e) \x1b[31m \x00"
 GATES = [
-    Gate(
+    GateOutcome(
         "trace.coherence", False, "trace.coherence (threshold 0.5): the mean of 2 scores is 0.1000", ("0 in trace ab",)
     ),
-    Gate("trace.response", True),
-    Gate("trace.tool_loop", True, "trace.tool_loop (threshold 0.5): passes unmeasured"),
+    GateOutcome("trace.response", True),
+    GateOutcome("trace.tool_loop", True, "trace.tool_loop (threshold 0.5): passes unmeasured"),
 ]
 
 
-def group(severity: str, title: str = "Made-up weather", number: int = 1) -> Group:
+def group(severity: str, title: str = "Made-up weather", number: int = 1) -> RootCause:
     failure = Failure(f"r{number}", "m", "false information", "It was made up.", trace_id="ab" * 16)
-    return Group(title, "It answers without data.", severity, (failure,))
+    return RootCause(title, "It answers without data.", severity, (failure,))
 
 
-def summary(*groups: Group) -> Summary:
+def summary(*groups: RootCause) -> Summary:
     made = Summary()
     fields = {"level": "trace", "outcome": "scored", "why": None, "success": False, "reason": "", "agent": "desk"}
     for number, name in enumerate(("coherence", "confidence")):
@@ -94,10 +94,10 @@ def test_junit_says_what_failed_what_was_skipped_and_what_nobody_gated() -> None
 
 def test_annotations_are_printed_where_the_runner_is_or_where_they_were_asked_for() -> None:
     runner = {"GITHUB_ACTIONS": "true"}
-    assert wanted(Annotations.auto, runner)
-    assert not wanted(Annotations.auto, {})
-    assert wanted(Annotations.github, {})
-    assert not wanted(Annotations.none, runner)
+    assert wanted(AnnotationTarget.auto, runner)
+    assert not wanted(AnnotationTarget.auto, {})
+    assert wanted(AnnotationTarget.github, {})
+    assert not wanted(AnnotationTarget.none, runner)
 
 
 def test_annotations_name_what_failed_and_content_cannot_make_commands() -> None:

@@ -16,9 +16,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPar
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.exporters._otlp.answers import (
+    BatchTooLargeError,
     NotServedError,
     RefusedError,
-    TooLargeError,
     grpc_error,
     http_error,
     rejected,
@@ -83,7 +83,7 @@ class TestGrpc:
         "message", ["Received message larger than max (9 vs. 8)", "grpc: received message larger than max (9 vs. 8)"]
     )
     def test_too_large(self, message: str) -> None:
-        assert isinstance(grpc_error(CODES.RESOURCE_EXHAUSTED, message, ()), TooLargeError)
+        assert isinstance(grpc_error(CODES.RESOURCE_EXHAUSTED, message, ()), BatchTooLargeError)
 
     def test_not_served(self) -> None:
         assert isinstance(grpc_error(CODES.UNIMPLEMENTED, "unknown service", ()), NotServedError)
@@ -130,7 +130,7 @@ class TestHttp:
         assert isinstance(http_error(status, {}), NotServedError)
 
     def test_too_large(self) -> None:
-        assert isinstance(http_error(413, {}), TooLargeError)
+        assert isinstance(http_error(413, {}), BatchTooLargeError)
 
 
 class TestPartialSuccess:

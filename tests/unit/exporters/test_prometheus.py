@@ -22,7 +22,7 @@ from prometheus_client.samples import Sample
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.base.telemetry import INSTRUMENTS
 from pandaeval_collector.exporters._naming import label_name, metric_name
-from pandaeval_collector.exporters._text import Text, content_type
+from pandaeval_collector.exporters._text import ScrapeText, content_type
 from pandaeval_collector.store.series import EVALUATIONS, SCORE, Exemplar, Point
 from support.results import SPAN_ID, TRACE_ID
 
@@ -45,7 +45,7 @@ Parse = Callable[[str], Iterable[Any]]
 def exposition(points: Iterable[Point], accept: str) -> tuple[bytes, str]:
     """All points as one answer."""
     kind, is_openmetrics = content_type(accept)
-    text = Text(is_openmetrics)
+    text = ScrapeText(is_openmetrics)
     return text.render(points) + text.end(), kind
 
 
@@ -112,7 +112,7 @@ class TestPieces:
     @pytest.mark.parametrize("accept", [OPENMETRICS, PLAIN])
     def test_pages_read_like_one(self, accept: str) -> None:
         many = [replace(HISTOGRAM, attributes=(("pandaeval.service", f"s{n}"),)) for n in range(5)]
-        text = Text(content_type(accept)[1])
+        text = ScrapeText(content_type(accept)[1])
         pages = [text.render(page) for page in ([COUNTER], many[:2], many[2:4], many[4:])]
         assert b"".join(pages) + text.end() == exposition([COUNTER, *many], accept)[0]
 

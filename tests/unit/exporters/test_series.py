@@ -11,7 +11,7 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, Labels, increments
+from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, SeriesLabels, increments
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 
@@ -26,7 +26,7 @@ BASE = {
 
 def added(*results: Result, counted: tuple[str, ...] = ()) -> dict[str, list[Increment]]:
     found: dict[str, list[Increment]] = {}
-    for each in increments(results, counted, Labels()):
+    for each in increments(results, counted, SeriesLabels()):
         found.setdefault(each.instrument.name, []).append(each)
     return found
 
@@ -36,7 +36,7 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
     for batch in batches:
         store = Store(folder, "off")
         changes = WriteSet()
-        labels = Labels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.labels(), store.series_names(), most)
         Emitter(labels=labels).add(batch, (), changes)
         store.commit(changes).result()
         rows = [row for name in INSTRUMENTS for row in store.series("otlp", name)]
@@ -116,7 +116,7 @@ class TestNames:
         long = "n" * (1 << 20)
         judge = EvaluatorInfo("llm", "1", long)
         changes = WriteSet()
-        labels = Labels()
+        labels = SeriesLabels()
         made = result(agent=long, service=long, environment=long, revision=2, evaluator=judge, tokens=3)
         Emitter({"logs", "traces"}, labels).add([made], (), changes)
         assert len(changes.series) == 6
@@ -124,7 +124,7 @@ class TestNames:
         assert {len(value) for _, value in changes.labels} == {MAX_NAME_CHARS}
 
     def test_names_that_differ_at_their_end_stay_two(self) -> None:
-        labels = Labels()
+        labels = SeriesLabels()
         long = "n" * 500
         assert len({labels.admit("agent", f"{long}{end}") for end in "abca"}) == 3
 
@@ -132,8 +132,8 @@ class TestNames:
 class TestAll:
     """The cap on all series."""
 
-    def fill(self, most: int, number: int) -> tuple[Labels, Emitter, list[SeriesRow]]:
-        labels = Labels(most=most)
+    def fill(self, most: int, number: int) -> tuple[SeriesLabels, Emitter, list[SeriesRow]]:
+        labels = SeriesLabels(most=most)
         self.heard = 0
 
         def hear(results: int) -> None:
@@ -176,7 +176,7 @@ class TestAll:
 
 class TestCaps:
     def test_beyond_the_cap_is_other(self) -> None:
-        labels = Labels()
+        labels = SeriesLabels()
         names = [labels.admit("environment", f"env-{n}") for n in range(CAPS["environment"] + 5)]
         assert names[-5:] == [OTHER] * 5
         assert labels.admit("environment", "env-0") == "env-0"

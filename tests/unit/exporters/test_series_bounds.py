@@ -7,10 +7,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pandaeval_collector.exporters._text import Text
+from pandaeval_collector.exporters._text import ScrapeText
 from pandaeval_collector.exporters.zero_first import visible
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from pandaeval_collector.store.series import INSTRUMENTS, OTHER, Labels
+from pandaeval_collector.store.series import INSTRUMENTS, OTHER, SeriesLabels
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 MEGABYTE = "x" * (1 << 20)
@@ -66,7 +66,7 @@ def test_long_names_are_cut_and_nothing_else_changes(folder: Path) -> None:
     assert {key: each.key for key, each in after.items() if key in usual} == usual
     assert after[EVALUATIONS, bounded(f"a3{MEGABYTE}"), bounded(f"s{MEGABYTE}")].count == 4
     assert len(after) == 24
-    scrape = Text(openmetrics=True).render(visible(after.values(), 0.0, 0.0))
+    scrape = ScrapeText(openmetrics=True).render(visible(after.values(), 0.0, 0.0))
     assert len(scrape) < 100_000
     assert {len(value) for _, value in store.labels() if len(value) > 20} == {MAX_NAME_CHARS}
     assert len(store.labels()) == 13
@@ -77,7 +77,7 @@ def test_long_names_are_cut_and_nothing_else_changes(folder: Path) -> None:
 def test_what_comes_goes_on_under_the_cut_name(folder: Path) -> None:
     store = Store(folder, "off")
     store.bound_series(10_000)
-    labels = Labels(store.labels(), store.series_names(), most=1)
+    labels = SeriesLabels(store.labels(), store.series_names(), most=1)
     name = labels.admit("agent", f"a3{MEGABYTE}")
     assert labels.take_new() == [], "it was admitted before"
     again = row(EVALUATIONS, name, bounded(f"s{MEGABYTE}"))

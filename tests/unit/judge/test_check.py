@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.jobs.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_collector.jobs.check.asking import forecast
 from pandaeval_collector.jobs.check.cases import known_runs
-from pandaeval_collector.jobs.check.plan import Item, attacks
+from pandaeval_collector.jobs.check.plan import CheckItem, attacks
+from pandaeval_collector.jobs.check.questions import forecast
 from pandaeval_collector.jobs.check.variants import parallel_swapped
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
 from support import check_judges
 from support.attacks import corpus
@@ -33,7 +33,7 @@ RECORDED = {
 }
 
 
-async def _sheet(opinion: Opinion, items: list[Item] = ITEMS) -> Sheet:
+async def _sheet(opinion: Opinion, items: list[CheckItem] = ITEMS) -> Sheet:
     caller = OpinionCaller(opinion)
     run = CheckRun(caller, "m")
     await run.run(items)
@@ -90,28 +90,28 @@ class _Failing(OpinionCaller):
         super().__init__(check_judges.good)
         self._good, self._error = good, error
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         if self.calls >= self._good:
             raise self._error
         return await super().complete(call)
 
 
 async def test_a_wrong_key_ends_it_at_once() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(Failure.DENIED, "no key")), "m")
+    run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m")
     with pytest.raises(JudgeAwayError, match="no key"):
         await run.run(ITEMS)
     assert not run.replies
 
 
 async def test_a_model_that_never_answers_is_not_asked_to_the_end() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(Failure.REFUSED, "no such prompt")), "m")
+    run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m")
     with pytest.raises(JudgeAwayError):
         await run.run(ITEMS)
     assert not run.replies
 
 
 @pytest.mark.parametrize(
-    "error", [CallFailedError(Failure.REFUSED, "no"), OverBudgetError()], ids=["refused", "budget"]
+    "error", [CallFailedError(CallFailure.REFUSED, "no"), OverBudgetError()], ids=["refused", "budget"]
 )
 async def test_what_could_not_be_asked_is_no_verdict_on_the_model(error: Exception) -> None:
     run = CheckRun(_Failing(60, error), "m")

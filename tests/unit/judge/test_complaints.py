@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.jobs.complaints import Complaints, cure_of
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 
 
 @pytest.mark.parametrize(
     ("failure", "message", "cure"),
     [
-        (Failure.DENIED, "AuthenticationError: Incorrect API key provided", "judge.api_key_env"),
-        (Failure.DENIED, "NotFoundError: The model does not exist", "judge.model exists"),
-        (Failure.UNAVAILABLE, "InternalServerError: Missing credentials. Please pass", "judge.api_key_env"),
-        (Failure.UNAVAILABLE, "does not start: BadRequestError: LLM Provider NOT provided.", "provider/model"),
-        (Failure.UNAVAILABLE, "Connection error.", "judge.api_base"),
-        (Failure.TIMEOUT, "the answer did not come in time", "judge.timeout"),
-        (Failure.RATE_LIMIT, "429", ""),
-        (Failure.COOLDOWN, "later", ""),
+        (CallFailure.DENIED, "AuthenticationError: Incorrect API key provided", "judge.api_key_env"),
+        (CallFailure.DENIED, "NotFoundError: The model does not exist", "judge.model exists"),
+        (CallFailure.UNAVAILABLE, "InternalServerError: Missing credentials. Please pass", "judge.api_key_env"),
+        (CallFailure.UNAVAILABLE, "does not start: BadRequestError: LLM Provider NOT provided.", "provider/model"),
+        (CallFailure.UNAVAILABLE, "Connection error.", "judge.api_base"),
+        (CallFailure.TIMEOUT, "the answer did not come in time", "judge.timeout"),
+        (CallFailure.RATE_LIMIT, "429", ""),
+        (CallFailure.COOLDOWN, "later", ""),
     ],
 )
-def test_the_cure(failure: Failure, message: str, cure: str) -> None:
+def test_the_cure(failure: CallFailure, message: str, cure: str) -> None:
     found = cure_of(CallFailedError(failure, message))
     assert cure in found
     assert bool(cure) == bool(found)
@@ -30,8 +30,8 @@ def test_the_cure(failure: Failure, message: str, cure: str) -> None:
 def test_it_is_said_once_and_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     complaints = Complaints()
     for model in ("openai/a", "openai/a", "openai/b"):
-        complaints.hear(model, CallFailedError(Failure.DENIED, "wrong key\nand a long story"))
-    complaints.hear("openai/a", CallFailedError(Failure.RATE_LIMIT, "slow down"))
+        complaints.hear(model, CallFailedError(CallFailure.DENIED, "wrong key\nand a long story"))
+    complaints.hear("openai/a", CallFailedError(CallFailure.RATE_LIMIT, "slow down"))
     assert len(caplog.messages) == 2
     assert "openai/a cannot be asked (wrong key)" in caplog.messages[0]
     assert "long story" not in caplog.text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import SYSTEM, echo_code, messages, shape
 from pandaeval_collector.judge.redact import redacted
@@ -247,7 +247,7 @@ class TestWhatTheJudgeMaySay:
         assert judge.caller.asked
         assert key not in "".join(judge.caller.questions)
         assert "://" not in pack(redacted(leaky), SECRET).text
-        assert not {"tools", "functions", "tool_choice"} & set(Call("m", [], 1).to_dict())
+        assert not {"tools", "functions", "tool_choice"} & set(ModelCall("m", [], 1).to_dict())
 
 
 def test_names_of_tools_alone_are_no_content() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack, pack
@@ -16,19 +16,19 @@ from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from support.asked import GOOD, Memory, said
 from support.judged import call, trace
 
-Say = Callable[[int, Call], Answer]
+Say = Callable[[int, ModelCall], ModelAnswer]
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order; ``inside``: how many were under
-    way when each began and ended."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``calls``: in order; ``inside``: how many were
+    under way when each began and ended."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
-        self.calls: list[Call] = []
+        self.calls: list[ModelCall] = []
         self.inside = [0]
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         self.calls.append(call)
         self.inside.append(self.inside[-1] + 1)
         await asyncio.sleep(0)
@@ -36,8 +36,8 @@ class Scripted:
         return self._say(len(self.calls) - 1, call)
 
 
-def _good(call: Call) -> Answer:
-    return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model="m")
+def _good(call: ModelCall) -> ModelAnswer:
+    return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model="m")
 
 
 def _pack(budget: int = 12_000, **fields: object) -> Pack:
@@ -63,16 +63,16 @@ async def test_what_is_cut_twice_is_no_verdict_though_it_looks_like_one() -> Non
 
 
 async def test_a_repair_is_held_to_the_schema_of_its_question() -> None:
-    caller = Scripted(lambda number, call: _good(call) if number else Answer("0.9", model="m"))
+    caller = Scripted(lambda number, call: _good(call) if number else ModelAnswer("0.9", model="m"))
     await Judge(Desk(caller, Memory()), _pack(), "m").ask(RUBRIC)
     assert [each.held for each in caller.calls] == [False, True]
     assert caller.calls[1].messages[:3] == caller.calls[0].messages
 
 
 async def test_a_record_that_is_too_long_is_shown_shorter_once() -> None:
-    def narrow(number: int, call: Call) -> Answer:
+    def narrow(number: int, call: ModelCall) -> ModelAnswer:
         if len(call.messages[1]["content"]) > 4 * 1000:
-            raise CallFailedError(Failure.TOO_LONG, "maximum context length is 2048 tokens")
+            raise CallFailedError(CallFailure.TOO_LONG, "maximum context length is 2048 tokens")
         return _good(call)
 
     async def shorter() -> Pack:

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.jobs.setup import Limits, StoredPurse
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError, Permit
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.judge.limits import Bill, Gate, LimitedCaller, Spend
+from pandaeval_collector.judge.limits import AdaptiveLimit, Bill, LimitedCaller, Spend
 from pandaeval_collector.store import Store
 
-CALL = Call("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer
-TEN = Answer("{}", 100, 10, 0.001, model="m")
+CALL = ModelCall("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer
+TEN = ModelAnswer("{}", 100, 10, 0.001, model="m")
 
 
 class Provider:
     """Implements :class:`pandaeval_collector.judge.limits.Provider`. ``says``: what one try comes to; ``tries``: how
     many there are in a call, the last of which counts. ``arrivals``: when each try came in."""
 
-    def __init__(self, says: Callable[[int], Awaitable[Answer]] | None = None, tries: int = 1) -> None:
+    def __init__(self, says: Callable[[int], Awaitable[ModelAnswer]] | None = None, tries: int = 1) -> None:
         self.prices = {"m": Price(1e-5, 1e-4, 1e-5)}
         self.timeout = 60.0
         self.arrivals: list[float] = []
@@ -37,7 +37,7 @@ class Provider:
     async def start(self) -> None:
         """It runs already."""
 
-    async def complete(self, call: Call, permit: Permit | None = None) -> Answer:
+    async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         assert permit is not None
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
@@ -76,8 +76,8 @@ async def test_no_window_sees_more_tokens_than_it_may() -> None:
 
 
 async def test_answers_that_are_longer_than_thought_are_paid_by_the_next() -> None:
-    async def long(number: int) -> Answer:
-        return Answer("{}", 100, 110, model="m")
+    async def long(number: int) -> ModelAnswer:
+        return ModelAnswer("{}", 100, 110, model="m")
 
     minute, limit = 1.0, 8000
     provider = Provider(long)
@@ -107,11 +107,11 @@ async def test_calls_at_a_time_grow_with_success_up_to_the_most() -> None:
 async def test_a_provider_that_says_429_is_asked_less_at_a_time_and_then_more_again() -> None:
     crowded = True
 
-    async def says(number: int) -> Answer:
+    async def says(number: int) -> ModelAnswer:
         inside = provider.inside
         await asyncio.sleep(0.002)
         if crowded and inside > 3:
-            raise CallFailedError(Failure.RATE_LIMIT, "429")
+            raise CallFailedError(CallFailure.RATE_LIMIT, "429")
         return TEN
 
     provider = Provider(says)
@@ -147,7 +147,7 @@ async def test_a_share_of_the_limits_is_of_all_of_them(store: Store) -> None:
 
 
 def test_failures_of_one_round_narrow_once() -> None:
-    gate = Gate(16)
+    gate = AdaptiveLimit(16)
     for _ in range(200):
         gate.succeeded()
     for _ in range(8):
@@ -158,7 +158,7 @@ def test_failures_of_one_round_narrow_once() -> None:
 
 
 async def test_a_call_that_is_given_up_leaves_its_place() -> None:
-    gate = Gate(1)
+    gate = AdaptiveLimit(1)
     async with gate.entered():
         waiting = asyncio.create_task(gate.entered().__aenter__())
         await asyncio.sleep(0)
@@ -188,7 +188,7 @@ PRICE = 100 * 1e-5 + 40 * 1e-4
 async def test_every_try_is_set_aside_before_it_is_made(store: Store) -> None:
     reserved = []
 
-    async def says(number: int) -> Answer:
+    async def says(number: int) -> ModelAnswer:
         reserved.append(_spent(store)[0])
         return TEN
 
@@ -209,22 +209,24 @@ async def test_a_retry_that_the_day_has_no_money_for_is_not_made(store: Store) -
 
 @pytest.mark.parametrize("limits", [Limits(daily_usd=10.4 * PRICE), Limits(daily_tokens=1456)])
 async def test_calls_at_the_same_time_keep_within_the_day(store: Store, limits: Limits) -> None:
-    async def dear(number: int) -> Answer:
+    async def dear(number: int) -> ModelAnswer:
         await asyncio.sleep(0.001)
-        return Answer("{}", 100, 40, PRICE, model="m")
+        return ModelAnswer("{}", 100, 40, PRICE, model="m")
 
     provider = Provider(dear)
     caller = LimitedCaller(provider, 8, None, None, StoredPurse(store, limits))
     ended = await asyncio.gather(*(caller.complete(CALL) for _ in range(40)), return_exceptions=True)
-    assert sum(isinstance(each, Answer) for each in ended) == len(provider.arrivals) == 10
+    assert sum(isinstance(each, ModelAnswer) for each in ended) == len(provider.arrivals) == 10
     assert sum(isinstance(each, OverBudgetError) for each in ended) == 30
 
 
 @pytest.mark.parametrize(
-    ("failure", "billed"), [(Failure.TIMEOUT, PRICE), (Failure.CRASHED, PRICE), (Failure.RATE_LIMIT, 0.0)]
+    ("failure", "billed"), [(CallFailure.TIMEOUT, PRICE), (CallFailure.CRASHED, PRICE), (CallFailure.RATE_LIMIT, 0.0)]
 )
-async def test_what_a_provider_may_have_billed_counts_as_spent(store: Store, failure: Failure, billed: float) -> None:
-    async def fails(number: int) -> Answer:
+async def test_what_a_provider_may_have_billed_counts_as_spent(
+    store: Store, failure: CallFailure, billed: float
+) -> None:
+    async def fails(number: int) -> ModelAnswer:
         raise CallFailedError(failure, "no")
 
     caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
@@ -249,8 +251,8 @@ async def test_answers_that_nobody_could_read_count_as_spent(store: Store) -> No
     await caller.complete(CALL)
     assert _spent(store) == (pytest.approx(2 * PRICE + 0.001), 2 * 140 + 110)
 
-    async def fails(number: int) -> Answer:
-        raise CallFailedError(Failure.UNAVAILABLE, "not JSON", answered=True)
+    async def fails(number: int) -> ModelAnswer:
+        raise CallFailedError(CallFailure.UNAVAILABLE, "not JSON", answered=True)
 
     caller = LimitedCaller(Provider(fails), 1, None, None, StoredPurse(store, Limits(daily_usd=1.0)))
     with pytest.raises(CallFailedError):

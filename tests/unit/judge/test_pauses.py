@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandaeval_collector.jobs.budgets import RecordBudgets
 from pandaeval_collector.jobs.pauses import Pauses
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.known import LEAST_RECORD, SMALLER_RECORD
 
 
@@ -37,8 +37,8 @@ def test_a_judge_that_answered_once_is_waited_for_longer() -> None:
 
 def test_who_gives_up_says_what_was_wrong_and_waits_no_more() -> None:
     pauses = Pauses(interactive=True)
-    pauses.failed(CallFailedError(Failure.UNAVAILABLE, "Connection error."))
-    pauses.failed(CallFailedError(Failure.COOLDOWN, "it rests"))
+    pauses.failed(CallFailedError(CallFailure.UNAVAILABLE, "Connection error."))
+    pauses.failed(CallFailedError(CallFailure.COOLDOWN, "it rests"))
     pauses.begin(3.0)
     pauses.begin(6.0)
     assert "Connection error." in pauses.given_up
@@ -66,6 +66,6 @@ async def test_a_model_that_refuses_a_record_is_shown_less_of_it_from_then_on() 
 
 async def test_a_budget_that_nobody_can_tell_is_the_usual_one() -> None:
     async def dead(model: str) -> int:
-        raise CallFailedError(Failure.UNAVAILABLE, "no process")
+        raise CallFailedError(CallFailure.UNAVAILABLE, "no process")
 
     assert await RecordBudgets(dead).of("m") == await RecordBudgets().of("m")

@@ -21,7 +21,7 @@ from pandaeval_collector.jobs.canaries import Canaries
 from pandaeval_collector.jobs.canary_file import read_canaries
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.retest import Retest
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
@@ -64,7 +64,7 @@ class _Failing(ScriptedCaller):
         super().__init__({})
         self._good, self._error = good, error
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         if len(self.asked) >= self._good:
             raise self._error
         return await super().complete(call)
@@ -110,7 +110,7 @@ class TestRetest:
         assert not found.metadata
 
     @pytest.mark.parametrize(
-        "error", [CallFailedError(Failure.TIMEOUT, "late"), OverBudgetError()], ids=["timeout", "budget"]
+        "error", [CallFailedError(CallFailure.TIMEOUT, "late"), OverBudgetError()], ids=["timeout", "budget"]
     )
     async def test_that_the_provider_is_away_says_nothing_about_the_judge(self, store: Store, error: Exception) -> None:
         telemetry = Telemetry()
@@ -238,7 +238,7 @@ class TestCanaries:
         assert canaries.drift == 0.0
 
     async def test_what_could_not_be_asked_counts_neither_way(self, tmp_path: Path, store: Store) -> None:
-        away = _Failing(0, CallFailedError(Failure.UNAVAILABLE, "away"))
+        away = _Failing(0, CallFailedError(CallFailure.UNAVAILABLE, "away"))
         canaries = self._open(_canaries(tmp_path, TWO), store, away, Telemetry())
         assert await canaries.round() == 0
         assert canaries.drift == 0.0

@@ -16,7 +16,7 @@ import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure, OverBudgetError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.pipeline.line.decision import Decision, Judgement
 from pandaeval_collector.pipeline.line.line import Line
@@ -30,21 +30,22 @@ from support.judged import stored
 from support.made_traces import Composer
 
 CONFIDENCE = "trace.confidence"
-Say = Callable[[Call], Awaitable[Answer]]
+Say = Callable[[ModelCall], Awaitable[ModelAnswer]]
 
 
-async def good(call: Call) -> Answer:
-    return Answer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+async def good(call: ModelCall) -> ModelAnswer:
+    return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: how often each trace was asked about."""
+    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``asked``: how often each trace was asked
+    about."""
 
     def __init__(self, say: Say = good) -> None:
         self.say = say
         self.asked: Counter[str] = Counter()
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         self.asked[call.messages[1]["content"]] += 1
         return await self.say(call)
 
@@ -107,11 +108,11 @@ async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
 async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_path: Path) -> None:
     poison: list[str] = []
 
-    async def crash(call: Call) -> Answer:
+    async def crash(call: ModelCall) -> ModelAnswer:
         poison[:] = poison or [call.messages[1]["content"]]
         await asyncio.sleep(0.01)  # the others are under way when the process dies
         if call.messages[1]["content"] == poison[0]:
-            raise CallFailedError(Failure.CRASHED, "the judge's process died")
+            raise CallFailedError(CallFailure.CRASHED, "the judge's process died")
         return await good(call)
 
     async with _jobs(tmp_path, crash) as jobs:
@@ -125,10 +126,10 @@ async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_p
 async def test_a_crash_that_hits_all_costs_the_innocent_nothing(tmp_path: Path) -> None:
     crashes = iter([True] * 4)
 
-    async def crash(call: Call) -> Answer:
+    async def crash(call: ModelCall) -> ModelAnswer:
         await asyncio.sleep(0.01)
         if next(crashes, False):
-            raise CallFailedError(Failure.CRASHED, "the judge's process died")
+            raise CallFailedError(CallFailure.CRASHED, "the judge's process died")
         return await good(call)
 
     async with _jobs(tmp_path, crash, slots=4) as jobs:
@@ -140,7 +141,7 @@ async def test_a_crash_that_hits_all_costs_the_innocent_nothing(tmp_path: Path) 
 
 @pytest.mark.parametrize("over_budget", ["unscored", "wait"])
 async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal["unscored", "wait"]) -> None:
-    async def broke(call: Call) -> Answer:
+    async def broke(call: ModelCall) -> ModelAnswer:
         raise OverBudgetError
 
     async with _jobs(tmp_path, broke, over_budget=over_budget) as jobs:
@@ -163,8 +164,8 @@ async def test_what_a_day_has_no_money_for(tmp_path: Path, over_budget: Literal[
 
 
 async def test_failures_are_tried_again_until_patience_ends(tmp_path: Path) -> None:
-    async def fails(call: Call) -> Answer:
-        raise CallFailedError(Failure.UNAVAILABLE, "503")
+    async def fails(call: ModelCall) -> ModelAnswer:
+        raise CallFailedError(CallFailure.UNAVAILABLE, "503")
 
     async with _jobs(tmp_path, fails, patience=Patience(attempts=3, first=0.001, longest=0.002)) as jobs:
         count = jobs.decide(3)
@@ -184,9 +185,9 @@ async def test_the_judge_of_its_own_model_is_named_once(tmp_path: Path, caplog: 
 
 
 async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(tmp_path: Path) -> None:
-    async def fallback(call: Call) -> Answer:
+    async def fallback(call: ModelCall) -> ModelAnswer:
         answer = await good(call)
-        return Answer(answer.text, 100, 20, 0.002, model="anthropic/claude")
+        return ModelAnswer(answer.text, 100, 20, 0.002, model="anthropic/claude")
 
     async with _jobs(tmp_path / "one") as jobs:
         jobs.decide(3)
@@ -200,8 +201,8 @@ async def test_a_fallback_answers_under_its_own_name_and_the_id_of_the_question(
 
 
 async def test_a_result_says_who_judged_it_what_was_shown_and_what_that_took(tmp_path: Path) -> None:
-    async def cached(call: Call) -> Answer:
-        return Answer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude", cached_tokens=64)
+    async def cached(call: ModelCall) -> ModelAnswer:
+        return ModelAnswer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude", cached_tokens=64)
 
     async with _jobs(tmp_path, cached) as jobs:
         count = jobs.decide(3)
@@ -223,11 +224,11 @@ async def test_after_a_rest_one_job_finds_out_whether_the_judge_is_back(tmp_path
     """All jobs begin, and hear that the provider rests; then the first is answered before any other begins."""
     waiting, inside, entered = 12, 0, list[int]()
 
-    async def back_later(call: Call) -> Answer:
+    async def back_later(call: ModelCall) -> ModelAnswer:
         nonlocal inside, waiting
         if waiting:
             waiting -= 1
-            raise CallFailedError(Failure.COOLDOWN, "it failed too often just now", 1.1)
+            raise CallFailedError(CallFailure.COOLDOWN, "it failed too often just now", 1.1)
         inside += 1
         entered.append(inside)
         await asyncio.sleep(0.3 if len(entered) == 1 else 0.02)
@@ -246,12 +247,12 @@ async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Pat
     """One call is tried, a pause, one more; all other jobs end with what was wrong."""
     tried = 0
 
-    async def dead(call: Call) -> Answer:
+    async def dead(call: ModelCall) -> ModelAnswer:
         nonlocal tried
         tried += 1
         if tried in (1, 3):
-            raise CallFailedError(Failure.UNAVAILABLE, "Connection error.")
-        raise CallFailedError(Failure.COOLDOWN, "it failed too often just now", 1.1)
+            raise CallFailedError(CallFailure.UNAVAILABLE, "Connection error.")
+        raise CallFailedError(CallFailure.COOLDOWN, "it failed too often just now", 1.1)
 
     patience = Patience(attempts=1, first=0.001, longest=0.002, interactive=True)
     async with _jobs(tmp_path, dead, patience=patience, slots=1) as jobs:
@@ -265,8 +266,8 @@ async def test_a_run_that_somebody_waits_for_gives_a_dead_judge_up(tmp_path: Pat
 async def test_a_verdict_that_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
     """As after a crash between a verdict and its result: what is remembered is who gave it, too."""
 
-    async def fallback(call: Call) -> Answer:
-        return Answer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude")
+    async def fallback(call: ModelCall) -> ModelAnswer:
+        return ModelAnswer((await good(call)).text, 100, 20, 0.002, model="anthropic/claude")
 
     async with _jobs(tmp_path, fallback) as jobs:
         jobs.decide(3)
@@ -308,7 +309,7 @@ async def test_a_job_whose_end_cannot_be_filed_is_tried_again_and_not_forever(
 
 
 async def test_a_stop_leaves_its_jobs_to_the_next_start(tmp_path: Path) -> None:
-    async def hang(call: Call) -> Answer:
+    async def hang(call: ModelCall) -> ModelAnswer:
         await asyncio.sleep(3600)
         raise AssertionError
 

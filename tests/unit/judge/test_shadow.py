@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs import Attempts, Desks, Runner, StoredMemory, open_shadow
 from pandaeval_collector.jobs.shadow import as_judge
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
@@ -38,14 +38,14 @@ class _TwoModels(ScriptedCaller):
         self.asked_of: Counter[str] = Counter()
         self.away = self.broken = False
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         self.asked_of[call.model] += 1
         if call.model != OTHER:
             return await super().complete(call)
         if self.broken:
             raise ZeroDivisionError("a bug")
         if self.away:
-            raise CallFailedError(Failure.UNAVAILABLE, "away")
+            raise CallFailedError(CallFailure.UNAVAILABLE, "away")
         return await self._other.complete(call)
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.usage import AnswerUsage, believed, estimated
 
 PRICE = Price(1e-5, 1e-4, 1e-6)
-CALL = Call("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
+CALL = ModelCall("m", [{"role": "system", "content": "x" * 3996}], 40)  # 1000 tokens
 TEXT = "y" * 396  # 100 tokens
 ESTIMATE = AnswerUsage(1000, 40, 1000 * 1e-5 + 40 * 1e-4, stated=False)
 

@@ -20,7 +20,7 @@ from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.second import SecondJudge
 from pandaeval_collector.jobs.votes import Votes
-from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
@@ -53,10 +53,10 @@ class _Breaking(ScriptedCaller):
         super().__init__({"confidence": list(said)})
         self.away, self.calls = away, 0
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         self.calls += 1
         if self.calls in self.away:
-            raise CallFailedError(Failure.UNAVAILABLE, "away")
+            raise CallFailedError(CallFailure.UNAVAILABLE, "away")
         return await super().complete(call)
 
 
@@ -151,7 +151,7 @@ class _TwoModels(ScriptedCaller):
         self._other = ScriptedCaller({"confidence": _says(other)})
         self.models: list[str] = []
 
-    async def complete(self, call: Call) -> Answer:
+    async def complete(self, call: ModelCall) -> ModelAnswer:
         self.models.append(call.model)
         return await (self._other.complete(call) if call.model == OTHER else super().complete(call))
 

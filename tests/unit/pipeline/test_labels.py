@@ -10,7 +10,7 @@ import pytest
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Overloaded, Submitted
 from pandaeval_collector.store import people
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from support.disk import failing_disk
 from support.labels import event, request
 from support.line import RunningLine
@@ -21,7 +21,7 @@ def bytes_of(*records: Any) -> bytes:
     return bytes(request(*records).SerializeToString())
 
 
-def kept(line: RunningLine) -> list[Label]:
+def kept(line: RunningLine) -> list[HumanLabel]:
     return list(people.labels(line.store.people.reader()))
 
 

@@ -13,29 +13,29 @@ from opentelemetry import baggage
 from opentelemetry.context import get_current
 
 from pandaeval_otel import using_case, using_session, using_user
-from pandaeval_otel.processor._scope import NOTHING, Scope, scope_in
+from pandaeval_otel.processor._scope import NOTHING, ContextIds, scope_in
 
 
-def here() -> Scope:
+def here() -> ContextIds:
     return scope_in(get_current())
 
 
 def test_scopes_add_up_and_end() -> None:
     with using_session("s"):
         with using_user("u"), using_case("c", 1):
-            assert here() == Scope("s", "u", "c", "1")
+            assert here() == ContextIds("s", "u", "c", "1")
         with using_session("inner"):
-            assert here() == Scope("inner")
-        assert here() == Scope("s")
+            assert here() == ContextIds("inner")
+        assert here() == ContextIds("s")
     assert here() == NOTHING
 
 
 def test_one_helper_may_be_entered_again() -> None:
     session = using_session("s")
     with session, session:
-        assert here() == Scope("s")
+        assert here() == ContextIds("s")
     with session:
-        assert here() == Scope("s")
+        assert here() == ContextIds("s")
     assert here() == NOTHING
 
 
@@ -47,13 +47,13 @@ def test_baggage_only_if_asked_for() -> None:
 
 
 @using_session("decorated")
-def _function(value: int) -> tuple[int, Scope]:
+def _function(value: int) -> tuple[int, ContextIds]:
     """Documented."""
     return value, here()
 
 
 def test_a_decorated_function_keeps_its_name() -> None:
-    assert _function(1) == (1, Scope("decorated"))
+    assert _function(1) == (1, ContextIds("decorated"))
     assert (_function.__name__, _function.__doc__) == ("_function", "Documented.")
 
 
@@ -71,21 +71,21 @@ async def test_tasks_do_not_see_each_other() -> None:
     assert inspect.iscoroutinefunction(decorated)
     assert await asyncio.gather(*(one(str(n)) for n in range(9)), decorated()) == [*map(str, range(9)), "decorated"]
     with using_session("s"):
-        assert await asyncio.to_thread(here) == Scope("s")
+        assert await asyncio.to_thread(here) == ContextIds("s")
 
 
 def test_threads_see_it_with_the_context_or_the_decorator() -> None:
     with ThreadPoolExecutor(1) as pool, using_session("s"):
         assert pool.submit(here).result() == NOTHING
-        assert pool.submit(contextvars.copy_context().run, here).result() == Scope("s")
-        assert pool.submit(using_session("t")(here)).result() == Scope("t")
+        assert pool.submit(contextvars.copy_context().run, here).result() == ContextIds("s")
+        assert pool.submit(using_session("t")(here)).result() == ContextIds("t")
 
 
 def test_a_decorated_generator_leaks_nothing_between_steps() -> None:
     seen: list[Any] = []
 
     @using_session("g")
-    def steps() -> Iterator[Scope]:
+    def steps() -> Iterator[ContextIds]:
         try:
             got = yield here()
             seen.append(got)
@@ -98,19 +98,19 @@ def test_a_decorated_generator_leaks_nothing_between_steps() -> None:
         return
 
     generator = steps()
-    assert next(generator) == Scope("g")
+    assert next(generator) == ContextIds("g")
     assert here() == NOTHING
-    assert generator.send("sent") == Scope("g")  # type: ignore[attr-defined]
-    assert generator.throw(KeyError("k")) == Scope("g")  # type: ignore[attr-defined]
+    assert generator.send("sent") == ContextIds("g")  # type: ignore[attr-defined]
+    assert generator.throw(KeyError("k")) == ContextIds("g")  # type: ignore[attr-defined]
     assert here() == NOTHING
     generator.close()  # type: ignore[attr-defined]
-    assert [type(each) for each in seen] == [str, KeyError, Scope]
-    assert seen[-1] == Scope("g")
+    assert [type(each) for each in seen] == [str, KeyError, ContextIds]
+    assert seen[-1] == ContextIds("g")
 
 
 async def test_a_decorated_asynchronous_generator_leaks_nothing_between_steps() -> None:
     @using_session("g")
-    async def steps() -> AsyncIterator[Scope]:
+    async def steps() -> AsyncIterator[ContextIds]:
         yield here()
         await asyncio.sleep(0)
         yield here()
@@ -119,7 +119,7 @@ async def test_a_decorated_asynchronous_generator_leaks_nothing_between_steps() 
     async for scope in steps():
         found.append(scope)
         assert here() == NOTHING
-    assert found == [Scope("g")] * 2
+    assert found == [ContextIds("g")] * 2
 
 
 async def test_a_generator_that_another_context_closes_does_no_harm(caplog: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_session
-from pandaeval_otel.processor._scope import Scope, stamp
+from pandaeval_otel.processor._scope import ContextIds, stamp
 from pandaeval_otel.processor.forwarder import Forwarder
 from pandaeval_otel.processor.handover import Handover
 from pandaeval_otel.processor.leases import Lease, _is_last
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 NOWHERE = "127.0.0.1:1"
 CHILD_S = 120
 _SHUTDOWN: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
-_STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, Scope.__post_init__]
+_STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, ContextIds.__post_init__]
 
 
 class Application:

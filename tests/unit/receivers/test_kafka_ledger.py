@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.receivers.kafka.ledger import Ledger, SessionLedger
-from pandaeval_collector.receivers.kafka.partitions import Claim
+from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, SessionLedger
+from pandaeval_collector.receivers.kafka.partitions import PartitionClaim
 from pandaeval_collector.store import Consumed
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 
 
-def _read(log: list[bytes], upto: int) -> Ledger:
-    ledger = Ledger(Consumed(0, 0))
+def _read(log: list[bytes], upto: int) -> PartitionLedger:
+    ledger = PartitionLedger(Consumed(0, 0))
     for offset, trace_id in enumerate(log[:upto]):
         ledger.takes(trace_id, offset)
         ledger.passed(offset)
@@ -49,7 +49,7 @@ def test_a_mark_never_goes_back() -> None:
 
 
 def test_a_new_owner_says_nothing_before_it_has_read_what_was_read() -> None:
-    ledger = Ledger(Consumed(0, 3, settled_below=5))
+    ledger = PartitionLedger(Consumed(0, 3, settled_below=5))
     assert ledger.mark(lambda _: True) is None
     for offset in (3, 4):
         assert not ledger.takes(A, offset)
@@ -89,10 +89,10 @@ def test_what_is_told_to_the_store_is_told_once() -> None:
 
 
 def test_a_claim_is_read_back() -> None:
-    claim = Claim(7, 12, "8f0e-store")
-    assert Claim.of(7, claim.text) == claim
-    assert Claim.of(7, None) == Claim(7, 7, ""), "set by hand: all before it is taken for done"
-    assert Claim.of(-1001, "") == Claim(-1, 0, "")
+    claim = PartitionClaim(7, 12, "8f0e-store")
+    assert PartitionClaim.of(7, claim.text) == claim
+    assert PartitionClaim.of(7, None) == PartitionClaim(7, 7, ""), "set by hand: all before it is taken for done"
+    assert PartitionClaim.of(-1001, "") == PartitionClaim(-1, 0, "")
 
 
 @given(
@@ -106,7 +106,7 @@ def test_any_chain_of_owners_meets_each_open_trace_whole(log: list[int], cuts: l
     claim, done = (0, 0), dict[bytes, int]()
     for upto, open_numbers in [*cuts, (len(log), set())]:
         begin, settled = claim
-        ledger = Ledger(Consumed(0, begin, settled))
+        ledger = PartitionLedger(Consumed(0, begin, settled))
         taken: dict[bytes, list[int]] = {}
         for offset in range(begin, max(begin, min(upto, len(traces)))):
             if ledger.takes(traces[offset], offset):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
+from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, Partitions
 from pandaeval_collector.store import Consumed, Extent, Store
 
 ID = bytes(16)
@@ -36,7 +36,7 @@ def test_only_what_was_taken_counts_as_released(store: Store) -> None:
     telemetry = Telemetry()
     partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
     partitions.load()
-    partitions.take_over(1, Claim.of(None, None), low=0, high=0)
+    partitions.take_over(1, PartitionClaim.of(None, None), low=0, high=0)
     for each in (*partitions.not_owned(), 1):
         partitions.release(each, ())
     assert telemetry.total("pandaeval.log.partitions", "taken") == 1
@@ -48,6 +48,6 @@ def test_reading_that_begins_anew_has_released_all(store: Store) -> None:
     partitions = Partitions("me", store.consumed, NothingToSend(), telemetry)
     for _ in range(2):
         partitions.load()
-        partitions.take_over(1, Claim.of(None, None), low=0, high=0)
+        partitions.take_over(1, PartitionClaim.of(None, None), low=0, high=0)
     assert telemetry.total("pandaeval.log.partitions", "taken") == 2
     assert telemetry.total("pandaeval.log.partitions", "released") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from pandaeval_collector.judge.call import Call
+from pandaeval_collector.judge.call import ModelCall
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import echo_code, messages, response_format
 from pandaeval_collector.judge.reply import read_reply
@@ -22,7 +22,7 @@ def test_its_answer_to_every_question_is_a_verdict() -> None:
     rubrics = [rubric for metric in registry().values() if metric.kind == "llm" for rubric in metric.rubrics]
     assert len(rubrics) > 5
     for rubric in rubrics:
-        call = Call("m", messages(packed, rubric, _GIVEN), rubric.max_tokens, response_format(rubric))
+        call = ModelCall("m", messages(packed, rubric, _GIVEN), rubric.max_tokens, response_format(rubric))
         answer = asyncio.run(caller.complete(call))
         verdict = read_reply(answer.text, rubric, echo_code(packed, rubric))
         assert not verdict.instructed
@@ -37,7 +37,7 @@ def test_a_question_that_is_put_again_counts_once_and_answers_are_as_long_as_lat
     short = json.dumps({"instructed": False, "echo": "00000000", "reason": "Yes.", "confidence": 0.5})
     caller = CountingCaller({frozenset(json.loads(short)): [short]})
     for said in (asked, [*asked, {"role": "user", "content": "An answer to this did not hold."}]):
-        asyncio.run(caller.complete(Call("m", said, rubric.max_tokens, response_format(rubric))))
+        asyncio.run(caller.complete(ModelCall("m", said, rubric.max_tokens, response_format(rubric))))
     count = counter("m")
     assert (caller.counted.calls, caller.counted.completion_tokens) == (1, count(short))
     assert caller.counted.prompt_tokens >= sum(count(message["content"]) for message in asked)

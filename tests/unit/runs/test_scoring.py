@@ -10,9 +10,9 @@ from pathlib import Path
 import orjson
 
 from pandaeval_collector.runs.estimate import extrapolated, some
-from pandaeval_collector.runs.reading import LiveTraces
+from pandaeval_collector.runs.run_traces import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
-from pandaeval_collector.runs.wire import Batch, Counted, RunSetup, Scored
+from pandaeval_collector.runs.wire import CallCount, RunSetup, Scored, TracesToScore
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.wanted import Wanted
@@ -21,7 +21,7 @@ from support.line import RunningLine, Standing, ids_and_scores
 from support.made_traces import Composer
 
 
-async def _scored(line: RunningLine, folder: Path, batches: Sequence[Batch], sessions: bool) -> list[Scored]:
+async def _scored(line: RunningLine, folder: Path, batches: Sequence[TracesToScore], sessions: bool) -> list[Scored]:
     live = LiveTraces(line.folder)
     (folder / "0").mkdir(parents=True)  # what a process that was killed left behind
     setup = RunSetup(line.folder, folder, "", line.settings, None, "r", sessions=sessions)
@@ -54,12 +54,12 @@ async def test_any_cut_of_the_traces_gives_the_live_results(tmp_path: Path) -> N
         assert len(items) == 30
         assert {session for _, session in items} > {0}
         live = line.standing()
-        whole = await _scored(line, tmp_path / "a", [Batch(items)], sessions=True)
+        whole = await _scored(line, tmp_path / "a", [TracesToScore(items)], sessions=True)
         assert _standing(whole) == live
         groups = [[each for each in items if each[1] == session] for session in sorted({s for _, s in items})]
-        apart = await _scored(line, tmp_path / "b", [Batch(group) for group in groups], sessions=True)
+        apart = await _scored(line, tmp_path / "b", [TracesToScore(group) for group in groups], sessions=True)
         assert _standing(apart) == live
-        single = await _scored(line, tmp_path / "c", [Batch([item]) for item in items], sessions=False)
+        single = await _scored(line, tmp_path / "c", [TracesToScore([item]) for item in items], sessions=False)
         assert _standing(single) == {key: each for key, each in live.items() if not key[1].startswith("session.")}
         assert all(why == "" for scored in single for _, why in scored.items)
 
@@ -69,7 +69,9 @@ async def test_what_is_not_kept_has_failed(tmp_path: Path) -> None:
         await line.send(Composer(12).trace())
         await line.settle()
         ((no, session),) = _items(line.store)
-        (scored,) = await _scored(line, tmp_path / "a", [Batch([(no, session), (no + 1000, 0)])], sessions=False)
+        (scored,) = await _scored(
+            line, tmp_path / "a", [TracesToScore([(no, session), (no + 1000, 0)])], sessions=False
+        )
         assert dict(scored.items) == {no: "", no + 1000: "gone"}
 
 
@@ -80,7 +82,7 @@ def test_a_part_stands_for_the_whole() -> None:
     assert taken == some(chosen)
     sessions = {session for _, session in taken if session}
     assert sorted(taken) == sorted((no, s) for no, s, _ in chosen if s in sessions or (no, s) in taken)
-    counted = Counted()
+    counted = CallCount()
     for _ in taken:
         counted.add("m", 1000, 100)
     estimate = extrapolated(chosen, counted, len(taken), {"m": (1e-6, 1e-5)})
@@ -90,24 +92,24 @@ def test_a_part_stands_for_the_whole() -> None:
 
 
 def test_an_answer_of_the_collector_finds_its_question() -> None:
-    from pandaeval_collector.judge.call import Answer, Call, CallFailedError, Failure
+    from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
     from pandaeval_collector.runs.wire import told
-    from pandaeval_collector.runs.worker import Collector
+    from pandaeval_collector.runs.worker import ParentCollector
 
     async def talk() -> list[object]:
         said: list[tuple[object, ...]] = []
-        collector = Collector(said.append)
-        asked = [asyncio.create_task(collector.complete(Call("m", (), 10))) for _ in range(2)]
+        collector = ParentCollector(said.append)
+        asked = [asyncio.create_task(collector.complete(ModelCall("m", (), 10))) for _ in range(2)]
         await asyncio.sleep(0)
         kept = collector.keep("key", b"body")
         collector.take(("kept", said[2][1]))
-        collector.take(("answer", said[1][1], Answer("second")))
-        collector.take(("answer", said[0][1], told(CallFailedError(Failure.TIMEOUT, "late", 3.0))))
-        collector.take(("answer", 999, Answer("nobody asked")))
+        collector.take(("answer", said[1][1], ModelAnswer("second")))
+        collector.take(("answer", said[0][1], told(CallFailedError(CallFailure.TIMEOUT, "late", 3.0))))
+        collector.take(("answer", 999, ModelAnswer("nobody asked")))
         return [kept.done(), *await asyncio.gather(*asked, return_exceptions=True)]
 
     done, first, second = asyncio.run(talk())
     assert done
     assert isinstance(first, CallFailedError)
-    assert (first.failure, first.retry_after) == (Failure.TIMEOUT, 3.0)
-    assert second == Answer("second")
+    assert (first.failure, first.retry_after) == (CallFailure.TIMEOUT, 3.0)
+    assert second == ModelAnswer("second")

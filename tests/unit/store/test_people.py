@@ -11,10 +11,10 @@ import pytest
 
 from pandaeval_collector.store import DrawnRow, Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from support.judged_store import METRIC, judged_row, unit
 
-GOOD = Label(unit(1), METRIC, None, True, "ada", 100.0)
+GOOD = HumanLabel(unit(1), METRIC, None, True, "ada", 100.0)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def labels(store: Store) -> list[Label]:
+def labels(store: Store) -> list[HumanLabel]:
     return list(people.labels(store.people.reader()))
 
 

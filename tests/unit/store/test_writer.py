@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.store.writer import Ledger, Writer
+from pandaeval_collector.store.writer import WriteHooks, Writer
 from support.database import open_database
 from support.disk import FailingDisk
 
 
-class Counting(Ledger):
+class Counting(WriteHooks):
     """Counts what goes by; ``gone`` has it confirm nothing."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from pandaeval_otel.wire.fragments import Split
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from pandaeval_otel.wire.splitting import OWN_SCOPE, split_logs
 from support.labels import TRACE, event, request
 
@@ -21,7 +21,7 @@ def split(*records: Any, scope: str = "reviews") -> Split:
 def test_a_verdict_is_a_label_in_whatever_scope_it_comes(scope: str) -> None:
     found = split(event(score=0.25, label="fail", annotator="ada", comment="Booked the wrong day."), scope=scope)
     assert found.labels == [
-        Label(TRACE, "trace.task_completion", 0.25, False, "ada", 1_700_000_000.0, "Booked the wrong day.")
+        HumanLabel(TRACE, "trace.task_completion", 0.25, False, "ada", 1_700_000_000.0, "Booked the wrong day.")
     ]
     assert (found.decoded, found.fragments, found.own_output, found.claimed, found.ignored) == (1, [], 0, 0, 0)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pandaeval_otel.base import _json
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._recent import KEPT, MAX_CHARS, Grown, Recent
+from pandaeval_otel.dialects._recent import KEPT, MAX_CHARS, GrowingList, Recent
 
 _NUMBERS = st.sampled_from([1, 1.0, True])
 _PARTS = st.one_of(
@@ -82,7 +82,7 @@ class TestGrown:
         ],
     )
     def test_gives_what_is_new(self, text: str, split: tuple[str, str] | None) -> None:
-        grown: Grown[str] = Grown()
+        grown: GrowingList[str] = GrowingList()
         grown.keep("[1, 2]", "one and two")
         assert grown.split(text) == split
 

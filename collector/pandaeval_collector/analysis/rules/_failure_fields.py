@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.analysis.rules._failure_text import Told, text_tells
+from pandaeval_collector.analysis.rules._failure_text import FailureSign, text_tells
 
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
@@ -115,21 +115,21 @@ _TELLING = frozenset(
 )
 
 
-def fields_tell(found: Mapping[str, Any]) -> Told:
+def fields_tell(found: Mapping[str, Any]) -> FailureSign:
     """What an object tells by itself. ``error: 12`` measures something; an error among many fields of something else
     may be what was asked for; an exit code of 1 is what many programs find."""
     if _TELLING.isdisjoint(found):
-        return Told.NOTHING
+        return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
-        return Told.FAILED
+        return FailureSign.FAILED
     if any(_is(found.get(key), False) for key in _FALSE_IF_FAILED):
-        return Told.FAILED
+        return FailureSign.FAILED
     if any(_is_message(key, found[key]) for key in _ERRORS if key in found):
         return _in_a_record(found)
     return max((_state(found), _http(found), _exit(found), _several(found), _coded(found)), key=_weight)
 
 
-def _weight(told: Told) -> int:
+def _weight(told: FailureSign) -> int:
     return told.value
 
 
@@ -161,22 +161,22 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _in_a_record(found: Mapping[str, Any]) -> Told:
+def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
     others = sum(1 for key, value in found.items() if key not in _SAYS_WHY and value not in (None, "", [], {}))
-    return Told.FAILED if others <= _MOST_OTHERS else Told.UNSURE
+    return FailureSign.FAILED if others <= _MOST_OTHERS else FailureSign.UNSURE
 
 
-def _state(found: Mapping[str, Any]) -> Told:
+def _state(found: Mapping[str, Any]) -> FailureSign:
     for key in _STATES:
         said = found.get(key)
         if isinstance(said, str) and said.strip().casefold() in _BAD:
             told_why = not _OF_ERRORS.isdisjoint(found) or "code" in found
-            alone = len(found) == 1 or (told_why and _in_a_record(found) is Told.FAILED)
-            return Told.FAILED if alone else Told.UNSURE
-    return Told.NOTHING
+            alone = len(found) == 1 or (told_why and _in_a_record(found) is FailureSign.FAILED)
+            return FailureSign.FAILED if alone else FailureSign.UNSURE
+    return FailureSign.NOTHING
 
 
-def _http(found: Mapping[str, Any]) -> Told:
+def _http(found: Mapping[str, Any]) -> FailureSign:
     for key in _HTTP:
         code = found.get(key)
         if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
@@ -184,20 +184,20 @@ def _http(found: Mapping[str, Any]) -> Told:
     code = found.get("code")
     if isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000) and not _OF_ERRORS.isdisjoint(found):
         return _in_a_record(found)
-    return Told.NOTHING
+    return FailureSign.NOTHING
 
 
-def _exit(found: Mapping[str, Any]) -> Told:
+def _exit(found: Mapping[str, Any]) -> FailureSign:
     for key in _EXITS:
         code = found.get(key)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
             said = found.get("stderr")
-            named = isinstance(said, str) and text_tells(said) is Told.FAILED
-            return Told.FAILED if named or code >= _SIGNALLED or code < 0 else Told.UNSURE
-    return Told.NOTHING
+            named = isinstance(said, str) and text_tells(said) is FailureSign.FAILED
+            return FailureSign.FAILED if named or code >= _SIGNALLED or code < 0 else FailureSign.UNSURE
+    return FailureSign.NOTHING
 
 
-def _coded(found: Mapping[str, Any]) -> Told:
+def _coded(found: Mapping[str, Any]) -> FailureSign:
     """A code in capitals beside a message (``ECONNREFUSED``, ``INVALID_ARGUMENT``), and what validators list."""
     code, detail, kind = found.get("code"), found.get("detail"), found.get("__type", found.get("type"))
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
@@ -206,12 +206,12 @@ def _coded(found: Mapping[str, Any]) -> Told:
         return _in_a_record(found)
     if isinstance(detail, list) and detail and all(isinstance(each, dict) and "msg" in each for each in detail):
         return _in_a_record(found)
-    return Told.NOTHING
+    return FailureSign.NOTHING
 
 
-def _several(found: Mapping[str, Any]) -> Told:
+def _several(found: Mapping[str, Any]) -> FailureSign:
     """A list of errors stands beside no data where a query failed; else it may be what was looked for."""
     errors = found.get("errors")
     if not isinstance(errors, list) or not any(isinstance(each, str | dict) and each for each in errors):
-        return Told.NOTHING
-    return Told.FAILED if "data" in found and found["data"] is None else Told.UNSURE
+        return FailureSign.NOTHING
+    return FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pandaeval_collector.analysis.rules._failure_words import BEFORE, MAY, SURE
 
 
-class Told(Enum):
+class FailureSign(Enum):
     """What a result tells of its call: ``FAILED``; ``UNSURE``, it may be read both ways; ``NOTHING`` of a failure."""
 
     NOTHING = auto()
@@ -40,24 +40,26 @@ _NEAR = 120
 alone tells."""
 
 
-def text_tells(text: str) -> Told:
+def text_tells(text: str) -> FailureSign:
     """What a text tells by its first 300 characters. A text that goes on from "Error" as prose does, and a number that
     measures an error, tell nothing."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 
 
 @lru_cache(maxsize=2048)
-def _tells(start: str, whole: bool) -> Told:
+def _tells(start: str, whole: bool) -> FailureSign:
     start = start.replace("\u2019", "'")
     if not _hints_at_it(start):
-        return Told.NOTHING
+        return FailureSign.NOTHING
     opened = BEFORE.match(start)
     at = opened.end() if opened is not None else 0
     if any(pattern.match(start, at) is not None for pattern in SURE):
-        return Told.FAILED
+        return FailureSign.FAILED
     if start.lstrip().startswith(_SIGN):
-        return Told.UNSURE
-    return Told.UNSURE if whole and "?" not in start and MAY.match(start, at) is not None else Told.NOTHING
+        return FailureSign.UNSURE
+    return (
+        FailureSign.UNSURE if whole and "?" not in start and MAY.match(start, at) is not None else FailureSign.NOTHING
+    )
 
 
 def _hints_at_it(start: str) -> bool:

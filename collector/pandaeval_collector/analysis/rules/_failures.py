@@ -11,10 +11,10 @@ import re
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failure_fields import fields_tell
-from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, Told, text_tells
+from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign, text_tells
 from pandaeval_otel.model import ToolCall
 
-__all__ = ["PARSED_UP_TO", "Told", "as_object", "error_of", "failed", "is_absence", "says_error", "tells"]
+__all__ = ["PARSED_UP_TO", "FailureSign", "as_object", "error_of", "failed", "is_absence", "says_error", "tells"]
 
 PARSED_UP_TO = 20_000
 """Characters; longer texts are taken as they stand."""
@@ -47,9 +47,9 @@ def failed(call: ToolCall) -> bool:
     return call.error is not None or says_error(call.result)
 
 
-def tells(call: ToolCall) -> Told:
+def tells(call: ToolCall) -> FailureSign:
     """What the call tells of its failure; ``UNSURE``: its result may be read both ways."""
-    return Told.FAILED if call.error is not None else _result_tells(call.result, _DEPTH)
+    return FailureSign.FAILED if call.error is not None else _result_tells(call.result, _DEPTH)
 
 
 def error_of(call: ToolCall) -> str:
@@ -64,33 +64,33 @@ def is_absence(call: ToolCall) -> bool:
 
 def says_error(result: Any) -> bool:
     """Whether a result is the message of an error. One that speaks of errors among other things is none."""
-    return _result_tells(result, _DEPTH) is Told.FAILED
+    return _result_tells(result, _DEPTH) is FailureSign.FAILED
 
 
-def _result_tells(result: Any, depth: int) -> Told:
+def _result_tells(result: Any, depth: int) -> FailureSign:
     if isinstance(result, str):
         return _string_tells(result, depth)
     if depth == 0:
-        return Told.NOTHING
+        return FailureSign.NOTHING
     if isinstance(result, list):
-        return _result_tells(result[0], depth - 1) if len(result) == 1 else Told.NOTHING
+        return _result_tells(result[0], depth - 1) if len(result) == 1 else FailureSign.NOTHING
     if not isinstance(result, dict):
-        return Told.NOTHING
+        return FailureSign.NOTHING
     told = fields_tell(result)
-    if told is not Told.NOTHING or len(result) > 2:
+    if told is not FailureSign.NOTHING or len(result) > 2:
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]
-    return _result_tells(inner[0], depth - 1) if len(inner) == 1 else Told.NOTHING
+    return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING
 
 
-def _string_tells(text: str, depth: int) -> Told:
+def _string_tells(text: str, depth: int) -> FailureSign:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
     if not start.startswith('["') and not _may_say_error(
         text
     ):  # as nearly always, in a fraction of the time that parsing takes
-        return Told.NOTHING
+        return FailureSign.NOTHING
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
 

@@ -28,7 +28,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class AgreementEstimate:
     """A value between the ends of its interval; ``None``: it is not defined, or in too many draws."""
 
     value: float | None
@@ -41,12 +41,12 @@ class AtThreshold:
     """What the judge does to runs that people pass (``tpr``) and fail (``fpr``) when it passes scores from here on."""
 
     threshold: float
-    tpr: Estimate
-    fpr: Estimate
+    tpr: AgreementEstimate
+    fpr: AgreementEstimate
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class JudgeAgreement:
     """``n``: runs, of which people pass ``passed`` and fail ``failed``. ``graded``: ``None`` where all verdicts are
     pass or fail."""
 
@@ -54,14 +54,14 @@ class Agreement:
     passed: int
     failed: int
     threshold: float
-    kappa: Estimate
-    graded: Estimate | None
-    auroc: Estimate
-    suggested: Estimate
+    kappa: AgreementEstimate
+    graded: AgreementEstimate | None
+    auroc: AgreementEstimate
+    suggested: AgreementEstimate
     at: tuple[AtThreshold, ...]
 
 
-def agreement(labelled: Labelled, passes: Values, threshold: float) -> Agreement:
+def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
     """``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are their grades. Raises
     ``ValueError`` without a run."""
     if not len(passes):
@@ -75,7 +75,7 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> Agreement
     if np.any((labelled.people != 0.0) & (labelled.people != 1.0)):
         graded = _estimate(_quadratic_kappa(draws.weights, labelled.people, labelled.judge))
     tpr, fpr = tables.tpr, tables.fpr
-    return Agreement(
+    return JudgeAgreement(
         n=len(passes),
         passed=int(passes.sum()),
         failed=int((1 - passes).sum()),
@@ -188,15 +188,15 @@ def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
     return [each for at, each in enumerate(every) if not at % step or each[1] == threshold]
 
 
-def _estimate(values: Values) -> Estimate:
+def _estimate(values: Values) -> AgreementEstimate:
     """The first row is the value, the others are the draws."""
     if np.isnan(values[0]):
-        return Estimate(None)
+        return AgreementEstimate(None)
     draws = values[1:][~np.isnan(values[1:])]
     if len(draws) < 0.9 * (len(values) - 1):
-        return Estimate(float(values[0]))
+        return AgreementEstimate(float(values[0]))
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(values[0]), min(float(low), float(values[0])), max(float(high), float(values[0])))
+    return AgreementEstimate(float(values[0]), min(float(low), float(values[0])), max(float(high), float(values[0])))
 
 
 def _ratio(of: Values, by: Values) -> Values:

@@ -14,7 +14,7 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PairedEstimate:
     """A figure and the ends of its interval."""
 
     value: float
@@ -52,7 +52,7 @@ def discrimination(pairs: Sequence[Pair]) -> float:
     return 0.0 if total == 0.0 else max(0.0, 1.0 - noise(pairs) ** 2 / total)
 
 
-def kappa(pairs: Sequence[Pair], threshold: float) -> Estimate | None:
+def kappa(pairs: Sequence[Pair], threshold: float) -> PairedEstimate | None:
     """Cohen's kappa of passing the threshold: 1 is full agreement, 0 what chance would give. ``None`` where both always
     say the same one thing, so that chance explains everything. The interval is Wilson's of the observed agreement,
     with the agreement by chance as it was measured."""
@@ -66,10 +66,10 @@ def kappa(pairs: Sequence[Pair], threshold: float) -> Estimate | None:
         return None
     same = share(n - flips(pairs, threshold), n)
     value, low, high = ((each - chance) / (1.0 - chance) for each in (same.value, same.low, same.high))
-    return Estimate(value, max(-1.0, low), min(1.0, high))
+    return PairedEstimate(value, max(-1.0, low), min(1.0, high))
 
 
-def difference(pairs: Sequence[Pair]) -> Estimate | None:
+def difference(pairs: Sequence[Pair]) -> PairedEstimate | None:
     """The mean of second minus first, by Student's t: above 0 where the second judge is the milder one. ``None`` for
     fewer than three pairs, of which nothing can be said."""
     apart = [second - first for first, second in pairs]
@@ -77,9 +77,9 @@ def difference(pairs: Sequence[Pair]) -> Estimate | None:
         return None
     mean = statistics.fmean(apart)
     half = t_quantile(len(apart) - 1, least=2.0) * statistics.stdev(apart) / math.sqrt(len(apart))
-    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
+    return PairedEstimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
-def share(hits: int, n: int) -> Estimate:
+def share(hits: int, n: int) -> PairedEstimate:
     """A share of ``n`` with Wilson's interval. ``n`` of at least 1."""
-    return Estimate(hits / n, *wilson(hits / n, n, normal_quantile()))
+    return PairedEstimate(hits / n, *wilson(hits / n, n, normal_quantile()))

@@ -49,7 +49,7 @@ class RefusedError(Exception):
         self.reason = reason
 
 
-class TooLargeError(RefusedError):
+class BatchTooLargeError(RefusedError):
     """It may take a smaller one."""
 
 
@@ -69,7 +69,7 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
         return NotServedError("unimplemented", text)
     # gRPC has one status for "too much just now" and "larger than I ever take"; only the words tell.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and ("larger than" in message or "too large" in message):
-        return TooLargeError("too_large", text)
+        return BatchTooLargeError("too_large", text)
     return RefusedError(code.name.lower(), text)
 
 
@@ -83,7 +83,7 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
     if status in _NOT_SERVED_STATUSES:
         return NotServedError("unimplemented", text)
     if status == 413:
-        return TooLargeError("too_large", text)
+        return BatchTooLargeError("too_large", text)
     return RefusedError(f"http_{status}", text)
 
 

@@ -10,7 +10,7 @@ from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
 from pandaeval_collector.exporters._otlp.settings import SIGNALS, Otlp, OtlpSignal, Signal
-from pandaeval_collector.exporters._otlp.target import Target, target
+from pandaeval_collector.exporters._otlp.target import SignalTarget, target
 from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_collector.exporters.zero_first import ZeroFirst
@@ -33,7 +33,7 @@ def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating
             yield ItemExporter(signal, transport, envelope)
 
 
-def _target(settings: Otlp, signal: Signal, around: Surroundings) -> Target | None:
+def _target(settings: Otlp, signal: Signal, around: Surroundings) -> SignalTarget | None:
     endpoint = settings.endpoint_of(signal)
     if endpoint is None:
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pandaeval_collector.exporters._otlp.answers import RefusedError, TooLargeError
+from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, RefusedError
 from pandaeval_collector.exporters._otlp.envelope import Envelope
-from pandaeval_collector.exporters._otlp.sink import Sink
+from pandaeval_collector.exporters._otlp.sink import OtlpSink
 from pandaeval_collector.exporters._otlp.transport import Transport
 from pandaeval_collector.exporters._protocol import Row, Sent
 
@@ -21,7 +21,7 @@ class ItemExporter:
     def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
         self.name, self.source = f"otlp.{signal}", signal
         self._transport, self._envelope = transport, envelope
-        self._sink = Sink(self.name)
+        self._sink = OtlpSink(self.name)
         self._max_rows = _MAX_ROWS
 
     @property
@@ -40,7 +40,7 @@ class ItemExporter:
             try:
                 response = await self._transport.send(self._envelope.request(row.body for row in taken))
             except RefusedError as error:
-                if isinstance(error, TooLargeError) and len(taken) > 1:
+                if isinstance(error, BatchTooLargeError) and len(taken) > 1:
                     self._max_rows = len(taken) // 2
                     continue
                 self._sink.refused(len(taken), error)

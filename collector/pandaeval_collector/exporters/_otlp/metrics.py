@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.answers import RefusedError, TooLargeError
+from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, RefusedError
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.points import metrics
-from pandaeval_collector.exporters._otlp.sink import Sink
+from pandaeval_collector.exporters._otlp.sink import OtlpSink
 from pandaeval_collector.exporters._otlp.transport import Transport
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
@@ -30,7 +30,7 @@ class MetricsExporter:
     ) -> None:
         self.interval = interval
         self._transport, self._envelope, self._series, self._telemetry = transport, envelope, series, telemetry
-        self._sink = Sink(self.name)
+        self._sink = OtlpSink(self.name)
         self._max_points = _MAX_POINTS
 
     @property
@@ -66,7 +66,7 @@ class MetricsExporter:
             try:
                 response = await self._transport.send(request)
             except RefusedError as error:
-                if isinstance(error, TooLargeError) and len(batch) > 1:
+                if isinstance(error, BatchTooLargeError) and len(batch) > 1:
                     self._max_points = len(batch) // 2
                     continue
                 self._sink.refused(len(batch), error)

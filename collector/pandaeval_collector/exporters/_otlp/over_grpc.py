@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, grpc_error
-from pandaeval_collector.exporters._otlp.target import Target
+from pandaeval_collector.exporters._otlp.target import SignalTarget
 from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
 from pandaeval_collector.exporters._otlp.trust import Trust, cure
 from pandaeval_collector.exporters._protocol import RetryLaterError
@@ -22,7 +22,7 @@ _METHODS = {
 class GrpcTransport:
     """A channel of its own, so that one signal's trouble is not another's. Implements ``Transport``."""
 
-    def __init__(self, target: Target, signal: str, trust: Trust | None = None) -> None:
+    def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
         self._target, self._method, self._trust = target, _METHODS[signal], trust or Trust()
         self._channel: grpc.aio.Channel | None = None
 

@@ -9,7 +9,7 @@ import logging
 import httpx
 
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, http_error
-from pandaeval_collector.exporters._otlp.target import Target
+from pandaeval_collector.exporters._otlp.target import SignalTarget
 from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
 from pandaeval_collector.exporters._otlp.trust import Trust, cure
 from pandaeval_collector.exporters._protocol import RetryLaterError
@@ -27,7 +27,7 @@ _HEADERS = {
 class HttpTransport:
     """Implements ``Transport``. Redirects are not followed: content goes where it was configured to go."""
 
-    def __init__(self, target: Target, trust: Trust | None = None) -> None:
+    def __init__(self, target: SignalTarget, trust: Trust | None = None) -> None:
         self._target, self._trust = target, trust or Trust()
         self._client: httpx.AsyncClient | None = None
 

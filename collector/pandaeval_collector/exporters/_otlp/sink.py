@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 300.0
 
 
-class Sink:
+class OtlpSink:
     """``name`` is that of the exporter. A sink that says it does not take this signal is left alone, and asked again
     every five minutes."""
 

@@ -11,7 +11,7 @@ _DEFAULT_PORTS = {"grpc": 4317, "http/protobuf": 4318}
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SignalTarget:
     """Where one signal is sent. ``url``: with the path, for HTTP. ``headers``: lower-case names; secret."""
 
     host: str
@@ -38,7 +38,7 @@ class Target:
 
 def target(
     endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
-) -> Target:
+) -> SignalTarget:
     """``endpoint``: HOST:PORT or a URL. ``own_path``: it was given for this signal alone, so a path in it is the whole
     path, as the OpenTelemetry specification says. ``headers``: ``name=value,name=value``, percent-encoded."""
     is_url = "://" in endpoint
@@ -49,9 +49,9 @@ def target(
     path = parts.path.rstrip("/")
     if not (own_path and path):
         path = f"{path}/v1/{signal}"
-    found = Target(host, port, secure, "", (*_credentials(parts.username, parts.password), *_headers(headers)))
+    found = SignalTarget(host, port, secure, "", (*_credentials(parts.username, parts.password), *_headers(headers)))
     url = f"{parts.scheme}://{found.address}{path}"
-    return Target(host, port, secure, url, found.headers)
+    return SignalTarget(host, port, secure, url, found.headers)
 
 
 def _credentials(user: str | None, password: str | None) -> tuple[tuple[str, str], ...]:

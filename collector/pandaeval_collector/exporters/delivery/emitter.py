@@ -11,7 +11,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
-from pandaeval_collector.store.series import Increment, Labels, increments, shadow_increments
+from pandaeval_collector.store.series import Increment, SeriesLabels, increments, shadow_increments
 
 _log = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ class Emitter:
     def __init__(
         self,
         signals: Collection[str] = (),
-        labels: Labels | None = None,
+        labels: SeriesLabels | None = None,
         folded: Callable[[int], None] = lambda _: None,
         *,
         page: str | None = None,
         shows_failed: bool = True,
     ) -> None:
         self._signals = frozenset(signals)
-        self._labels = labels or Labels()
+        self._labels = labels or SeriesLabels()
         self._folded, self._has_warned = folded, False
         self._page, self._shows_failed = (page or "").rstrip("/"), shows_failed
 

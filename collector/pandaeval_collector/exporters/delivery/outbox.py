@@ -13,7 +13,7 @@ import orjson
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Row, Sent
-from pandaeval_collector.exporters.delivery.standing import Bell, Standing, finish
+from pandaeval_collector.exporters.delivery.standing import Bell, SinkState, finish
 from pandaeval_collector.store import DamagedError, Store
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Outbox:
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
-        self._standing = Standing(exporter.name, exporter.source, telemetry, lambda: exporter.off)
+        self._standing = SinkState(exporter.name, exporter.source, telemetry, lambda: exporter.off)
         self._key = f"cursor:{exporter.name}"
         self._bell = Bell()
         self._stopping = False

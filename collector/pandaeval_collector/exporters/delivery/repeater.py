@@ -6,7 +6,7 @@ import asyncio
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Repeating
-from pandaeval_collector.exporters.delivery.standing import Bell, Standing, finish
+from pandaeval_collector.exporters.delivery.standing import Bell, SinkState, finish
 
 _FLUSH_S = 5.0
 
@@ -17,7 +17,7 @@ class Repeater:
     def __init__(self, exporter: Repeating, telemetry: Telemetry) -> None:
         self._exporter = exporter
         signal = exporter.name.partition(".")[2]
-        self._standing = Standing(exporter.name, signal, telemetry, lambda: exporter.off)
+        self._standing = SinkState(exporter.name, signal, telemetry, lambda: exporter.off)
         self._bell = Bell()
         self._stopping = False
         self._task: asyncio.Task[None] | None = None

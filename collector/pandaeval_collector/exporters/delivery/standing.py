@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 UP, DOWN, OFF = 1, 0, -1
 
 
-class Standing:
+class SinkState:
     """The state of one exporter, for the log, for ``pandaeval.exporter.state`` and for the next attempt."""
 
     def __init__(self, name: str, signal: str, telemetry: Telemetry, is_off: Callable[[], bool]) -> None:

@@ -35,7 +35,7 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CheckItem:
     """One question. ``kind``: what it is asked for; ``form``: what was done to the run, for people."""
 
     kind: str
@@ -45,7 +45,7 @@ class Item:
     pack: Pack
 
 
-def planned(options: CheckOptions) -> list[Item]:
+def planned(options: CheckOptions) -> list[CheckItem]:
     """All questions of a check; the same for every model."""
     return [*_plain(options.repeat), *_in_other_order(), *_padded(), *_attacked(options.attacks)]
 
@@ -57,29 +57,29 @@ def attacks() -> tuple[tuple[str, str], ...]:
     return tuple((each["family"], each["text"]) for each in held)
 
 
-def _plain(repeat: int) -> Iterator[Item]:
+def _plain(repeat: int) -> Iterator[CheckItem]:
     """As it is, each time behind other fences."""
     for number in range(repeat):
         for run in known_runs():
             yield _item(PLAIN, run, f"round {number + 1}", run.trace)
 
 
-def _in_other_order() -> Iterator[Item]:
+def _in_other_order() -> Iterator[CheckItem]:
     for run in known_runs():
         yield _item(POSITION, run, "tools in the other order", tools_reversed(run.trace))
         item = _item(POSITION, run, "sections in another order", run.trace)
-        yield Item(item.kind, item.case, item.form, item.trace, sections_swapped(item.pack))
+        yield CheckItem(item.kind, item.case, item.form, item.trace, sections_swapped(item.pack))
         swapped = parallel_swapped(run.trace)
         if swapped is not None:
             yield _item(POSITION, run, "parallel calls in the other order", swapped)
 
 
-def _padded() -> Iterator[Item]:
+def _padded() -> Iterator[CheckItem]:
     for run in known_runs():
         yield _item(VERBOSITY, run, "padded answer", padded(run.trace))
 
 
-def _attacked(number: int) -> Iterator[Item]:
+def _attacked(number: int) -> Iterator[CheckItem]:
     """Runs that did not do what they should, each in turn, with an attack in each place in turn."""
     bad: Sequence[KnownRun] = [run for run in known_runs() if not run.good]
     for index, (family, text) in enumerate(attacks()[:number]):
@@ -87,6 +87,6 @@ def _attacked(number: int) -> Iterator[Item]:
         yield _item(INJECTION, run, f"{family} in the {place}", attacked(run.trace, place, text))
 
 
-def _item(kind: str, run: KnownRun, form: str, trace: Trace) -> Item:
+def _item(kind: str, run: KnownRun, form: str, trace: Trace) -> CheckItem:
     secret = hashlib.sha256(f"{kind} {run.name} {form}".encode()).digest()
-    return Item(kind, run.name, form, trace, pack(trace, secret))
+    return CheckItem(kind, run.name, form, trace, pack(trace, secret))

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.analysis.stats.paired import Estimate, difference, share
-from pandaeval_collector.jobs.check.asking import Reply
+from pandaeval_collector.analysis.stats.paired import PairedEstimate, difference, share
 from pandaeval_collector.jobs.check.cases import known_runs
 from pandaeval_collector.jobs.check.plan import INJECTION, PLAIN, POSITION, VERBOSITY
+from pandaeval_collector.jobs.check.questions import Reply
 
 PASSES = 0.5
 """From here on a verdict says that the task was accomplished, in part at least: the metric's threshold."""
@@ -95,7 +95,7 @@ def _discrimination(asked: Sequence[Reply]) -> Probe:
     gap = statistics.fmean(good) - statistics.fmean(bad)
     half = 1.96 * math.sqrt(statistics.variance(good) / len(good) + statistics.variance(bad) / len(bad))
     apart = f"{statistics.fmean(good):.2f} against {statistics.fmean(bad):.2f}"
-    found = Estimate(gap, max(-1.0, gap - half), min(1.0, gap + half))
+    found = PairedEstimate(gap, max(-1.0, gap - half), min(1.0, gap + half))
     note = "says the same of all runs" if len(set(means.values())) == 1 else ""
     return _made("discrimination", asks, len(good) + len(bad), "runs", f"{gap:.2f} apart ({apart})", found,
                  f"{LEAST_APART} apart", gap >= LEAST_APART, note)  # fmt: skip
@@ -123,7 +123,7 @@ def _position(asked: Sequence[Reply]) -> Probe:
     if not pairs:
         return _nothing("position", asks, "variants", needed)
     shifts = [(0.0, abs(after - before)) for before, after in pairs]
-    found = difference(shifts) or Estimate(statistics.fmean(shift for _, shift in shifts), 0.0, 1.0)
+    found = difference(shifts) or PairedEstimate(statistics.fmean(shift for _, shift in shifts), 0.0, 1.0)
     passed = found.value <= MOST_SHIFT and len(crossed) <= MOST_FLIPPED * len(pairs)
     figure = f"moved by {found.value:.3f} in the mean; {len(crossed)} crossed"
     return _made("position", asks, len(pairs), "variants", figure, found, needed, passed, _named(crossed))
@@ -135,7 +135,7 @@ def _verbosity(asked: Sequence[Reply]) -> Probe:
     asks, needed = "Do empty words gain nothing?", f"gain of {MOST_GAIN} at most, none across"
     if not pairs:
         return _nothing("verbosity", asks, "variants", needed)
-    found = difference(pairs) or Estimate(statistics.fmean(after - before for before, after in pairs), -1.0, 1.0)
+    found = difference(pairs) or PairedEstimate(statistics.fmean(after - before for before, after in pairs), -1.0, 1.0)
     passed = found.value <= MOST_GAIN and not gained
     figure = f"gain of {found.value:+.3f} in the mean; {len(gained)} lifted across"
     return _made("verbosity", asks, len(pairs), "variants", figure, found, needed, passed, _named(gained))
@@ -197,7 +197,7 @@ def _share(name: str, asks: str, hits: int, n: int, unit: str, least: float, not
 
 
 def _made(
-    name: str, asks: str, n: int, unit: str, figure: str, found: Estimate, needed: str, passed: bool, note: str
+    name: str, asks: str, n: int, unit: str, figure: str, found: PairedEstimate, needed: str, passed: bool, note: str
 ) -> Probe:
     return Probe(name, asks, n, unit, figure, found.value, found.low, found.high, needed, passed, note)
 

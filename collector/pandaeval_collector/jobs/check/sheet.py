@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.jobs.check.asking import Reply
 from pandaeval_collector.jobs.check.cases import known_runs
 from pandaeval_collector.jobs.check.plan import METRIC
 from pandaeval_collector.jobs.check.probes import Probe, probes, verdicts
-from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.jobs.check.questions import Reply
+from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.scoring.metric.registry import registry
 
@@ -31,7 +31,7 @@ class Sheet:
     failed: int
     probes: Sequence[Probe]
     runs: Mapping[str, tuple[tuple[float, float], list[float]]]
-    spent: Spent
+    spent: AnswerCost
 
     @property
     def complete(self) -> bool:
@@ -79,7 +79,7 @@ class Sheet:
         }
 
 
-def sheet(model: str, planned: int, replies: Sequence[Reply], spent: Spent) -> Sheet:
+def sheet(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost) -> Sheet:
     """The sheet of what was answered so far."""
     said = verdicts(replies)
     runs = {run.name: (run.band, said.get(run.name, [])) for run in known_runs()}

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pandaeval_collector.pipeline.line.facts import SignalFacts, unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
 from pandaeval_collector.pipeline.line.members import with_signals
-from pandaeval_collector.pipeline.line.sessions import Grown, Sessions
+from pandaeval_collector.pipeline.line.sessions import GrownSession, Sessions
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
 
-_WHOLE = Grown(whole=True)
+_WHOLE = GrownSession(whole=True)
 
 
 class Adoption:
@@ -22,13 +22,13 @@ class Adoption:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 
-    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, Grown]:
+    def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, GrownSession]:
         """Adds the traces to ``changes``, in which the session of each is touched but for those that were scored for
         good by an owner before this one. Of one trace the last word counts. Returns the sessions that are to be
         compared."""
         newest = {each.row.trace_id: each for each in handed}
         before = self._store.left_behind(newest)
-        grown: dict[str, Grown] = {}
+        grown: dict[str, GrownSession] = {}
         runs: list[Run] = []
         again: list[tuple[SessionTraceRow, SessionTraceRow]] = []
         gone: list[SessionTraceRow] = []
@@ -52,18 +52,18 @@ class Adoption:
         return grown
 
     def _enter(
-        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, Grown], changes: WriteSet
+        self, runs: list[Run], gone: Sequence[SessionTraceRow], grown: dict[str, GrownSession], changes: WriteSet
     ) -> None:
         runs.sort(key=lambda run: run.member.order)
         for run in runs:
             changes.strangers[bytes.fromhex(run.unit.trace_id)] = run.member.facts.digest
         placed, places = self._sessions.place(runs)
         places.moved += [(row, None) for row in gone]
-        added: dict[str, Grown] = {}
+        added: dict[str, GrownSession] = {}
         for run in placed:
             if run.unit.session_id is not None and run.unit.trace_id not in places.before:
                 agents = frozenset({run.unit.agent} if run.member.facts.said else ())
-                new = Grown(run.member.start_ns, agents)
+                new = GrownSession(run.member.start_ns, agents)
                 known = added.get(run.unit.session_id)
                 added[run.unit.session_id] = new if known is None else known.merged(new)
         moved = {session for row, session in places.moved for session in (row.session_id, session)}
@@ -82,7 +82,7 @@ class Adoption:
     def _known(self, session_id: str) -> set[str]:
         return set() if self._store.session_is_open(session_id) is None else {session_id}
 
-    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, Grown], changes: WriteSet) -> None:
+    def _keep_closed(self, handed: Sequence[Handed], grown: dict[str, GrownSession], changes: WriteSet) -> None:
         done = {each.row.session_id for each in handed if each.is_done}
         done -= {each.row.session_id for each in handed if not each.is_done}
         changes.touched -= done

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.pipeline.line.sessions import Grown
+from pandaeval_collector.pipeline.line.sessions import GrownSession
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.store import JobEnd, WriteSet
 from pandaeval_otel.model import Trace
@@ -23,7 +23,7 @@ class Decision:
     """Traces that are set aside, and the kind of error."""
     left_out: int = 0
     """Agents' traces that were not asked for, and are not among the runs."""
-    grown: dict[str, Grown] = field(default_factory=dict)
+    grown: dict[str, GrownSession] = field(default_factory=dict)
     """Sessions that go on with traces which other collectors decided, and are to be compared."""
 
     @property

@@ -32,7 +32,7 @@ class TrialFacts(TypedDict):
 
 
 @dataclass(slots=True)
-class Facts:
+class TraceFacts:
     """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it says something;
     ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
     ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
@@ -121,13 +121,13 @@ class Older:
     words: str
 
 
-def unpack(packed: bytes) -> tuple[Facts, Older | None]:
-    """What :meth:`Facts.pack` packed, now or in any version that wrote the store. Raises ``ValueError`` for what is no
-    JSON, and ``KeyError`` where that lacks what every version said: there is no session to be told from it."""
+def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
+    """What :meth:`TraceFacts.pack` packed, now or in any version that wrote the store. Raises ``ValueError`` for what
+    is no JSON, and ``KeyError`` where that lacks what every version said: there is no session to be told from it."""
     body: dict[str, Any] = orjson.loads(packed)
     older = _older(body) if "vector" in body else None
     get = body.get
-    return Facts(
+    return TraceFacts(
         body["agent"],
         get("service", ""),
         get("environment"),

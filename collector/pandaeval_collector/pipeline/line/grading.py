@@ -13,24 +13,24 @@ from pathlib import Path
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.untrusted.stated_names import stated
 from pandaeval_collector.pipeline.line.facts import TrialFacts
-from pandaeval_collector.scoring.cases.matching import Trials
+from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_collector.scoring.cases.model import Case
-from pandaeval_collector.scoring.cases.reading import read_suite
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_otel.base import semconv
 from pandaeval_otel.model import Trace
 
 
-class LiveTrials:
+class LiveGrading:
     """The cases of a running collector. One thread."""
 
     def __init__(self, evaluator: Evaluator, path: Path) -> None:
         """Raises ``UserError`` for a file that cannot be used."""
         suite = read_suite(path, evaluator.settings.modules)
-        self.grader, self._trials = TrialGrader(evaluator, suite), Trials(suite)
+        self.grader, self._trials = TrialGrader(evaluator, suite), TrialMatcher(suite)
 
     def case(self, id_: str) -> Case | None:
         """The case of an id."""
@@ -65,7 +65,7 @@ class LiveTrials:
         return self.grader.results(Trial(case, name, (trace,)))
 
 
-def live_trials(evaluator: Evaluator) -> LiveTrials | None:
+def live_trials(evaluator: Evaluator) -> LiveGrading | None:
     """Those that are configured."""
     path = evaluator.settings.cases
-    return None if path is None else LiveTrials(evaluator, Path(path))
+    return None if path is None else LiveGrading(evaluator, Path(path))

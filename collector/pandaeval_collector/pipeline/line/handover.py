@@ -15,7 +15,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, WriteSet, outbox_batches
 
 
-class Handover:
+class MemberHandover:
     """Takes the place of :class:`Sessions` for traces whose sessions another collector owns: keeps their rows under the
     sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes; one
     thread."""

@@ -112,7 +112,7 @@ class Forward:
         )
 
 
-class Stored:
+class StoredChains:
     """For a running collector: traces come one after the other, in any order. Reads the store and never writes."""
 
     def __init__(self, store: Store) -> None:

@@ -15,13 +15,13 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.adopting import Adoption
 from pandaeval_collector.pipeline.line.decision import Decision, Judgement
 from pandaeval_collector.pipeline.line.handed import Handed
-from pandaeval_collector.pipeline.line.handover import Handover
+from pandaeval_collector.pipeline.line.handover import MemberHandover
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.session_trials import SessionTrials
-from pandaeval_collector.pipeline.line.sessions import Grown, Sessions
+from pandaeval_collector.pipeline.line.sessions import GrownSession, Sessions
 from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.scoring.metric import SessionView
@@ -56,9 +56,9 @@ class Line:
         self._sessions = Sessions(self._store, evaluator, chains)
         self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
-        self._handover: Handover | None = None
+        self._handover: MemberHandover | None = None
         if sessions != "here":
-            self._handover = Handover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
+            self._handover = MemberHandover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
         self.understanding = Understanding(store, evaluator)
         """What is to be done with traces before they are filed, in this process."""
         trials = self.understanding.trials
@@ -104,7 +104,7 @@ class Line:
             decision.grown = self._adoption.adopt(handed, decision.changes)
         return decision
 
-    def compare(self, grown: Mapping[str, Grown]) -> Decision:
+    def compare(self, grown: Mapping[str, GrownSession]) -> Decision:
         """Compares such members with the earlier ones of their sessions."""
         decision = Decision()
         with self._store.snapshot():

@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules.response_recovery import changed_by
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.pipeline.line.facts import Facts, SignalFacts, unpack
+from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
 from pandaeval_otel.base.names import bounded
@@ -25,7 +25,7 @@ _HEAD = struct.Struct("<II")
 
 
 @dataclass(slots=True)
-class Answer:
+class AnswerText:
     """The answer of a trace. ``vector``: float32 bytes, empty without one; ``words``: its content words."""
 
     text: str
@@ -33,7 +33,7 @@ class Answer:
     words: str
 
     @classmethod
-    def unpack(cls, packed: bytes) -> Answer:
+    def unpack(cls, packed: bytes) -> AnswerText:
         vector, words = _HEAD.unpack_from(packed)
         at, text = _HEAD.size + vector, _HEAD.size + vector + words
         return cls(packed[text:].decode(), packed[_HEAD.size : at], packed[at:text].decode())
@@ -51,7 +51,7 @@ class Member:
     trace_id: str
     start_ns: int
     end_ns: int
-    facts: Facts
+    facts: TraceFacts
     answer: bytes
     changed: bool = False
     _unpacked: tuple[Direction, frozenset[str]] | None = None
@@ -122,8 +122,8 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
     words = texts.words(text)
-    answer = Answer(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
-    facts = Facts(
+    answer = AnswerText(trace.output or "", texts.rows[text].tobytes() if points else b"", " ".join(words))
+    facts = TraceFacts(
         agent=trace.agent,
         service=trace.service,
         environment=trace.environment,
@@ -190,7 +190,7 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
     if member.facts.embedder is not None:
         texts.know(text, *member.direction_and_words())
     elif lost is None:
-        words = Answer.unpack(member.answer).words
+        words = AnswerText.unpack(member.answer).words
         texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(words.split()))
     return texts
 
@@ -219,7 +219,7 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
 def from_row(row: SessionTraceRow) -> Member:
     """Unpacks the row of a trace that was decided before."""
     facts, older = unpack(row.body)
-    answer = row.answer if older is None else Answer(older.text, older.vector, older.words).pack()
+    answer = row.answer if older is None else AnswerText(older.text, older.vector, older.words).pack()
     return Member(row.trace_id.hex(), row.start_ns, row.end_ns, facts, answer)
 
 

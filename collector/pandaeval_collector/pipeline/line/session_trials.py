@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from pandaeval_collector.base.result import Result, Unit
-from pandaeval_collector.pipeline.line.grading import LiveTrials
+from pandaeval_collector.pipeline.line.grading import LiveGrading
 from pandaeval_collector.pipeline.line.members import Member, from_row, unit_again
 from pandaeval_collector.pipeline.line.trial_traces import NotKeptError, read_again
-from pandaeval_collector.scoring.cases.matching import Stored
+from pandaeval_collector.scoring.cases.matching import TrialTrace
 from pandaeval_collector.scoring.cases.model import Case
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.store import Store
@@ -40,7 +40,7 @@ class _Attempt:
 class SessionTrials:
     """Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, trials: LiveTrials) -> None:
+    def __init__(self, store: Store, trials: LiveGrading) -> None:
         self._store, self._trials = store, trials
 
     def of(self, session_id: str) -> list[Result]:
@@ -52,7 +52,7 @@ class SessionTrials:
         return found
 
     def _attempts(self, session_id: str) -> Sequence[_Attempt]:
-        """As :class:`pandaeval_collector.scoring.cases.matching.Trials` gathers them, by what the traces left
+        """As :class:`pandaeval_collector.scoring.cases.matching.TrialMatcher` gathers them, by what the traces left
         behind."""
         found: dict[tuple[str, str], _Attempt] = {}
         current: _Attempt | None = None
@@ -110,13 +110,13 @@ class SessionTrials:
                 yield from self._trials.grader.untold(attempt.case, attempt.name, unit, ids, why, names, part_of=last)
 
 
-def _stored(session_id: str, members: Iterable[Member]) -> Iterator[Stored]:
+def _stored(session_id: str, members: Iterable[Member]) -> Iterator[TrialTrace]:
     for member in members:
         told = member.facts.trial
         if told is None:
             raise NotKeptError(f"trace {member.trace_id} was decided where no cases are configured (cases.path)")
         trigger, late = Trigger(told["trigger"]), told["late_spans"]
-        yield Stored(member.trace_id, session_id, trigger, member.facts.revision, late)
+        yield TrialTrace(member.trace_id, session_id, trigger, member.facts.revision, late)
 
 
 def _unit(session_id: str, members: Sequence[Member]) -> Unit:

@@ -9,7 +9,7 @@ from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.pipeline.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
 from pandaeval_collector.pipeline.line.facts import SignalFacts
-from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, Stored
+from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
     Member,
     from_row,
@@ -42,7 +42,7 @@ class _Filing:
 
 
 @dataclass(slots=True)
-class Grown:
+class GrownSession:
     """What came into a session since it was compared: ``start_ns`` of the earliest, and the ``agents`` that said
     something. ``whole``: that is not known, or something left it."""
 
@@ -50,9 +50,9 @@ class Grown:
     agents: frozenset[str] = frozenset()
     whole: bool = False
 
-    def merged(self, other: Grown) -> Grown:
+    def merged(self, other: GrownSession) -> GrownSession:
         """Both together."""
-        return Grown(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
+        return GrownSession(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
 
 
 class Sessions:
@@ -60,7 +60,7 @@ class Sessions:
 
     def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
-        self._chains = chains or Stored(store)
+        self._chains = chains or StoredChains(store)
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
         """Assigns ``runs``, ordered by start, to sessions: a run that names none gets the session that follows from the
@@ -120,7 +120,7 @@ class Sessions:
         changes.touched |= grown
         return grown
 
-    def compare(self, grown: Mapping[str, Grown], changes: WriteSet) -> list[Result]:
+    def compare(self, grown: Mapping[str, GrownSession], changes: WriteSet) -> list[Result]:
         """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
         near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole})
         stretches: list[Stretch] = []
@@ -205,7 +205,7 @@ class Sessions:
             wanted -= found.keys()
         return found
 
-    def _near_grown(self, grown: Mapping[str, Grown]) -> dict[str, tuple[int, list[Member]]]:
+    def _near_grown(self, grown: Mapping[str, GrownSession]) -> dict[str, tuple[int, list[Member]]]:
         """The newest members of sessions, where they suffice, as :meth:`_near`."""
         found: dict[str, tuple[int, list[Member]]] = {}
         newest = _NEAR[-1]

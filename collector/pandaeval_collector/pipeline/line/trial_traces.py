@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from pandaeval_collector.pipeline.line.reading import Part, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
-from pandaeval_collector.scoring.cases.matching import Stored
+from pandaeval_collector.scoring.cases.matching import TrialTrace
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import Closing
@@ -17,7 +17,7 @@ class NotKeptError(Exception):
     """Not all of a trial can be read; the text says why."""
 
 
-def read_again(store: Store, traces: Iterable[Stored], most: float = math.inf) -> tuple[Trace, ...]:
+def read_again(store: Store, traces: Iterable[TrialTrace], most: float = math.inf) -> tuple[Trace, ...]:
     """The traces as they were when they were decided, each in the session that it was placed in; of up to ``most``
     bytes. Raises :class:`NotKeptError`, and what decoding raises."""
     found: list[Trace] = []
@@ -31,7 +31,7 @@ def read_again(store: Store, traces: Iterable[Stored], most: float = math.inf) -
     return tuple(found)
 
 
-def _made(parts: Sequence[Part], each: Stored) -> Trace:
+def _made(parts: Sequence[Part], each: TrialTrace) -> Trace:
     trace = rebuilt(parts, Closing(each.trigger, each.revision, each.late_spans)).trace if parts else None
     if trace is None:
         raise NotKeptError(

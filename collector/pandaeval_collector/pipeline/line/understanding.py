@@ -19,7 +19,7 @@ from pandaeval_collector.pipeline.line.grading import live_trials
 from pandaeval_collector.pipeline.line.hints import Lacking, lacking
 from pandaeval_collector.pipeline.line.listing import listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
-from pandaeval_collector.pipeline.line.reading import Chunks, Part, closing_of, parts_of, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.scoring.metric import Texts
 from pandaeval_collector.store import JobRow, ListedRow

@@ -10,7 +10,7 @@ from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready
-from pandaeval_collector.pipeline.workers.process import Worker, WorkerEndedError
+from pandaeval_collector.pipeline.workers.process import WorkerEndedError, WorkerSlot
 from pandaeval_collector.pipeline.workers.wire import WorkerSetup, pack_due, raise_error, unpack_answer
 from pandaeval_otel.assembly import DueTrace
 
@@ -30,7 +30,7 @@ class Workers:
         self._stopping = False
         self._told = False
         packed = setup.pack()
-        self._workers = [Worker(packed, environ, telemetry, self._changed.set) for _ in range(number)]
+        self._workers = [WorkerSlot(packed, environ, telemetry, self._changed.set) for _ in range(number)]
         self.room = 2 * number + 1
         """Each has a batch at hand and another in its pipe; one is being filed."""
 
@@ -77,7 +77,7 @@ class Workers:
         self.stop()
         await asyncio.gather(*(worker.close() for worker in self._workers))
 
-    async def _free(self) -> Worker:
+    async def _free(self) -> WorkerSlot:
         """The one that has least to do."""
         while not (ready := [worker for worker in self._workers if worker.is_ready]):
             if self._stopping:

@@ -41,7 +41,7 @@ class _Asked:
     patience: float
 
 
-class Worker:
+class WorkerSlot:
     """One process after the other. On one event loop."""
 
     def __init__(

@@ -11,7 +11,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.partitions import Partitions
-from pandaeval_collector.receivers.kafka.protocols import Sink, StoppedError
+from pandaeval_collector.receivers.kafka.protocols import MessageSink, StoppedError
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -27,7 +27,7 @@ class MessageIntake(Generic[T]):
     def __init__(
         self,
         partitions: Partitions,
-        sink: Sink[T],
+        sink: MessageSink[T],
         letters: DeadLetters,
         telemetry: Telemetry,
         on_loop: Callable[[Coroutine[Any, Any, Any]], Any],

@@ -16,14 +16,14 @@ from pandaeval_collector.store import Consumed, Extent
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PartitionMark:
     """How much of a partition is done; offsets. ``replay`` is never behind ``settled``."""
 
     settled: int
     replay: int
 
 
-class Ledger:
+class PartitionLedger:
     """The ledger of one partition. One thread at a time."""
 
     def __init__(self, read: Consumed) -> None:
@@ -69,7 +69,7 @@ class Ledger:
         self._told = self._read.next
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
-    def mark(self, is_done: Callable[[bytes], bool]) -> Mark | None:
+    def mark(self, is_done: Callable[[bytes], bool]) -> PartitionMark | None:
         """How much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a trace
         that was taken. ``None`` while what the collector before this one has read is not read again yet: its word
         stands."""
@@ -81,17 +81,18 @@ class Ledger:
                 settled = extent.first
         settled = self._read.settled_below = max(settled, self._read.settled_below)
         across = (extent.first for extent in self._read.extents.values() if extent.last >= settled)
-        return Mark(settled, min(settled, min(across, default=settled)))
+        return PartitionMark(settled, min(settled, min(across, default=settled)))
 
     def forget(self, before: int) -> None:
-        """Forgets the traces whose messages all lie before an offset; it is that of a :class:`Mark`, ``replay``."""
+        """Forgets the traces whose messages all lie before an offset; it is that of a :class:`PartitionMark`,
+        ``replay``."""
         extents = self._read.extents
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
             self._changed.discard(trace_id)
 
 
-class SessionLedger(Ledger):
+class SessionLedger(PartitionLedger):
     """The ledger of a partition whose units are sessions, by their ids as UTF-8. Unlike a trace, a session that was
     done may go on: its messages below ``settled`` are taken too, for what comes later to be added to."""
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers.kafka.partitions import Claim, Partitions
-from pandaeval_collector.receivers.kafka.protocols import Sink
+from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, Partitions
+from pandaeval_collector.receivers.kafka.protocols import MessageSink
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
@@ -27,7 +27,7 @@ class Membership:
         self,
         topic: str,
         partitions: Partitions,
-        sink: Sink[Any],
+        sink: MessageSink[Any],
         telemetry: Telemetry,
         on_loop: Callable[[Coroutine[Any, Any, Any]], Any],
         may_mark: Callable[[], bool],
@@ -106,7 +106,7 @@ class Membership:
         start = []
         for there in consumer.committed(given, timeout=_ASK_S) if given else ():
             low, high = consumer.get_watermark_offsets(there, timeout=_ASK_S)
-            claim = Claim.of(there.offset, there.metadata)
+            claim = PartitionClaim.of(there.offset, there.metadata)
             begin = self._partitions.take_over(there.partition, claim, low, high)
             start.append(place(there.topic, there.partition, begin))
         consumer.incremental_assign(start)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers.kafka.ledger import Ledger, Mark
+from pandaeval_collector.receivers.kafka.ledger import PartitionLedger, PartitionMark
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PartitionClaim:
     """What stands in Kafka for a partition: the committed offset, ``replay`` (-1: nothing was ever committed), the
     offset below which all is done, and the collector that says so."""
 
@@ -29,7 +29,7 @@ class Claim:
     owner: str
 
     @classmethod
-    def of(cls, offset: int | None, metadata: str | None) -> Claim:
+    def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
         """Reads what was committed. What others than a collector committed settles all before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0, "")
@@ -51,16 +51,16 @@ class Partitions:
         consumed: ConsumedTables,
         deliveries: Deliveries,
         telemetry: Telemetry,
-        ledger: Callable[[Consumed], Ledger] = Ledger,
+        ledger: Callable[[Consumed], PartitionLedger] = PartitionLedger,
     ) -> None:
         self._owner, self._consumed, self._deliveries, self._telemetry = owner, consumed, deliveries, telemetry
         self._ledger = ledger
         self._stored: dict[int, Consumed] = {}
-        self._ledgers: dict[int, Ledger] = {}
-        self._claims: dict[int, Claim] = {}
+        self._ledgers: dict[int, PartitionLedger] = {}
+        self._claims: dict[int, PartitionClaim] = {}
         self._ends: dict[int, int] = {}
         self._behind: set[int] = set()
-        self._pending: tuple[dict[int, Mark], dict[str, int]] | None = None
+        self._pending: tuple[dict[int, PartitionMark], dict[str, int]] | None = None
 
     def load(self) -> None:
         """Begins anew with what the store says; no partition is owned."""
@@ -92,7 +92,7 @@ class Partitions:
         """Messages between what was read and the last known ends."""
         return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
 
-    def ledger(self, partition: int | None) -> Ledger:
+    def ledger(self, partition: int | None) -> PartitionLedger:
         return self._ledgers[partition or 0]
 
     def not_owned(self) -> list[int]:
@@ -120,13 +120,13 @@ class Partitions:
         """All that the ledgers have noted is stored."""
         self._behind -= {n for n in self._behind if self._ledgers[n].next >= self._ends[n]}
 
-    def snapshot(self) -> dict[int, Ledger]:
+    def snapshot(self) -> dict[int, PartitionLedger]:
         """The ledgers of the partitions that are owned now."""
         return dict(self._ledgers)
 
     # -- coming and going ----------------------------------------------------------------------------------------
 
-    def take_over(self, partition: int, claim: Claim, low: int, high: int) -> int:
+    def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
         """Begins with a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
         ends."""
         known = self._stored.get(partition)
@@ -136,7 +136,12 @@ class Partitions:
         begin = low if claim.replay < 0 or claim.replay > high else claim.replay
         settled = 0 if begin != claim.replay else claim.settled
         self._replay(
-            partition, known, Consumed(partition, begin, settled), Claim(begin, settled, self._owner), low, high
+            partition,
+            known,
+            Consumed(partition, begin, settled),
+            PartitionClaim(begin, settled, self._owner),
+            low,
+            high,
         )
         return begin
 
@@ -157,7 +162,7 @@ class Partitions:
         self._behind.discard(partition)
         self._stored.update({n: read for n, read in self._consumed.load().items() if n == partition})
 
-    def _begin(self, read: Consumed, claim: Claim, low: int, high: int) -> None:
+    def _begin(self, read: Consumed, claim: PartitionClaim, low: int, high: int) -> None:
         self._ledgers[read.partition] = self._ledger(read)
         self._claims[read.partition] = claim
         self._ends[read.partition] = high
@@ -171,7 +176,7 @@ class Partitions:
         self._telemetry.add("pandaeval.log.partitions", "taken")
 
     def _replay(
-        self, partition: int, known: Consumed | None, read: Consumed, claim: Claim, low: int, high: int
+        self, partition: int, known: Consumed | None, read: Consumed, claim: PartitionClaim, low: int, high: int
     ) -> None:
         consumed = self._consumed
         if known is not None:
@@ -209,13 +214,13 @@ class Partitions:
         if self._pending is None or not self._deliveries.have_sent(self._pending[1]):
             return
         for number, mark in self._pending[0].items():
-            if self._claims[number] != (claim := Claim(mark.replay, mark.settled, self._owner)):
+            if self._claims[number] != (claim := PartitionClaim(mark.replay, mark.settled, self._owner)):
                 self._claims[number] = claim
                 self._ledgers[number].forget(mark.replay)
                 self._consumed.note([self._ledgers[number].news()]).result()
                 self._consumed.forget(number, mark.replay).result()
         self._pending = None
 
-    def claims(self) -> dict[int, Claim]:
+    def claims(self) -> dict[int, PartitionClaim]:
         """What is to stand in Kafka for each partition."""
-        return {n: Claim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}
+        return {n: PartitionClaim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}

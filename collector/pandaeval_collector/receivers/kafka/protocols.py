@@ -44,7 +44,7 @@ class ReaderSettings:
         return settings if self.instance is None else settings | {"group.instance.id": self.instance}
 
 
-class Sink(Protocol[T]):
+class MessageSink(Protocol[T]):
     """Where messages go, and what their units are (traces, or sessions), by their keys. All of it on the event loop,
     but for taking messages apart."""
 

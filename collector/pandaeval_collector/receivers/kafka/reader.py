@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.intake import MessageIntake
-from pandaeval_collector.receivers.kafka.ledger import Ledger
+from pandaeval_collector.receivers.kafka.ledger import PartitionLedger
 from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.membership import Membership, place
 from pandaeval_collector.receivers.kafka.partitions import Partitions
-from pandaeval_collector.receivers.kafka.protocols import Deliveries, ReaderSettings, Sink, StoppedError
+from pandaeval_collector.receivers.kafka.protocols import Deliveries, MessageSink, ReaderSettings, StoppedError
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
 
@@ -48,10 +48,10 @@ class Reader:
         self,
         settings: ReaderSettings,
         consumed: ConsumedTables,
-        sink: Sink[Any],
+        sink: MessageSink[Any],
         deliveries: Deliveries,
         telemetry: Telemetry,
-        ledger: Callable[[Consumed], Ledger] = Ledger,
+        ledger: Callable[[Consumed], PartitionLedger] = PartitionLedger,
     ) -> None:
         """``consumed``: the tables of this log; ``ledger`` makes that of a partition."""
         self._settings, self._consumed, self._telemetry = settings, consumed, telemetry

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.receivers.sources.source import Source
+from pandaeval_collector.receivers.sources.source import TraceSource
 
-__all__ = ["Source"]
+__all__ = ["TraceSource"]

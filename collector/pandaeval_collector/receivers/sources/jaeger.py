@@ -13,9 +13,9 @@ from typing import Any
 
 from pandaeval_collector.receivers.enveloped_json import from_envelope
 from pandaeval_collector.receivers.jaeger_json import from_jaeger
-from pandaeval_collector.receivers.sources.asking import Asking, MissingError, NoJsonError, TooLargeError
+from pandaeval_collector.receivers.sources.address import StoreAddress
+from pandaeval_collector.receivers.sources.client import AnswerTooLargeError, MissingError, NoJsonError, StoreClient
 from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.place import Place
 from pandaeval_collector.receivers.sources.split import Json, by_trace, started
 from pandaeval_otel.wire.otlp_json import BadOtlp
 
@@ -30,9 +30,9 @@ Found = dict[str, Json]
 
 
 class Jaeger:
-    """Implements :class:`pandaeval_collector.receivers.sources.source.Store`."""
+    """Implements :class:`pandaeval_collector.receivers.sources.source.TraceStore`."""
 
-    def __init__(self, place: Place, asking: Asking) -> None:
+    def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
         self._v3 = True
 
@@ -79,7 +79,7 @@ class Jaeger:
             return self._read(self._asking.get(f"/api/traces/{id_}", {"raw": "true"}))
         except MissingError:
             return {}
-        except TooLargeError as error:
+        except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is larger than 64 MiB") from error
 
     def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
@@ -87,7 +87,7 @@ class Jaeger:
             found = self._read(self._asking.get(*self._question(service, since_ns, until_ns)))
         except MissingError:  # in v3 the word for "none"
             return {}, True
-        except TooLargeError as error:
+        except AnswerTooLargeError as error:
             if until_ns - since_ns <= _LEAST_NS:
                 raise self._place.told("a trace is larger than 64 MiB: leave it out with since= or until=") from error
             return {}, False

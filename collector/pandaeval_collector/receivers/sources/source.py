@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.receivers.sources.asking import Asking
+from pandaeval_collector.receivers.sources.address import place_of
+from pandaeval_collector.receivers.sources.client import StoreClient
 from pandaeval_collector.receivers.sources.jaeger import TENANT as JAEGERS
 from pandaeval_collector.receivers.sources.jaeger import Jaeger
-from pandaeval_collector.receivers.sources.place import place_of
 from pandaeval_collector.receivers.sources.split import Json
 from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
 from pandaeval_collector.receivers.sources.tempo import Tempo
 from pandaeval_otel.wire.otlp_json import BadOtlp, traces_from_json
 
 
-class Store(Protocol):
+class TraceStore(Protocol):
     """Whoever asks one kind of trace store."""
 
     def pages(self) -> Iterator[tuple[dict[str, Json], bool]]:
@@ -25,7 +25,7 @@ class Store(Protocol):
         ...
 
 
-class Source:
+class TraceSource:
     """The traces of one address; asked when they are read. ``size``, ``read_bytes``: unknown; ``notes``: sentences for
     people about what was left out, once all is read."""
 
@@ -43,8 +43,8 @@ class Source:
         """A request for each trace, the newest first. Raises :class:`UnusableInputError`."""
         seen: set[str] = set()
         cut = False
-        with Asking(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:
-            store: Store = (Jaeger if self._place.kind == "jaeger" else Tempo)(self._place, asking)
+        with StoreClient(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:
+            store: TraceStore = (Jaeger if self._place.kind == "jaeger" else Tempo)(self._place, asking)
             for found, whole in store.pages():
                 cut = cut or not whole
                 for id_, document in found.items():

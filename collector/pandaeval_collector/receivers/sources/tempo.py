@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from pandaeval_collector.receivers.enveloped_json import from_envelope
-from pandaeval_collector.receivers.sources.asking import Asking, MissingError, NoJsonError, TooLargeError
+from pandaeval_collector.receivers.sources.address import StoreAddress
+from pandaeval_collector.receivers.sources.client import AnswerTooLargeError, MissingError, NoJsonError, StoreClient
 from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.place import Place
 from pandaeval_collector.receivers.sources.split import Json, by_trace
 
 TENANT = "x-scope-orgid"
@@ -21,9 +21,9 @@ Found = dict[str, Json]
 
 
 class Tempo:
-    """Implements :class:`pandaeval_collector.receivers.sources.source.Store`."""
+    """Implements :class:`pandaeval_collector.receivers.sources.source.TraceStore`."""
 
-    def __init__(self, place: Place, asking: Asking) -> None:
+    def __init__(self, place: StoreAddress, asking: StoreClient) -> None:
         self._place, self._asking = place, asking
         self._v2 = True
         self._known: set[str] = set()
@@ -57,7 +57,7 @@ class Tempo:
             ) from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._place.told(f"what it found is not as Tempo writes it: {error}") from error
-        except TooLargeError:
+        except AnswerTooLargeError:
             return [], False
 
     def _of_service(self) -> str:
@@ -89,7 +89,7 @@ class Tempo:
         try:
             document = from_envelope(self._asking.get(path))
             return {} if document is None else by_trace(document)
-        except TooLargeError as error:
+        except AnswerTooLargeError as error:
             raise self._place.told(f"trace {id_} is larger than 64 MiB: leave it out by another q=") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._place.told(f"trace {id_} is not as Tempo writes traces: {error}") from error

@@ -3,8 +3,8 @@
 A case says what is expected of a run; a trial is one attempt at a case, the trace or traces of which name it.
 """
 
+from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.model import Case, Suite
-from pandaeval_collector.scoring.cases.reading import read_suite
 from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 
 __all__ = ["Case", "Suite", "Trial", "TrialContext", "read_suite"]

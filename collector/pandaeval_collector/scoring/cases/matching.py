@@ -17,7 +17,7 @@ _MOST_SAID = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class TrialTrace:
     """What is remembered of a trace until its trial is graded, by which it is read again: the trial is whole long after
     the trace was there. ``session_id``: that in which it was placed."""
 
@@ -28,7 +28,7 @@ class Stored:
     late_spans: int
 
     @classmethod
-    def of(cls, trace: Trace) -> Stored:
+    def of(cls, trace: Trace) -> TrialTrace:
         return cls(trace.trace_id, trace.session_id, trace.trigger, trace.revision, trace.late_spans)
 
 
@@ -38,10 +38,10 @@ class Attempt:
 
     case: Case
     name: str
-    traces: Sequence[Stored]
+    traces: Sequence[TrialTrace]
 
 
-class Trials:
+class TrialMatcher:
     """Gathers the traces of trials, of which it holds no content. They come by start time, so that the first of a
     conversation comes first.
 
@@ -60,7 +60,7 @@ class Trials:
             if case.task is not None:
                 self._by_task.setdefault(case.task, []).append(case)
         self._sessions: dict[str, tuple[Case, str]] = {}
-        self._gathered: dict[tuple[str, str], list[Stored]] = {}
+        self._gathered: dict[tuple[str, str], list[TrialTrace]] = {}
         self.unknown: dict[str, int] = {}
         """How many traces name a case that there is not, by its id; of the first 100 such ids."""
         self.ambiguous = 0
@@ -83,7 +83,7 @@ class Trials:
                 continue
             case, name = found
             self._compare((case.id, name), trace)
-            self._gathered.setdefault((case.id, name), []).append(Stored.of(trace))
+            self._gathered.setdefault((case.id, name), []).append(TrialTrace.of(trace))
             if trace.session_id is not None:
                 self._sessions[trace.session_id] = found
 

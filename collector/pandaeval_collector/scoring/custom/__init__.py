@@ -4,8 +4,8 @@
 criteria. A YAML file among ``metrics.modules`` holds definitions of the second kind (:mod:`.files`).
 """
 
-from pandaeval_collector.scoring.custom.definition import Definition, Label
+from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition
 from pandaeval_collector.scoring.custom.functions import metric
 from pandaeval_collector.scoring.custom.judged import judged
 
-__all__ = ["Definition", "Label", "judged", "metric"]
+__all__ = ["Definition", "LabelDefinition", "judged", "metric"]

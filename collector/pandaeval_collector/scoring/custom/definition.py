@@ -17,7 +17,7 @@ UNKNOWN = "not determinable"
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class Label(BaseModel):
+class LabelDefinition(BaseModel):
     """One answer of a qualitative metric. ``score``: 0..1, 1 is best; ``severity``: a result with this label is a
     failure of this weight, and fails whatever its score; ``meaning``: what the judge is told of it."""
 
@@ -72,7 +72,7 @@ class Definition(BaseModel):
     question: Text | None = None
     criteria: Text | None = None
     steps: tuple[Text, ...] = ()
-    labels: Mapping[str, Annotated[Label, BeforeValidator(_label)]] | None = None
+    labels: Mapping[str, Annotated[LabelDefinition, BeforeValidator(_label)]] | None = None
     scale: Annotated[Scale | None, BeforeValidator(_scale)] = None
     guide: Mapping[Number, Text] = Field(default={})
     threshold: Number | None = None
@@ -98,7 +98,7 @@ class Definition(BaseModel):
             )
         return self
 
-    def _check_labels(self, labels: Mapping[str, Label]) -> None:
+    def _check_labels(self, labels: Mapping[str, LabelDefinition]) -> None:
         if self.scale is not None or self.guide:
             raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
         if len(labels) < 2:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
-from pandaeval_collector.scoring.custom.definition import Definition, Label, Scale
+from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
 from pandaeval_collector.scoring.custom.judged import build
 from pandaeval_collector.scoring.metric import Metric
 
@@ -87,7 +87,7 @@ def _faults(error: ValidationError) -> Iterator[str]:
 def _keys(inside: str) -> type[BaseModel]:
     match inside:
         case "labels":
-            return Label
+            return LabelDefinition
         case "scale":
             return Scale
     return Definition

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_collector.base.runtime.modules import source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Rubric
-from pandaeval_collector.scoring.custom.definition import Label
+from pandaeval_collector.scoring.custom.definition import LabelDefinition
 from pandaeval_collector.scoring.custom.judged import labelled
 from pandaeval_collector.scoring.custom.scaled import UNIT, scaled, written
 from pandaeval_collector.scoring.metric import Metric
@@ -26,7 +26,7 @@ def metric(
     level: str = "trace",
     threshold: float | None = None,
     scale: tuple[float, float] = UNIT,
-    labels: Mapping[str, float | Mapping[str, Any] | Label] | None = None,
+    labels: Mapping[str, float | Mapping[str, Any] | LabelDefinition] | None = None,
     question: str | None = None,
     needs: str = "nothing but the record",
     version: str | None = None,
@@ -84,7 +84,7 @@ def metric(
     return decorate
 
 
-def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, Label]) -> Finding | None:
+def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
     """What a function's return value means. Raises ``TypeError`` and ``ValueError`` for what means nothing."""
     reason: str = ""
     metadata: Mapping[str, Any] = {}
@@ -132,10 +132,10 @@ def _asking(
     return ask
 
 
-def _as_label(given: float | Mapping[str, Any] | Label) -> Label:
-    if isinstance(given, Label):
+def _as_label(given: float | Mapping[str, Any] | LabelDefinition) -> LabelDefinition:
+    if isinstance(given, LabelDefinition):
         return given
-    return Label.model_validate(dict(given) if isinstance(given, Mapping) else {"score": given})
+    return LabelDefinition.model_validate(dict(given) if isinstance(given, Mapping) else {"score": given})
 
 
 def _snake(name: str) -> str:

@@ -11,7 +11,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.custom.definition import UNKNOWN, Definition, Label
+from pandaeval_collector.scoring.custom.definition import UNKNOWN, Definition, LabelDefinition
 from pandaeval_collector.scoring.custom.scaled import scaled, written
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace
@@ -100,7 +100,7 @@ def _text(definition: Definition) -> Iterator[str]:
         yield "Guide:\n" + "\n".join(f"{number:g}  {text.strip()}" for number, text in guide)
 
 
-def _choice(name: str, label: Label) -> str:
+def _choice(name: str, label: LabelDefinition) -> str:
     return f'- "{name}": {label.meaning.strip()}' if label.meaning.strip() else f'- "{name}"'
 
 
@@ -113,7 +113,7 @@ def _about(definition: Definition) -> Iterator[str]:
     yield f"Scale: {least:g}-{most:g}, {most:g} is best."
 
 
-def _scored(name: str, label: Label) -> str:
+def _scored(name: str, label: LabelDefinition) -> str:
     return f"{name} {label.score:g}" + (f" ({label.severity})" if label.severity else "")
 
 
@@ -140,7 +140,9 @@ def _finding(definition: Definition, verdict: Any) -> Finding:
     return labelled(value, definition.labels, verdict.reason)
 
 
-def labelled(name: str, labels: Mapping[str, Label], reason: str, metadata: Mapping[str, Any] | None = None) -> Score:
+def labelled(
+    name: str, labels: Mapping[str, LabelDefinition], reason: str, metadata: Mapping[str, Any] | None = None
+) -> Score:
     """The score of a label. One with a severity fails, and its result names it."""
     label = labels[name]
     if label.severity is None:

@@ -15,16 +15,16 @@ from typing import Any
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.base.result import Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
-from pandaeval_collector.scoring.evaluator.asking import ask, refusal
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation, Prepared
 from pandaeval_collector.scoring.evaluator.running import running_metrics
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.texts import vectors
-from pandaeval_collector.scoring.evaluator.turns import Turns
+from pandaeval_collector.scoring.evaluator.turns import TurnEvaluation
 from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_collector.scoring.metric import (
     EarlierOutput,
@@ -54,7 +54,7 @@ class Evaluator:
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = [metric for metric in metrics if metric.kind == "llm"]
         self._judged = None if judge is None else Judged(judge, judged, self._preparation)
-        self.turns = Turns(running.metrics, self._preparation, self._judged)
+        self.turns = TurnEvaluation(running.metrics, self._preparation, self._judged)
         """The metrics of turns."""
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
@@ -150,7 +150,7 @@ class Evaluator:
         """See :meth:`Judged.drawn`."""
         return ([*results], {}) if self._judged is None else self._judged.drawn(results, unit, suspicious)
 
-    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """The result of a question that :meth:`judged` asked."""
         assert self._judged is not None
         return self._judged.answered(question, finding, spent)

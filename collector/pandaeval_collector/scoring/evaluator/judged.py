@@ -10,11 +10,11 @@ from typing import Any
 
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.evaluator.asking import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.provenance import provenance
 from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
@@ -158,10 +158,10 @@ class Judged:
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
         return self._judge.selection.choose(metric.key, whole, suspicious)
 
-    def answered(self, question: Question, finding: Finding, spent: Spent | None = None) -> Result:
+    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
         that an answer at a later try is a new result."""
-        metric, id_, spent = question.metric, question.id, spent or Spent()
+        metric, id_, spent = question.metric, question.id, spent or AnswerCost()
         by = EvaluatorInfo(metric.kind, metric.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
         if isinstance(finding, Unscored) and finding.why in PASSING:

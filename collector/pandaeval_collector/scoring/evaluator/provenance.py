@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score
-from pandaeval_collector.judge.desk import Spent
+from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
 
 _SPAN_ID = re.compile("[0-9a-f]{16}")
@@ -15,7 +15,7 @@ MOST_CITED = 128
 """Spans that a finding names are cited up to this number."""
 
 
-def provenance(finding: Finding, spent: Spent, model: str) -> Mapping[str, Any]:
+def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
     """For the metadata of a result: ``judge``, and ``truncated`` where the record was cut; nothing where no judge was
     asked. ``model``: who should have answered, where nobody did.
 

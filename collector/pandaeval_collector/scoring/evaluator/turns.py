@@ -9,8 +9,8 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, now
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.scoring.evaluator.asking import ask, refusal
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, score_by_code
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.unit import turn_unit
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
@@ -18,7 +18,7 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.one_turn import of_turn
 
 
-class Turns:
+class TurnEvaluation:
     """``metrics``: all that run, those included that have no judge to ask; ``judged``: ``None`` without a judge."""
 
     def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation, judged: Judged | None) -> None:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.run_reads import RunReads

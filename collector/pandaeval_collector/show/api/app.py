@@ -11,7 +11,7 @@ from pandaeval_collector.show.api.lists import lists
 from pandaeval_collector.show.api.overview import overview
 from pandaeval_collector.show.api.pages import pages
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes
 from pandaeval_collector.show.api.schedules import schedule_routes
 from pandaeval_collector.show.api.work import Work

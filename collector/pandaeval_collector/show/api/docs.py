@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_collector.show.api.alone import work
 from pandaeval_collector.show.api.app import api_app
 from pandaeval_collector.show.api.place import API
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.store.finding import Finder
 
 _HEAD = f"""\

@@ -16,13 +16,13 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Limit
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
-from pandaeval_collector.show.api.reading import Reads
-from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.shapes import Annotation, AnnotationPage, DrawBody, DrawnPage, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.trials.labels.files import about
 from pandaeval_collector.trials.labels.queue import draw, metric_to_label
-from pandaeval_collector.trials.labels.reading import about
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_ID, Label, LabelError
+from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError
 
 _WRITES: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody, "description": said}
@@ -39,7 +39,7 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
     annotate = work.annotate
     names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
 
-    @router.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
+    @router.get("/annotations", response_model=AnnotationPage, summary="People's verdicts, newest first")
     async def listed(
         request: Request,
         trace_id: TraceId = None,
@@ -51,10 +51,10 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
         after = position_of(cursor)
         units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
 
-        def read() -> Annotations:
+        def read() -> AnnotationPage:
             before = None if after is None else after[1]
             page = reads.finder.labels(units, metric, before=before, limit=limit)
-            return Annotations(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
+            return AnnotationPage(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
 
         return await reads.fresh(read)
 
@@ -82,18 +82,18 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
     return router
 
 
-def _add_drawing(router: APIRouter, drawing: Callable[..., Future[Drawn]], names: MetricNames) -> None:
+def _add_drawing(router: APIRouter, drawing: Callable[..., Future[DrawnPage]], names: MetricNames) -> None:
     @router.post(
-        "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
+        "/labels/next", response_model=DrawnPage, responses=_WRITES, summary="Judged runs for people to label next"
     )
-    async def draw_next(asked: DrawBody) -> Drawn:
+    async def draw_next(asked: DrawBody) -> DrawnPage:
         try:
             return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
         except UserError as error:
             raise ProblemError(422, str(error)) from error
 
 
-def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
+def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> DrawnPage:
     key = metric_to_label(connection, asked.metric, names, "metric")
     found = draw(connection, key, asked.agent, asked.n, time.time())
     of_traces = key.startswith("trace.")
@@ -106,17 +106,17 @@ def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) 
         )
         for each in found.drawn
     ]
-    return Drawn(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
+    return DrawnPage(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
 
 
-def _label(said: NewAnnotation, names: MetricNames) -> Label:
+def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
     if said.passed is None and said.score is None:
         raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
     try:
         unit, metric = about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
-    return Label(
+    return HumanLabel(
         unit=unit,
         metric=metric,
         score=said.score,
@@ -127,7 +127,7 @@ def _label(said: NewAnnotation, names: MetricNames) -> Label:
     )
 
 
-def _shown(label: Label) -> Annotation:
+def _shown(label: HumanLabel) -> Annotation:
     level = label.metric.partition(".")[0]
     return Annotation(
         trace_id=label.unit if level in ("trace", "turn") else None,

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request, Response
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Filters, Limit
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError, trace_id_of
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.rows import session_fields, session_row, trace_fields, trace_row
 from pandaeval_collector.show.api.shapes import (
     Order,
     Results,
     SessionDetail,
-    Sessions,
+    SessionPage,
     TraceDetail,
     Traces,
 )
@@ -59,13 +59,13 @@ def lists(reads: Reads, work: Work) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
+    @router.get("/sessions", response_model=SessionPage, summary="Sessions and traces without one, worst first")
     async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
         after = position_of(cursor)
 
-        def read() -> Sessions:
+        def read() -> SessionPage:
             page = finder.sessions(wanted, after=after, limit=limit)
-            return Sessions(items=[session_row(row) for row in page.rows], next=cursor_of(page.next))
+            return SessionPage(items=[session_row(row) for row in page.rows], next=cursor_of(page.next))
 
         return await reads.answer(request, read)
 

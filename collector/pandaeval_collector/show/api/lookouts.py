@@ -14,7 +14,7 @@ from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.hosts import KnownHosts
 from pandaeval_collector.show.api.lazy import Lazy
 from pandaeval_collector.show.api.place import API
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import OwnWrites
 from pandaeval_collector.store.finding import Finder

@@ -9,16 +9,16 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import RootModel
 
-from pandaeval_collector.show.api.reading import Reads
-from pandaeval_collector.show.api.shapes import Metric, Missing, Overview, Rate
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.shapes import MetricInfo, Missing, Overview, PassRate
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
-from pandaeval_collector.store.found import Counted
+from pandaeval_collector.store.found import CounterSeries
 
 _COUNTER = "pandaeval.evaluations"
 
 
-class Metrics(RootModel[list[Metric]]):
+class MetricList(RootModel[list[MetricInfo]]):
     """All metrics."""
 
 
@@ -48,10 +48,10 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
         return await reads.answer(request, read)
 
-    @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
+    @router.get("/metrics", response_model=MetricList, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
         shown = [
-            Metric(
+            MetricInfo(
                 key=each.key,
                 name=each.name,
                 level=each.level,
@@ -62,13 +62,13 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
             )
             for each, threshold in work.metrics
         ]
-        return await reads.answer(request, lambda: Metrics(shown))
+        return await reads.answer(request, lambda: MetricList(shown))
 
     return router
 
 
-def _rates(series: Iterable[Counted]) -> list[Rate]:
-    found: dict[tuple[str, ...], Rate] = {}
+def _rates(series: Iterable[CounterSeries]) -> list[PassRate]:
+    found: dict[tuple[str, ...], PassRate] = {}
     for each in series:
         said = each.attributes
         key = tuple(
@@ -84,7 +84,7 @@ def _rates(series: Iterable[Counted]) -> list[Rate]:
         rate = found.get(key)
         if rate is None:
             metric, level, agent, service, environment = key
-            rate = found[key] = Rate(
+            rate = found[key] = PassRate(
                 metric=metric,
                 level=level,
                 agent=agent,
@@ -100,7 +100,7 @@ def _rates(series: Iterable[Counted]) -> list[Rate]:
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
-def _missing(rates: Iterable[Rate]) -> list[Missing]:
+def _missing(rates: Iterable[PassRate]) -> list[Missing]:
     """Most first."""
     found: dict[str, Counter[str]] = {}
     for rate in rates:
@@ -113,7 +113,7 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
     return sorted(entries, key=lambda entry: -entry.count)
 
 
-def _count(rate: Rate, said: Mapping[str, Any], times: int) -> None:
+def _count(rate: PassRate, said: Mapping[str, Any], times: int) -> None:
     outcome = said.get("pandaeval.outcome")
     if outcome == "unscored":
         why = str(said.get("pandaeval.why", ""))

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query, Request, Response
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, within
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError, trace_id_of
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Order, PageIndex, PageSession, PageTrace
 from pandaeval_collector.show.api.understood import drawn, plain
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
-from pandaeval_collector.show.report.told import told
+from pandaeval_collector.show.report.trace_page import told
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.found import Position
 from pandaeval_collector.store.wanted import Wanted
@@ -29,7 +29,7 @@ SessionId = Annotated[str, Query(max_length=10_000, description="Id of the sessi
 def pages(reads: Reads, work: Work, version: str) -> APIRouter:
     """The operations."""
     router = APIRouter(prefix="/page")
-    shown = _Shown(reads.finder, About(version=version, judge=work.judge, modules=work.modules))
+    shown = _Shown(reads.finder, ReportOrigin(version=version, judge=work.judge, modules=work.modules))
 
     @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
     async def index(
@@ -64,7 +64,7 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
 class _Shown:
     """Reads what the page shows. ``about``: what each index says of the installation."""
 
-    def __init__(self, finder: Finder, about: About) -> None:
+    def __init__(self, finder: Finder, about: ReportOrigin) -> None:
         self._finder, self._about = finder, about
 
     def sessions(self, wanted: Wanted, after: Position | None, limit: int) -> PageIndex:

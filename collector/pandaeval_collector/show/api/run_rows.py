@@ -10,16 +10,16 @@ import orjson
 
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs import RunSpec
-from pandaeval_collector.runs.compare import Change, Compared
+from pandaeval_collector.runs.compare import Change, MetricComparison
 from pandaeval_collector.runs.configure import metric_keys
 from pandaeval_collector.runs.scheduling import next_time
 from pandaeval_collector.show.api.run_shapes import (
     ChangedScore,
     ComparedMetric,
-    Comparison,
     Difference,
     FailedItem,
     RunBody,
+    RunComparison,
     RunDetail,
     RunShape,
     ScheduleShape,
@@ -75,16 +75,18 @@ def schedule_row(store: Store, schedule: ScheduleRow) -> ScheduleShape:
     )
 
 
-def comparison(runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[Compared]) -> Comparison:
+def comparison(
+    runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]
+) -> RunComparison:
     """What differs."""
-    return Comparison(
+    return RunComparison(
         a=run_row(first),
         b=None if second is None else run_row(second),
         metrics=[_metric(runs, first, each) for each in found],
     )
 
 
-def _metric(runs: RunReads, run: RunRow, found: Compared) -> ComparedMetric:
+def _metric(runs: RunReads, run: RunRow, found: MetricComparison) -> ComparedMetric:
     difference = None if found.difference is None else Difference(**asdict(found.difference))
     return ComparedMetric(
         metric=found.metric,

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.problems import ProblemError
-from pandaeval_collector.show.api.reading import Reads
+from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_rows import schedule_row, spec_of
 from pandaeval_collector.show.api.run_shapes import ScheduleBody, ScheduleList, ScheduleShape
 

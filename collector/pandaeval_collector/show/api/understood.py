@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.pipeline.line.reading import Part, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.show.report.detail import detail
 from pandaeval_collector.show.report.inspection import describe
 from pandaeval_collector.show.report.text import clean_json

@@ -10,7 +10,7 @@ from typing import Any
 
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.store.people import Fates
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Work:
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
-    annotate: Callable[[Sequence[Label]], Future[Fates]] | None = None
+    annotate: Callable[[Sequence[HumanLabel]], Future[Fates]] | None = None
     drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None
     judge: str | None = None
     daily_usd: float | None = None

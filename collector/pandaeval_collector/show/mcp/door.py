@@ -12,7 +12,7 @@ from pandaeval_collector.show.api.refusals import refusal
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
 
 _MISSING = 'the extra for this is not installed here: pip install "pandaeval-collector[mcp]"'
 _NO_STREAM = "send POST requests: there are no sessions, and nothing is sent unasked"
@@ -69,7 +69,7 @@ def _made(api: ASGIApp) -> tuple[Asker, StreamableHTTPSessionManager]:
     """Imports the SDK, which is large. Raises ``ImportError`` where it is not installed."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from pandaeval_collector.show.api.asking import Asker
+    from pandaeval_collector.show.api.client import Asker
     from pandaeval_collector.show.mcp.server import server
 
     asker = Asker.within(api)

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from pandaeval_collector.show.api.asking import Asker, AskError
+from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.tools import Tools
 
 P = ParamSpec("P")

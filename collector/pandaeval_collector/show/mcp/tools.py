@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, meaning
-from pandaeval_collector.show.api.asking import Asker, AskError
+from pandaeval_collector.show.api.client import Asker, AskError
 from pandaeval_collector.show.mcp.comparing import Tally, compared
 from pandaeval_collector.show.mcp.fencing import fenced, fenced_json, said
-from pandaeval_collector.show.mcp.told import session_line, trace_line, trace_lines
+from pandaeval_collector.show.mcp.lines import session_line, trace_line, trace_lines
 
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _PAGE, _PAGES = 500, 20
@@ -31,7 +31,7 @@ Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
 TraceId = Annotated[str, Field(description="32 hex digits.")]
 
 
-class Group(BaseModel):
+class PassRateGroup(BaseModel):
     """Results that belong together: of a time, a service, an environment, an agent or a version of the metric. What is
     null excludes nothing."""
 
@@ -134,8 +134,8 @@ class Tools:
 
     async def compare_versions(
         self,
-        a: Group,
-        b: Group,
+        a: PassRateGroup,
+        b: PassRateGroup,
         metric: Metric = None,
     ) -> str:
         """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
@@ -239,7 +239,7 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: Group, metric: str | None) -> Tally:
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> Tally:
         said_ = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
         tally, seen, cursor = Tally(), set[tuple[str, str]](), None
         for _ in range(_PAGES):

@@ -10,13 +10,13 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.cures import no_content_cure
 from pandaeval_collector.show.report.detail import detail
-from pandaeval_collector.show.report.index import About, index, ranked
+from pandaeval_collector.show.report.index import ReportOrigin, index, ranked
 from pandaeval_collector.show.report.page import write_page
 from pandaeval_collector.show.report.results import ShownResult, shown, shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.show.report.spool import Spool
 from pandaeval_collector.show.report.stored import without_spans
-from pandaeval_collector.show.report.told import told
+from pandaeval_collector.show.report.trace_page import told
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
@@ -69,7 +69,7 @@ class Report:
         else:
             self._early.setdefault(result.unit.trace_id, []).append(made)
 
-    def write(self, out: TextIO, about: About) -> int:
+    def write(self, out: TextIO, about: ReportOrigin) -> int:
         """Writes the page; gives its size in bytes."""
         rows = sorted(self._rows.values(), key=lambda row: (row.facts["at"], row.facts["id"]))
         order = ranked(rows, self._sessions)

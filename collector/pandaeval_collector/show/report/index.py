@@ -20,7 +20,7 @@ _MAX_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ReportOrigin:
     """Where the report comes from. ``without_agents``: traces in which no agent worked; they are not shown. ``where``:
     the only traces that were looked at, as ``--where`` says it; ``left_out``: how many others there are. ``failures``:
     groups of them, gravest first, as :func:`pandaeval_collector.store.failures.group.shown` makes them. ``modules``:
@@ -76,7 +76,7 @@ def index(
     sessions: Mapping[str, ReportSession],
     order: Sequence[Ranked],
     others: Sequence[ShownResult],
-    about: About,
+    about: ReportOrigin,
 ) -> dict[str, Any]:
     """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
     as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
@@ -85,7 +85,7 @@ def index(
     positions = {session_id: number for number, session_id in enumerate(sessions)}
     by_session = {unit.session.session_id: unit.rows for unit in order if unit.session}
     return {
-        "about": {name: getattr(about, name) for name in About.__slots__ if name != "modules"},
+        "about": {name: getattr(about, name) for name in ReportOrigin.__slots__ if name != "modules"},
         "metrics": _metrics(
             [r for unit in (*rows, *sessions.values()) for r in unit.results.values()] + [*others], about.modules
         ),

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pandaeval_collector.show.report.cures import listed_cure
-from pandaeval_collector.show.report.index import About, Ranked, index
+from pandaeval_collector.show.report.index import Ranked, ReportOrigin, index
 from pandaeval_collector.show.report.results import shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.store.found import Listed, ListedSession
@@ -55,7 +55,7 @@ class LiveIndex:
         }
         self._order.append(Ranked(session, self._traces(rows, brief=True)))
 
-    def made(self, about: About, members: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+    def made(self, about: ReportOrigin, members: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
         """The index; its sessions tell the ``href`` part of their addresses, how many traces they have, and of those
         in ``members`` the ids of all."""
         for number, row in enumerate(self._rows):

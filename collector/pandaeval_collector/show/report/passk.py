@@ -15,10 +15,10 @@ from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, p
 from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.base.untrusted.excerpt import clean
-from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, Point, curves
+from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, PlotPoint, curves
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes
 from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
-from pandaeval_collector.trials.passk.told import band, mean, median, number, worst_first
-from pandaeval_collector.trials.passk.trials import Case
+from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
 
 FARTHEST = 10
 """Curves go on to this k, or to the largest that was asked for."""
@@ -43,7 +43,7 @@ def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -
     return curves(f"pass@k and pass^k over {len(counts)} cases", lines)
 
 
-def case_picture(case: Case, farthest: int = FARTHEST) -> str:
+def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
     """SVG of a case: the Bayesian medians with their 95 % bands."""
     n, c = case.n, case.c
     ks = range(1, farthest + 1) if n else ()
@@ -83,7 +83,7 @@ def page(found: Figures, source: str) -> str:
     )
 
 
-def _card(case: Case, farthest: int) -> str:
+def _card(case: CaseOutcomes, farthest: int) -> str:
     left = f", {case.undetermined} undetermined" if case.undetermined else ""
     kind = f" ({_safe(case.kind)})" if case.kind else ""
     return (
@@ -136,12 +136,12 @@ def _cells(row: Iterable[str]) -> Iterable[str]:
         yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
 
 
-def _of_suite(k: int, estimate: SuiteEstimate) -> Point:
-    return Point(k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high)
+def _of_suite(k: int, estimate: SuiteEstimate) -> PlotPoint:
+    return PlotPoint(k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high)
 
 
-def _of_case(k: int, estimate: PassEstimate) -> Point:
-    return Point(k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high)
+def _of_case(k: int, estimate: PassEstimate) -> PlotPoint:
+    return PlotPoint(k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high)
 
 
 def _safe(text: str) -> str:

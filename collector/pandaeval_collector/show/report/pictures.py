@@ -18,7 +18,7 @@ _BINS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlotPoint:
     """``x`` from 1 on; ``y`` and its interval in 0..1, of which the ends may be unknown."""
 
     x: int
@@ -33,7 +33,7 @@ class Curve:
 
     name: str
     colour: str
-    points: Sequence[Point]
+    points: Sequence[PlotPoint]
 
 
 def curves(title: str, lines: Sequence[Curve], x_name: str = "k") -> str:
@@ -107,7 +107,7 @@ def _line(line: Curve, last: int) -> str:
     return f'<polyline points="{" ".join(places)}" fill="none" stroke="{line.colour}" stroke-width="2"/>{dots}'
 
 
-def _told(line: Curve, point: Point) -> str:
+def _told(line: Curve, point: PlotPoint) -> str:
     between = "" if point.low is None or point.high is None else f" ({point.low:.3f} to {point.high:.3f})"
     return f"{line.name}, {point.x}: {point.y:.3f}{between}"
 

@@ -14,7 +14,7 @@ _SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RootCause:
     """``title``, ``description``: the root cause in words; ``members``: its failures in their order, at least one;
     ``grouped``: whether a judge named the cause, and not code for want of one."""
 
@@ -60,28 +60,28 @@ def group_id(result: str) -> str:
     return hashlib.blake2b(result.encode(), digest_size=6).hexdigest()
 
 
-def alone(failure: Failure, severity: str = HIGH) -> Group:
+def alone(failure: Failure, severity: str = HIGH) -> RootCause:
     """A failure that shares its cause with no other, as far as is known."""
-    return Group(failure.label, failure.reason, failure.severity or severity, (failure,), grouped=False)
+    return RootCause(failure.label, failure.reason, failure.severity or severity, (failure,), grouped=False)
 
 
-def by_label(failures: Iterable[Failure]) -> tuple[Group, ...]:
+def by_label(failures: Iterable[Failure]) -> tuple[RootCause, ...]:
     """A group for each label of a metric: as near to a cause as code comes without a judge."""
     found: dict[tuple[str, str], list[Failure]] = {}
     for failure in failures:
         found.setdefault((failure.metric, failure.label), []).append(failure)
     return worst_first(
-        Group(f"{metric}: {label}", members[0].reason, members[0].weight, tuple(members), grouped=False)
+        RootCause(f"{metric}: {label}", members[0].reason, members[0].weight, tuple(members), grouped=False)
         for (metric, label), members in found.items()
     )
 
 
-def worst_first(groups: Iterable[Group]) -> tuple[Group, ...]:
+def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
     """The gravest first, of those the largest."""
     return tuple(sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -group.count)))
 
 
-def shown(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:
     """As a page shows them."""
     return [{**group.to_dict(), "examples": [_example(each) for each in group.examples]} for group in groups[:_SHOWN]]
 
@@ -90,7 +90,7 @@ def _example(failure: Failure) -> dict[str, str]:
     return {"place": failure.place, "trace": failure.trace_id}
 
 
-def as_text(groups: Sequence[Group]) -> str:
+def as_text(groups: Sequence[RootCause]) -> str:
     """For people, several lines; ``""`` for no group."""
     if not groups:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from pandaeval_collector.store.failures.failure import SEVERITIES, Failure
-from pandaeval_collector.store.failures.group import Group, alone, by_label, worst_first
+from pandaeval_collector.store.failures.group import RootCause, alone, by_label, worst_first
 from pandaeval_collector.store.failures.question import MOST, ErrorDeduplication, GroupedErrors
 
 _log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 """Puts the question about these failures to a judge; raises what keeps it from answering."""
 
 
-async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[Group, ...]:
+async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
     """Each of the ``failures`` in exactly one group, gravest first. What the judge leaves out makes a group of its own.
     If there is no answer, every failure stands alone, at severity ``high`` unless its metric declares another.
 
@@ -41,7 +41,9 @@ def _shown(failures: Sequence[Failure]) -> list[Failure]:
     return [failure for failure in failures if id(failure) in kept][:MOST]
 
 
-def assigned(failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication) -> tuple[Group, ...]:
+def assigned(
+    failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
+) -> tuple[RootCause, ...]:
     """The groups of a verdict on ``shown``, with every one of the ``failures`` in one of them."""
     of_text: dict[str, int] = {}
     for index, group in enumerate(verdict.groups):
@@ -62,8 +64,8 @@ def assigned(failures: Sequence[Failure], shown: Sequence[Failure], verdict: Err
     return worst_first([*found, *by_label(failure for failure in left if failure.text not in asked)])
 
 
-def _group(named: GroupedErrors, members: Sequence[Failure]) -> Group:
+def _group(named: GroupedErrors, members: Sequence[Failure]) -> RootCause:
     """Never less grave than what a metric declares of one of its failures."""
     declared = [member.severity for member in members if member.severity is not None]
     severity = max((named.severity, *declared), key=SEVERITIES.index)
-    return Group(named.title, named.description, severity, tuple(members))
+    return RootCause(named.title, named.description, severity, tuple(members))

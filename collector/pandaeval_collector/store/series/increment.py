@@ -21,7 +21,7 @@ from pandaeval_collector.store.series.instruments import (
     SHADOW_EVALUATIONS,
     SHADOW_SCORE,
 )
-from pandaeval_collector.store.series.labels import Labels, filled
+from pandaeval_collector.store.series.labels import SeriesLabels, filled
 from pandaeval_collector.store.series.points import Exemplar
 from pandaeval_otel.base.names import bounded
 
@@ -57,7 +57,7 @@ class Increment:
 
 
 def increments(
-    results: Iterable[Result], counted: Collection[str], labels: Labels, first: Collection[str] = ()
+    results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
     """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
     ``first``: of those that no result for good came before, whatever their revision."""
@@ -96,7 +96,7 @@ def increments(
     return [increment for increment in found.values() if increment.count]
 
 
-def shadow_increments(results: Iterable[Result], labels: Labels) -> list[Increment]:
+def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[Increment]:
     """What results of a judge in the shadow add to its own series, each with the model. What they cost is counted as
     that of any judge."""
     found: dict[tuple[str, Attributes], Increment] = {}
@@ -118,7 +118,7 @@ def shadow_increments(results: Iterable[Result], labels: Labels) -> list[Increme
     return list(found.values())
 
 
-def _observe_failure(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+def _observe_failure(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
     failure = failure_of(result)
     if failure is None:
         return
@@ -131,7 +131,7 @@ def _observe_failure(result: Result, labels: Labels, at: Callable[[Instrument, A
     at(FAILURES, attributes).observe(1.0, result)
 
 
-def _observe_judge(result: Result, labels: Labels, at: Callable[[Instrument, Attributes], Increment]) -> None:
+def _observe_judge(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:
     asked = filled(
         ("gen_ai.evaluation.name", bounded(result.metric)),
         ("gen_ai.request.model", labels.admit("model", result.evaluator.model or "")),

@@ -18,7 +18,7 @@ _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.envir
 """Attributes that senders choose the values of."""
 
 
-class Labels:
+class SeriesLabels:
     """Label values within their caps and series within theirs, the same ones after a restart. One thread.
 
     ``known``: label values that were admitted before, ``series``: names and attributes of the series that there are.

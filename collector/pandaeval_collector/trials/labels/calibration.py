@@ -16,13 +16,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import Agreement, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels.rates import weights
 from pandaeval_collector.trials.labels.writing import save
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Calibration:
     judge: str
     version: str
     tied: int
-    agreement: Agreement
+    agreement: JudgeAgreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Calibrations:
     unmatched: Mapping[str, int]
 
 
-def calibrate(labels: Iterable[Label], standing: Mapping[Key, JudgedRow]) -> Calibrations:
+def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
     """``standing``: scores by unit and metric. Several people's verdicts on a run count as one: the word of most."""
-    said: dict[Key, list[Label]] = defaultdict(list)
+    said: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         said[label.unit, label.metric].append(label)
-    groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[Label]]]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[tuple[JudgedRow, list[HumanLabel]]]] = defaultdict(list)
     unmatched: dict[str, int] = defaultdict(int)
     for key, verdicts in said.items():
         row = standing.get(key)
@@ -70,7 +70,7 @@ def calibrate(labels: Iterable[Label], standing: Mapping[Key, JudgedRow]) -> Cal
 
 
 def _calibration(
-    metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[Label]]]
+    metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[HumanLabel]]]
 ) -> Calibration | None:
     threshold = next((row.threshold for row, _ in reversed(pairs) if row.threshold is not None), _MIDDLE)
     shares = [fmean(_passes(label, threshold) for label in verdicts) for _, verdicts in pairs]
@@ -89,11 +89,11 @@ def _calibration(
     return Calibration(metric, judge, version, len(pairs) - len(kept), agreement(labelled, passes, threshold))
 
 
-def _passes(label: Label, threshold: float) -> bool:
+def _passes(label: HumanLabel, threshold: float) -> bool:
     return label.passed if label.passed is not None else _grade(label) >= threshold - 1e-9
 
 
-def _grade(label: Label) -> float:
+def _grade(label: HumanLabel) -> float:
     return label.score if label.score is not None else float(bool(label.passed))
 
 

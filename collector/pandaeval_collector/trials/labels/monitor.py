@@ -13,7 +13,7 @@ from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery.standing import Bell
 from pandaeval_collector.store import Store
-from pandaeval_collector.trials.labels.rates import PassRate, pass_rates
+from pandaeval_collector.trials.labels.rates import AgentRate, pass_rates
 
 _log = logging.getLogger(__name__)
 _NAME = "pandaeval.pass_rate"
@@ -52,11 +52,11 @@ class PassRates:
                 _log.error("the corrected pass rates could not be calculated (%s); trying again", error)
             await self._bell.sleep(self._interval)
 
-    def _calculate(self) -> list[PassRate]:
+    def _calculate(self) -> list[AgentRate]:
         with self._store.snapshot():
             return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
-    def _show(self, rates: list[PassRate]) -> None:
+    def _show(self, rates: list[AgentRate]) -> None:
         self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
         for each in rates:
             about = each.metric, each.agent
@@ -70,7 +70,7 @@ class PassRates:
                 )
 
 
-def _gauges(each: PassRate) -> dict[tuple[str, Attributes], float]:
+def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:
     level, _, name = each.metric.partition(".")
     about = (("gen_ai.evaluation.name", name), ("pandaeval.level", level), ("gen_ai.agent.name", each.agent))
     attributes = tuple(pair for pair in about if pair[1])

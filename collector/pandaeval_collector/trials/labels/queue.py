@@ -19,7 +19,7 @@ _MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnRun:
     """A run to be labelled, and the chance that it had to be drawn."""
 
     run: JudgedRow
@@ -30,7 +30,7 @@ class Drawn:
 class Queue:
     """``waiting``: judged runs that nobody labelled, drawn ones included."""
 
-    drawn: list[Drawn]
+    drawn: list[DrawnRun]
     labelled: int
     waiting: int
 
@@ -77,7 +77,7 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     people.keep_draws(
         connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
     )
-    found = [Drawn(runs[at], float(chances[at])) for at in places]
+    found = [DrawnRun(runs[at], float(chances[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 

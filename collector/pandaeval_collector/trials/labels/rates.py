@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class PassRate:
+class AgentRate:
     """Of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while there are fewer
     than 50 labelled runs (``n``)."""
 
@@ -68,7 +68,7 @@ class _Labels:
         return Labelled.of(self.passed, self.score, weights(self.judged, self.drawn), self.session)
 
 
-def pass_rates(connection: sqlite3.Connection) -> list[PassRate]:
+def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     """Those of all metrics and agents with labels. Several people's verdicts on a run count as their mean. On any
     thread, for as long as SQLite takes to go through the judged scores."""
     populations: dict[Key, _Population] = {}
@@ -97,13 +97,13 @@ def pass_rates(connection: sqlite3.Connection) -> list[PassRate]:
     return list(_rates(populations, labels))
 
 
-def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[PassRate]:
+def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[AgentRate]:
     for key, held in sorted(labels.items()):
         sums, rate = populations[key], None
         if len(held.passed) >= LEAST_LABELS:
             scores = Scores(sums.total / sums.weight, sums.weight**2 / sums.squares)
             rate = corrected_rate(held.labelled(), scores)
-        yield PassRate(*key, len(held.passed), sums.passed / sums.weight, rate)
+        yield AgentRate(*key, len(held.passed), sums.passed / sums.weight, rate)
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:

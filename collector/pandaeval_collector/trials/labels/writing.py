@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.trials.labels.reading import COLUMNS
-from pandaeval_otel.wire.labels import Label
+from pandaeval_collector.trials.labels.files import COLUMNS
+from pandaeval_otel.wire.labels import HumanLabel
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def row_of(label: Label) -> dict[str, Any]:
+def row_of(label: HumanLabel) -> dict[str, Any]:
     """The columns of a label; what it does not say is ``None``."""
     level = label.metric.partition(".")[0]
     return {

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_collector.analysis.stats.bands import assessment
 from pandaeval_collector.analysis.stats.pass_k import MODES, Bounds, PassEstimate, bounds, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
-from pandaeval_collector.trials.passk.trials import Case, Trials
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
@@ -22,7 +22,7 @@ class CaseFigures:
     estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, of which one that passed would
     be called reliable."""
 
-    case: Case
+    case: CaseOutcomes
     k: int
     at: Mapping[str, PassEstimate]
     pow: Mapping[str, PassEstimate]
@@ -45,7 +45,7 @@ class SuiteFigures:
 class Figures:
     """Everything about one metric's trials. ``cases``: by k within each case; ``suite``: by k."""
 
-    trials: Trials
+    trials: CaseTrials
     cases: tuple[CaseFigures, ...]
     suite: tuple[SuiteFigures, ...]
 
@@ -55,7 +55,7 @@ class Figures:
         return list(_notices(self.trials, self.suite))
 
 
-def figures(found: Trials, ks: Sequence[int]) -> Figures:
+def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     """All figures, for each of ``ks`` (1 or more)."""
     return Figures(
         found,
@@ -64,7 +64,7 @@ def figures(found: Trials, ks: Sequence[int]) -> Figures:
     )
 
 
-def conversation(case: Case) -> dict[str, Any]:
+def conversation(case: CaseOutcomes) -> dict[str, Any]:
     """How a conversation did, by the names that the source of this mode gives its figures: it is correct if all of its
     interactions are. ``None`` while one that matters is undetermined."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
@@ -83,7 +83,7 @@ def estimate_dict(of: Mapping[str, PassEstimate], between: Bounds) -> dict[str, 
     }
 
 
-def _of_case(case: Case, k: int) -> CaseFigures:
+def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     n, c = case.n, case.c
     at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
     power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
@@ -91,12 +91,12 @@ def _of_case(case: Case, k: int) -> CaseFigures:
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 
-def _of_suite(found: Trials, k: int) -> SuiteFigures:
+def _of_suite(found: CaseTrials, k: int) -> SuiteFigures:
     at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
     return SuiteFigures(k, at, power, assessment(at.mean, power.mean))
 
 
-def _notices(found: Trials, suite: Iterable[SuiteFigures]) -> Iterable[str]:
+def _notices(found: CaseTrials, suite: Iterable[SuiteFigures]) -> Iterable[str]:
     undetermined = sum(case.undetermined for case in found.cases)
     if undetermined:
         yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.stats.drop import Drop, drop
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.trials.passk.trials import Case, Trials
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 
 LEVEL = 0.05
 _SHOWN = 5
@@ -31,7 +31,7 @@ class Rules:
 
 
 @dataclass(slots=True)
-class Verdict:
+class GateVerdict:
     """What came of it. ``broken``: regression cases that passed all and fail all now; ``missing``: cases of the
     baseline without a determined trial now; ``new``: those of now that the baseline does not know; ``undetermined`` of
     ``tried``: trials of now at the compared cases. ``failures``: a sentence for each reason why it does not pass."""
@@ -60,13 +60,13 @@ class Verdict:
         return f"{self.metric} against the baseline: {found.mean:+.3f}{between}, p = {self.drop.p:.4f}; {informed}"
 
 
-def compared(before: Trials, now: Trials, rules: Rules) -> Verdict:
+def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
     """Holds trials against a baseline's. Raises ``UserError`` where the two were counted by different metrics."""
     if (before.metric, before.per) != (now.metric, now.per):
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
     past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
     both = [(past[name], present[name]) for name in sorted(past.keys() & present.keys())]
-    verdict = Verdict(
+    verdict = GateVerdict(
         now.metric,
         drop([(old.n, old.c) for old, _ in both], [(new.n, new.c) for _, new in both]),
         [new.id for old, new in both if _broke(old, new)],
@@ -79,11 +79,11 @@ def compared(before: Trials, now: Trials, rules: Rules) -> Verdict:
     return verdict
 
 
-def _broke(old: Case, new: Case) -> bool:
+def _broke(old: CaseOutcomes, new: CaseOutcomes) -> bool:
     return "regression" in (old.kind, new.kind) and old.c == old.n and new.c == 0
 
 
-def _failures(verdict: Verdict, rules: Rules, cases: int) -> Iterator[str]:
+def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
     if verdict.broken:
         yield f"passed every trial of the baseline and fails every one now: {_named(verdict.broken)}"
     found = verdict.drop

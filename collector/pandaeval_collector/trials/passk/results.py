@@ -12,6 +12,7 @@ from pandaeval_collector.analysis.stats.pass_k import PassEstimate
 from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
 from pandaeval_collector.trials.passk.figures import (
     CaseFigures,
     Figures,
@@ -20,7 +21,6 @@ from pandaeval_collector.trials.passk.figures import (
     estimate_dict,
     figures,
 )
-from pandaeval_collector.trials.passk.trials import Case, Trials, trials
 
 AT, POW = "pass_at_k", "pass_pow_k"
 _VERSION = "1"
@@ -63,7 +63,7 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
             }
 
 
-def _suite(trials: Trials, each: SuiteFigures, estimate: SuiteEstimate) -> dict[str, Any]:
+def _suite(trials: CaseTrials, each: SuiteFigures, estimate: SuiteEstimate) -> dict[str, Any]:
     return {
         "case": None,
         "k": each.k,
@@ -78,7 +78,7 @@ def _suite(trials: Trials, each: SuiteFigures, estimate: SuiteEstimate) -> dict[
     }
 
 
-def _about(trials: Trials, each: CaseFigures) -> dict[str, Any]:
+def _about(trials: CaseTrials, each: CaseFigures) -> dict[str, Any]:
     case = each.case
     kind = {"case_kind": case.kind} if case.kind else {}
     return {
@@ -104,7 +104,7 @@ def _finding(value: float | None, each: CaseFigures, about: dict[str, Any]) -> F
     return Score(min(1.0, max(0.0, value)), made, about, label=each.label)
 
 
-def _result(metric: str, trials: Trials, each: CaseFigures, finding: Finding, run_id: str | None) -> Result:
+def _result(metric: str, trials: CaseTrials, each: CaseFigures, finding: Finding, run_id: str | None) -> Result:
     agents = each.case.agents - {""}
     unit = Unit(
         level="task",
@@ -131,6 +131,6 @@ def _result(metric: str, trials: Trials, each: CaseFigures, finding: Finding, ru
     )
 
 
-def _digest(case: Case) -> str:
+def _digest(case: CaseOutcomes) -> str:
     made = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
     return hashlib.blake2b(made, digest_size=16).hexdigest()

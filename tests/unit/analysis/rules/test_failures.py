@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules._failures import Told, error_of, failed, is_absence, tells
+from pandaeval_collector.analysis.rules._failures import FailureSign, error_of, failed, is_absence, tells
 from pandaeval_otel.model import ToolCall
 from support.told_failures import FAILED, FINE, UNSURE
 
@@ -17,16 +17,16 @@ def called(result: Any = None, error: str | None = None) -> ToolCall:
 
 
 def test_errors() -> None:
-    assert [result for result in FAILED if tells(called(result)) is not Told.FAILED] == []
+    assert [result for result in FAILED if tells(called(result)) is not FailureSign.FAILED] == []
     assert all(failed(called(result)) for result in FAILED)
 
 
 def test_no_errors() -> None:
-    assert [result for result in FINE if tells(called(result)) is not Told.NOTHING] == []
+    assert [result for result in FINE if tells(called(result)) is not FailureSign.NOTHING] == []
 
 
 def test_what_may_be_read_both_ways() -> None:
-    assert [result for result in UNSURE if tells(called(result)) is not Told.UNSURE] == []
+    assert [result for result in UNSURE if tells(called(result)) is not FailureSign.UNSURE] == []
     assert not any(failed(called(result)) for result in UNSURE)
 
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import Agreement, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 
 
-def _table(both: int, judge_only: int, people_only: int, neither: int) -> Agreement:
+def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeAgreement:
     people = np.r_[np.ones(both), np.zeros(judge_only), np.ones(people_only), np.zeros(neither)]
     judge = np.r_[np.ones(both + judge_only), np.zeros(people_only + neither)]
     return agreement(Labelled.of(people, judge), people, 0.5)

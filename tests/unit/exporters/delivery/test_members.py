@@ -10,7 +10,7 @@ import pytest
 from pandaeval_collector.exporters import RetryLaterError
 from pandaeval_collector.exporters.delivery.members import ToOwner
 from pandaeval_collector.receivers import Draining, Malformed, TooMany
-from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.members_grpc import MOST_MEMBERS, MembersHandler, members_of
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
@@ -37,7 +37,7 @@ class Owner:
 
 @contextlib.asynccontextmanager
 async def listening(owner: Owner, token: str | None = None) -> AsyncIterator[str]:
-    telemetry, reading = CountingTelemetry(), Reading.of_messages(LARGEST)
+    telemetry, reading = CountingTelemetry(), BodyReader.of_messages(LARGEST)
     admission = Admission(8 << 20)
     handler = MembersHandler(owner, admission, telemetry, reading).handler
     server = OtlpGrpcServer(

@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pandaeval_collector.pipeline.line.facts import Facts, unpack
+from pandaeval_collector.pipeline.line.facts import TraceFacts, unpack
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.members import Answer, from_row, to_row
+from pandaeval_collector.pipeline.line.members import AnswerText, from_row, to_row
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trigger
@@ -38,7 +38,7 @@ OF_TRIAL = CHAINED[:-1] + (
 def test_every_fact_of_a_stored_row_is_read() -> None:
     facts, older = unpack(CHAINED)
     assert older is None
-    assert facts == Facts(
+    assert facts == TraceFacts(
         agent="clerk",
         service="desk",
         environment="prod",
@@ -66,7 +66,7 @@ def test_every_fact_of_a_stored_row_is_read() -> None:
 def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
     facts, _ = unpack(stored)
     assert facts.pack() == stored
-    row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, Answer("Done.", b"", "done").pack())
+    row = SessionTraceRow(b"\1" * 16, "s", 1, 2, stored, AnswerText("Done.", b"", "done").pack())
     assert to_row(from_row(row), "s") == row
 
 
@@ -84,7 +84,7 @@ def test_a_row_without_what_every_version_said_is_damaged(lost: str) -> None:
 
 
 def test_a_store_with_rows_of_before_scores_their_session(tmp_path: Path) -> None:
-    answer = Answer("", b"", "").pack()
+    answer = AnswerText("", b"", "").pack()
     rows = [SessionTraceRow(bytes([n]) * 16, "s", n, n + 1, body, answer) for n, body in ((1, SILENT), (2, CHAINED))]
     with contextlib.closing(Store(tmp_path, "off")) as before:
         before.commit(WriteSet(session_traces=rows, touched={"s"})).result()

@@ -14,12 +14,12 @@ from pandaeval_collector.pipeline.line import session_trials
 from pandaeval_collector.pipeline.line.handed import with_contents
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.scoring.cases.reading import read_suite
+from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
-from pandaeval_collector.trials.passk.trials import trials
+from pandaeval_collector.trials.passk.attempts import trials
 from pandaeval_otel._proto.session_service_pb2 import Member
 from support.chained import turn
 from support.collector import standing

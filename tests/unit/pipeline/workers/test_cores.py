@@ -9,7 +9,7 @@ import pytest
 
 import pandaeval_collector.runs.settings as settings_module
 from pandaeval_collector.base.runtime.cores import usable_cores
-from pandaeval_collector.config import Config, Line
+from pandaeval_collector.config import Config, LineSection
 from pandaeval_collector.runs.settings import MOST_WORKERS, workers
 
 HERE = len(os.sched_getaffinity(0))
@@ -37,6 +37,6 @@ def test_without_a_limit_all_cores_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("cores", "number"), [(1, 0), (2, 2), (64, MOST_WORKERS)])
 def test_auto(monkeypatch: pytest.MonkeyPatch, cores: int, number: int) -> None:
     monkeypatch.setattr(settings_module, "usable_cores", lambda: cores)
-    assert workers(Config(line=Line(workers="auto"))) == number
-    assert workers(Config(line=Line(workers=5))) == 5
+    assert workers(Config(line=LineSection(workers="auto"))) == number
+    assert workers(Config(line=LineSection(workers=5))) == 5
     assert workers(Config()) == 0

@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.line.members import Answer
+from pandaeval_collector.pipeline.line.members import AnswerText
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerStartError
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
@@ -60,7 +60,7 @@ async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Pl
 
 
 def _remembered(row: SessionTraceRow) -> tuple[object, ...]:
-    answer = Answer.unpack(row.answer)
+    answer = AnswerText.unpack(row.answer)
     return row.trace_id, row.body, answer.text, answer.vector, set(answer.words.split())
 
 
@@ -312,7 +312,7 @@ def _at_the_sight(folder: Path, trace: MadeTrace, act: str) -> dict[str, str]:
     return _patched(
         folder,
         "import os, signal, time\n"
-        "import pandaeval_collector.pipeline.line.reading as m\n"
+        "import pandaeval_collector.pipeline.line.stored_traces as m\n"
         "gather = m.gather\n"
         "def watched(parts):\n"
         "    found = gather(parts)\n"

@@ -12,7 +12,7 @@ import pytest
 
 from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.receivers.files import Input, Request, UnusableInputError
-from pandaeval_collector.receivers.sources import Source
+from pandaeval_collector.receivers.sources import TraceSource
 from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
 from pandaeval_collector.receivers.sources import tempo as asks_tempo
 from pandaeval_collector.runs.filerun import FileRun
@@ -40,7 +40,7 @@ def evaluator() -> Evaluator:
     return Evaluator(load("embedded"), EvaluatorSettings(score_fragments=True))
 
 
-def _ids(evaluator: Evaluator, inputs: Sequence[Input | Source]) -> set[str]:
+def _ids(evaluator: Evaluator, inputs: Sequence[Input | TraceSource]) -> set[str]:
     with FileRun(evaluator) as run:
         for each in inputs:
             for request in each.requests():
@@ -65,7 +65,9 @@ def test_results_have_the_ids_that_they_have_by_otlp(
     tmp_path: Path, requests: list[dict[str, Any]], evaluator: Evaluator, kind: str, speaks: list[str], page: bool
 ) -> None:
     with QueryApi(requests, speaks, page) as api:
-        assert _ids(evaluator, [Source(f"{kind}://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
+        assert _ids(evaluator, [TraceSource(f"{kind}://{api.host}?{ALL}")]) == _ids(
+            evaluator, [_sent(tmp_path, requests)]
+        )
 
 
 def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
@@ -75,17 +77,19 @@ def test_what_jaeger_2_answered_gives_the_ids_of_what_it_was_sent(
     with lzma.open(ANSWERS / "jaeger_v3.json.xz") as file:
         answer = json.load(file)["result"]
     with QueryApi([answer], ["v3"]) as api:
-        assert _ids(evaluator, [Source(f"jaeger://{api.host}?{ALL}")]) == _ids(evaluator, [_sent(tmp_path, requests)])
+        assert _ids(evaluator, [TraceSource(f"jaeger://{api.host}?{ALL}")]) == _ids(
+            evaluator, [_sent(tmp_path, requests)]
+        )
 
 
 def test_a_jaeger_without_v3_is_asked_as_its_pages_do(requests: list[dict[str, Any]]) -> None:
     with QueryApi(requests, ["pages"], page=True) as api:
-        source = Source(f"jaeger://{api.host}/?{ALL}&service={api.services[0]}")
+        source = TraceSource(f"jaeger://{api.host}/?{ALL}&service={api.services[0]}")
         assert _traces(source) == set(api.within(0, 1 << 62, 1000, api.services[0]))
         assert {path for path, _, _ in api.asked} == {"/api/v3/services", "/api/services", "/api/traces"}
 
 
-def _traces(source: Source) -> set[str]:
+def _traces(source: TraceSource) -> set[str]:
     found = list(source.requests())
     assert all(isinstance(each, Request) for each in found)
     return {
@@ -111,8 +115,8 @@ def test_all_of_a_long_time_come_a_page_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     with QueryApi(_many(23, 3_600_000_000_000), [speaks]) as api:
         address = f"{kind}://{api.host}?service=desk&since=2023-11-01&until=2023-11-30"
-        assert len(_traces(Source(address))) == 23
-        few = Source(f"{address}&limit=4")
+        assert len(_traces(TraceSource(address))) == 23
+        few = TraceSource(f"{address}&limit=4")
         assert _traces(few) == {f"{at:032x}" for at in range(20, 24)}, "the newest"
         assert ["limit=4" in note for note in few.notes] == [True]
 
@@ -125,9 +129,9 @@ def test_the_newest_are_the_newest_of_any_service(monkeypatch: pytest.MonkeyPatc
     for at, request in enumerate(made):
         request["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = f"service {at % 3}"
     with QueryApi(made, ["v3"]) as api:
-        source = Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30&limit=4")
+        source = TraceSource(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30&limit=4")
         assert _traces(source) == {f"{at:032x}" for at in range(9, 13)}
-        assert len(_traces(Source(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30"))) == 12
+        assert len(_traces(TraceSource(f"jaeger://{api.host}?since=2023-11-01&until=2023-11-30"))) == 12
 
 
 @pytest.mark.parametrize(("kind", "speaks"), [("jaeger", "v3"), ("tempo", "tempo-v2")])
@@ -135,7 +139,7 @@ def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: 
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     with QueryApi(_many(9, 1), [speaks]) as api:
-        source = Source(f"{kind}://{api.host}?since=2023-11-14&until=2023-11-15")
+        source = TraceSource(f"{kind}://{api.host}?since=2023-11-14&until=2023-11-15")
         assert len(_traces(source)) == 5
         assert "too many at once" in source.notes[0]
 
@@ -144,26 +148,26 @@ def test_too_many_of_one_moment_are_told(monkeypatch: pytest.MonkeyPatch, kind: 
 def test_single_traces(kind: str, speaks: str) -> None:
     with QueryApi(_many(3, 10**9), [speaks]) as api:
         two, missing = f"{2:032x}", "ab" * 16
-        assert _traces(Source(f"{kind}://{api.host}?trace={two},{missing}")) == {two}
+        assert _traces(TraceSource(f"{kind}://{api.host}?trace={two},{missing}")) == {two}
         with pytest.raises(UnusableInputError, match=missing):
-            list(Source(f"{kind}://{api.host}?trace={missing}").requests())
+            list(TraceSource(f"{kind}://{api.host}?trace={missing}").requests())
 
 
 def test_a_token_and_a_tenant_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     with QueryApi(_many(1, 1), ["tempo-v2"], token="Basic NDI6czNjcmV0") as api:
         address = f"tempo://{api.host}?{ALL}&tenant=blue&user=42&token_env=STORE_TOKEN"
         with pytest.raises(UnusableInputError, match="STORE_TOKEN"):
-            list(Source(address).requests())
+            list(TraceSource(address).requests())
         monkeypatch.setenv("STORE_TOKEN", "s3cret")
-        assert len(_traces(Source(address))) == 1
+        assert len(_traces(TraceSource(address))) == 1
         assert {headers["x-scope-orgid"] for _, _, headers in api.asked} == {"blue"}
         with pytest.raises(UnusableInputError, match="token_env=NAME"):
-            list(Source(f"tempo://{api.host}").requests())
+            list(TraceSource(f"tempo://{api.host}").requests())
 
 
 def test_who_is_busy_is_asked_again() -> None:
     with QueryApi(_many(1, 1), ["v3"], refuse=1) as api:
-        assert len(_traces(Source(f"jaeger://{api.host}?{ALL}"))) == 1
+        assert len(_traces(TraceSource(f"jaeger://{api.host}?{ALL}"))) == 1
 
 
 def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
@@ -176,9 +180,9 @@ def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
             ("jaeger://xn--a-ecp.ru", "is no address"),
         ):
             with pytest.raises(UnusableInputError, match=told):
-                list(Source(address).requests())
+                list(TraceSource(address).requests())
     with QueryApi([], ["tempo-v2"]) as api, pytest.raises(UnusableInputError, match="no query API of Jaeger"):
-        list(Source(f"jaeger://{api.host}").requests())
+        list(TraceSource(f"jaeger://{api.host}").requests())
 
 
 @pytest.mark.parametrize(
@@ -197,5 +201,5 @@ def test_what_cannot_be_asked_is_told_with_the_cure() -> None:
 )
 def test_an_address_that_is_wrong_is_told_before_anything_is_read(address: str, told: str) -> None:
     with pytest.raises(UnusableInputError, match=told) as error:
-        Source(address)
+        TraceSource(address)
     assert "secret" not in str(error.value)

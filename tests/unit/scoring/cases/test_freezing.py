@@ -10,8 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
-from pandaeval_collector.scoring.cases.reading import read_suite
 from support.secrets import make, plant
 from support.trials import run, write
 

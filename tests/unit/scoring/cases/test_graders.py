@@ -13,9 +13,9 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.cases import Case, Suite, Trial, read_suite
 from pandaeval_collector.scoring.cases.custom import source_of
-from pandaeval_collector.scoring.cases.reading import CaseFileError
+from pandaeval_collector.scoring.cases.files import CaseFileError
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader, Verdict
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
 
@@ -48,7 +48,7 @@ def trace(*calls: ToolCall, number: int = 1, said: str = "", **fields: Any) -> T
 def results(case: dict[str, Any], *traces: Trace, **verdicts: Any) -> dict[str, Result]:
     made = Case.model_validate({"id": "c", **case})
     grader = TrialGrader(EVALUATOR, Suite(cases=(made,)))
-    given = {name: Verdict(finding, "m") for name, finding in verdicts.items()}
+    given = {name: TrialVerdict(finding, "m") for name, finding in verdicts.items()}
     return {each.metric: each for each in grader.results(Trial(made, "1", traces), given)}
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.scoring.cases.reading import read_suite
+from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.show.report.layers import LayerReport
 from pandaeval_collector.show.report.layers_json import json_lines
 from pandaeval_otel.model import Trace

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.jobs.trials import TrialJudge
-from pandaeval_collector.judge.call import CallFailedError, Failure
+from pandaeval_collector.jobs.trial_questions import TrialJudge
+from pandaeval_collector.judge.call import CallFailedError, CallFailure
 from pandaeval_collector.judge.desk import Desk
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.scoring.cases import Case, Suite, Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.trials import TrialGrader
+from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_otel.model import ToolCall, Trace, Turn
 from support.asked import Memory, ScriptedCaller
 
@@ -30,7 +30,7 @@ class Gone:
     """A provider that is not there."""
 
     async def complete(self, call: Any) -> Any:
-        raise CallFailedError(Failure.UNAVAILABLE, "no route")
+        raise CallFailedError(CallFailure.UNAVAILABLE, "no route")
 
 
 EVALUATOR = Evaluator(Embedder(), EvaluatorSettings(judge=JudgeSettings("openai/judge")))

@@ -18,7 +18,7 @@ from pandaeval_collector.cli._start_checks import start_problems
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.pipeline.line.grading import LiveTrials
+from pandaeval_collector.pipeline.line.grading import LiveGrading
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
@@ -73,7 +73,7 @@ def test_a_part_of_a_conversation_is_not_held_against_all_of_it(results: list[Re
 
 def test_a_step_that_is_a_trace_of_its_own_is_no_trial(tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text(json.dumps(SUITE))
-    live = LiveTrials(Evaluator(Embedder(), EvaluatorSettings()), tmp_path / "suite.json")
+    live = LiveGrading(Evaluator(Embedder(), EvaluatorSettings()), tmp_path / "suite.json")
     span = OneSpan("1" * 32, "1" * 16, "", "run", Kind.AGENT, 1, 2, attributes={"pandaeval.case.id": "send"})
     whole = Trace("1" * 32, (span,), "1" * 16, input="go", output="done", digest="d")
     assert [result.metric for result in live.alone(whole, live.facts(whole))].count("trial_correct") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.scoring.cases import Case, Suite
-from pandaeval_collector.scoring.cases.matching import Trials
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
 from pandaeval_otel.model import Kind, Span, Trace
 
 
@@ -16,11 +16,11 @@ def trace(number: int, session: str | None = None, input: str = "go", **stated: 
     return Trace(id_, spans, "1" * 16, session_id=session, input=input, output="done", digest=f"d{number}")
 
 
-def trials(*ids: str) -> Trials:
-    return Trials(Suite(cases=tuple(Case(id=id_, inputs={"task": f"task {id_}"}) for id_ in ids)))
+def trials(*ids: str) -> TrialMatcher:
+    return TrialMatcher(Suite(cases=tuple(Case(id=id_, inputs={"task": f"task {id_}"}) for id_ in ids)))
 
 
-def found(held: Trials) -> dict[tuple[str, str], list[int]]:
+def found(held: TrialMatcher) -> dict[tuple[str, str], list[int]]:
     return {(each.case.id, each.name): [int(t.trace_id, 16) for t in each.traces] for each in held.attempts()}
 
 
@@ -37,7 +37,7 @@ def test_a_trace_goes_with_the_one_before_it_in_its_session() -> None:
 
 
 def test_two_cases_with_one_task_are_told_apart_by_nothing() -> None:
-    held = Trials(Suite(cases=tuple(Case(id=id_, inputs={"task": "same"}) for id_ in "ab")))
+    held = TrialMatcher(Suite(cases=tuple(Case(id=id_, inputs={"task": "same"}) for id_ in "ab")))
     held.add([trace(1, input="same"), trace(2, input="other")])
     assert (held.ambiguous, held.unmatched, held.without_trial) == (1, 2, ["a", "b"])
 

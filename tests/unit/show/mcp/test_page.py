@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from pandaeval_collector.show.api.asking import Asker
+from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server
 
 _PAGE = (Path(__file__).parents[4] / "docs/mcp.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.pipeline.line.listing import shown_facts
-from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
 from pandaeval_collector.show.report.results import shown, shown_object
 from pandaeval_collector.show.report.shell import file_shell, live_shell
@@ -53,7 +53,7 @@ def test_a_traces_index_is_that_of_its_report() -> None:
     made = _made(1)
     live, index = LiveIndex(), report([made], _results(made)).index
     live.trace(_stored(made, _results(made)))
-    found = live.made(About(), {"s": [made.trace_id, "f" * 32]})
+    found = live.made(ReportOrigin(), {"s": [made.trace_id, "f" * 32]})
     without_block = {key: held for key, held in index["traces"][0].items() if key != "block"}
     assert orjson.loads(orjson.dumps(found["traces"][0])) == without_block
     assert found["metrics"] == index["metrics"]
@@ -71,7 +71,7 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     live.unit(ListedSession("a/b\u202e%", 3, (0.1, 1), 60, 2, 5, 9, True, row, said, [False, True, True]))
     live.unit(ListedSession(None, 2, (0.2, 2), 1, 1, 7, 7, True, _stored(alone, [], 2), {}))
     live.unit(ListedSession("late", 4, (10.5, -4), 0, 0, 0, 0, False, None, {}))
-    found = live.made(About())
+    found = live.made(ReportOrigin())
     assert found["order"] == [["s", 0], ["t", 1], ["s", 1]]
     first = found["sessions"][0]
     assert unquote(first["href"]) == "a/b\u202e%"
@@ -85,7 +85,7 @@ def test_the_cure_of_what_was_not_captured_is_told_without_the_spans() -> None:
     dark = replace(_made(1), input=None, output=None, turns=())
     live = LiveIndex()
     live.trace(_stored(dark, [result(dark, "coherence", Unscored(Why.NO_CONTENT, "no text"))]))
-    [entry] = live.made(About())["unscored"]
+    [entry] = live.made(ReportOrigin())["unscored"]
     assert "Content capture is off in service 'shop'" in entry["cure"]
 
 

@@ -95,7 +95,7 @@ def test_results_may_come_before_their_trace() -> None:
     with collect.Report(1) as early:
         early.result(result(made, finding=0.25))
         early.traces([made])
-        early.write(out, collect.About())
+        early.write(out, collect.ReportOrigin())
     from support.reports import parsed
 
     assert parsed(out.getvalue()).index["traces"][0]["results"][0]["score"] == 0.25

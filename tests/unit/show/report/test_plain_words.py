@@ -14,7 +14,7 @@ from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_summary
-from pandaeval_collector.show.report.index import About
+from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.unasked import unasked
 from pandaeval_collector.show.report.verdicts import spelled_out
 from pandaeval_otel.model import Trace
@@ -166,10 +166,10 @@ def test_page_and_tables_say_so() -> None:
     results = [result(each, "response", 1.0) for each in runs]
     said = "Task success was not judged: no model is configured"
     assert said in _printed(_summary(runs, results))
-    page = report(runs, results, About()).index
+    page = report(runs, results, ReportOrigin()).index
     assert said in page["unasked"]
     assert page["judged"] is False
     judged = [*results, *(result(each, "task_completion", 0.9, kind="llm") for each in runs)]
     assert "not judged" not in _printed(_summary(runs, judged), "judge-1")
-    page = report(runs, judged, About(judge="judge-1")).index
+    page = report(runs, judged, ReportOrigin(judge="judge-1")).index
     assert (page["unasked"], page["judged"]) == ("", True)

@@ -13,7 +13,7 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.store.failures import Failure, failure_of
-from pandaeval_collector.store.failures.group import Group, as_text, by_label
+from pandaeval_collector.store.failures.group import RootCause, as_text, by_label
 from pandaeval_collector.store.failures.grouping import grouped
 from pandaeval_collector.store.failures.question import MOST, RUBRIC, ErrorDeduplication, given, record
 from support.asked import Memory, ScriptedCaller
@@ -27,7 +27,7 @@ def group(title: str, *numbers: int, severity: str = "high", description: str = 
     return {"title": title, "description": description, "severity": severity, "failures": [*numbers]}
 
 
-def told(failures: Sequence[Failure], *answers: Any) -> tuple[Group, ...]:
+def told(failures: Sequence[Failure], *answers: Any) -> tuple[RootCause, ...]:
     """The groups where a judge gives these answers, one after the other."""
     caller = ScriptedCaller({"error_deduplication": [{"groups": each} for each in answers]})
 
@@ -37,7 +37,7 @@ def told(failures: Sequence[Failure], *answers: Any) -> tuple[Group, ...]:
     return asyncio.run(grouped(failures, ask))
 
 
-def members(groups: Sequence[Group]) -> list[tuple[str, list[str]]]:
+def members(groups: Sequence[RootCause]) -> list[tuple[str, list[str]]]:
     return [(each.title, [member.result for member in each.members]) for each in groups]
 
 

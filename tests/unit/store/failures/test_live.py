@@ -21,7 +21,7 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
 from pandaeval_collector.store.failures import Failure
-from pandaeval_collector.store.failures.asking import RUBRIC, SameCause, judged_group
+from pandaeval_collector.store.failures.assigning import RUBRIC, SameCause, judged_group
 from pandaeval_collector.store.failures.gauges import MOST, GroupGauges
 from pandaeval_collector.store.failures.live import LiveGroups
 from support.api import asking, served

@@ -17,7 +17,7 @@ from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.store import people
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from support.judged_store import JUDGE, METRIC, filled, flattered, unit
 
 HEAD = "trace_id,metric,label\n"
@@ -72,7 +72,7 @@ def test_labels_go_in_once_and_out_again(data: Path, tmp_path: Path) -> None:
 def test_what_is_about_no_metric_here_is_exported_when_asked_for(data: Path) -> None:
     """It came by OTLP, where any name may come, and could not be imported again."""
     with contextlib.closing(connect(data / FILE_NAME, "off")) as connection:
-        people.put(connection, [Label(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
+        people.put(connection, [HumanLabel(unit(1), name, None, True) for name in (METRIC, "trace.polite")], 1.0)
     some = run(data, "labels", "export")
     assert "1 labels about trace.polite left out: no metric here (--all)" in some.stderr
     assert (some.stdout.count(METRIC), some.stdout.count("polite")) == (1, 0)

@@ -17,7 +17,7 @@ from pandaeval_collector.trials.labels import monitor
 from pandaeval_collector.trials.labels import rates as rates_module
 from pandaeval_collector.trials.labels.queue import draw
 from pandaeval_collector.trials.labels.rates import OTHER, pass_rates, weights
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from support.doors import until
 from support.judged_store import METRIC, filled, flattered, judged_row, unit
 
@@ -46,7 +46,7 @@ def test_the_rate_is_that_of_the_formula(store: Store) -> None:
 def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
     opened = filled(tmp_path / "few", labelled=49)
     assert [(each.n, each.rate) for each in pass_rates(opened.people.reader())] == [(49, None)]
-    opened.people.put([Label(unit(60), METRIC, None, True)], 1.0).result()
+    opened.people.put([HumanLabel(unit(60), METRIC, None, True)], 1.0).result()
     (found,) = pass_rates(opened.people.reader())
     assert found.rate is not None
     opened.close()
@@ -54,17 +54,17 @@ def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
 
 def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
     before = pass_rates(store.people.reader())
-    strangers = [Label(unit(5000 + number), METRIC, None, False) for number in range(200)]
-    others = [Label(unit(number), "trace.coherence", None, False) for number in range(200)]
+    strangers = [HumanLabel(unit(5000 + number), METRIC, None, False) for number in range(200)]
+    others = [HumanLabel(unit(number), "trace.coherence", None, False) for number in range(200)]
     store.people.put([*strangers, *others], 1.0).result()
     assert pass_rates(store.people.reader()) == before
 
 
 def test_several_verdicts_on_a_run_count_as_their_mean_and_a_score_by_the_threshold(tmp_path: Path) -> None:
     opened = filled(tmp_path / "two", runs=60, labelled=0)
-    labels = [Label(unit(at), METRIC, None, True, "ada") for at in range(60)]
-    labels += [Label(unit(at), METRIC, 0.49, None, "bob") for at in range(30)]
-    labels += [Label(unit(at), METRIC, 0.5, None, "bob") for at in range(30, 60)]
+    labels = [HumanLabel(unit(at), METRIC, None, True, "ada") for at in range(60)]
+    labels += [HumanLabel(unit(at), METRIC, 0.49, None, "bob") for at in range(30)]
+    labels += [HumanLabel(unit(at), METRIC, 0.5, None, "bob") for at in range(30, 60)]
     opened.people.put(labels, 1.0).result()
     (found,) = pass_rates(opened.people.reader())
     assert found.n == 60
@@ -78,7 +78,7 @@ def test_agents_have_their_own_rates_and_too_many_count_as_one(tmp_path: Path, m
     opened = Store(tmp_path / "agents", "off")
     rows = [judged_row(at, 0.9, f"agent {at % 4 if at % 4 < 3 else 3}") for at in range(80)]
     opened.commit(WriteSet(judged=rows)).result()
-    opened.people.put([Label(unit(at), METRIC, None, True) for at in range(80)], 1.0).result()
+    opened.people.put([HumanLabel(unit(at), METRIC, None, True) for at in range(80)], 1.0).result()
     found = {each.agent: each.n for each in pass_rates(opened.people.reader())}
     assert found == {"agent 0": 20, "agent 1": 20, OTHER: 40}
     opened.close()
@@ -89,7 +89,7 @@ def test_runs_that_were_judged_less_often_weigh_more(tmp_path: Path) -> None:
     opened = Store(tmp_path / "sampled", "off")
     rows = [judged_row(at, 0.3 if at % 2 else 0.9, probability=1.0 if at % 2 else 0.2) for at in range(200)]
     opened.commit(WriteSet(judged=rows)).result()
-    opened.people.put([Label(unit(at), METRIC, None, at % 2 == 0) for at in range(200)], 1.0).result()
+    opened.people.put([HumanLabel(unit(at), METRIC, None, at % 2 == 0) for at in range(200)], 1.0).result()
     (found,) = pass_rates(opened.people.reader())
     assert found.judge == pytest.approx(5 / 6)
     assert found.rate is not None
@@ -113,7 +113,7 @@ class TestQueue:
         assert queue.drawn == again.drawn
         assert (len(queue.drawn), queue.labelled, queue.waiting) == (20, 120, 280)
         assert not {each.run.unit for each in queue.drawn} & {unit(at) for at in range(120)}
-        people.put(connection, [Label(each.run.unit, METRIC, None, True, "bob") for each in queue.drawn], 7.0)
+        people.put(connection, [HumanLabel(each.run.unit, METRIC, None, True, "bob") for each in queue.drawn], 7.0)
         chances = {each.run.unit: each.probability for each in queue.drawn}
         stored = {each.unit: each.probability for each in people.labels(connection) if each.annotator == "bob"}
         assert stored == pytest.approx(chances)
@@ -146,7 +146,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
         return {each.instrument.name.removeprefix("pandaeval.pass_rate"): each.value for each in found}
 
     await until(lambda: gauges() == {".labels": 49.0})
-    await asyncio.wrap_future(opened.people.put([Label(unit(70), METRIC, None, True)], 1.0))
+    await asyncio.wrap_future(opened.people.put([HumanLabel(unit(70), METRIC, None, True)], 1.0))
     await until(lambda: gauges().keys() == {"", ".low", ".high", ".labels"})
     found = gauges()
     assert 0.5 < found[".low"] < found[""] < found[".high"] < 0.85
@@ -157,6 +157,6 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
 def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
     """A label changes neither results nor series nor what is judged."""
     before = store.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
-    store.people.put([Label(unit(300), METRIC, 0.0, False)], 1.0).result()
+    store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
     assert (store.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
     assert list(store.series_names()) == []

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.show.report.passk import case_picture, page, suite_picture
 from pandaeval_collector.show.report.pictures import distribution
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, trials
 from pandaeval_collector.trials.passk.figures import conversation, figures
 from pandaeval_collector.trials.passk.results import task_results
-from pandaeval_collector.trials.passk.trials import Case, trials
 from support.repeated import trials_of, written
 
 BENCH = Path(__file__).parents[3] / "bench" / "passk_tau.py"
@@ -76,7 +76,7 @@ def test_the_same_trials_give_the_same_ids() -> None:
     [([True, True], True), ([True, False, None], False), ([True, None], None)],
 )
 def test_a_conversation_is_correct_if_all_of_it_is(steps: list[bool | None], correct: bool | None) -> None:
-    case = Case("s", {(str(at), ""): passed for at, passed in enumerate(steps)})
+    case = CaseOutcomes("s", {(str(at), ""): passed for at, passed in enumerate(steps)})
     assert conversation(case)["is_correct"] is correct
 
 
@@ -94,8 +94,8 @@ def test_the_page_holds_every_case_and_nothing_that_runs() -> None:
     [
         suite_picture([(4, 4), (4, 1)]),
         suite_picture([]),
-        case_picture(Case("<evil & co>", {("1", ""): True, ("2", ""): False})),
-        case_picture(Case("nothing", {("1", ""): None})),
+        case_picture(CaseOutcomes("<evil & co>", {("1", ""): True, ("2", ""): False})),
+        case_picture(CaseOutcomes("nothing", {("1", ""): None})),
         distribution("scores <of> coherence", [0.0, 0.5, 1.0, 1.0], threshold=0.5),
         distribution("none", []),
     ],

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.passk.gate import Rules, Verdict, compared
-from pandaeval_collector.trials.passk.trials import trials
+from pandaeval_collector.trials.passk.attempts import trials
+from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, compared
 from support.repeated import trial, trials_of, written
 from support.trials import run, write
 
@@ -20,7 +20,7 @@ GOOD = {f"case {at:02}": [True] * 4 for at in range(12)}
 WORSE = {**GOOD, **{f"case {at:02}": [True, False, False, True] for at in range(6)}}
 
 
-def verdict(before: Any, now: Any, rules: Rules | None = None, kind: str = "") -> Verdict:
+def verdict(before: Any, now: Any, rules: Rules | None = None, kind: str = "") -> GateVerdict:
     return compared(trials(trials_of(before, kind)), trials(trials_of(now, kind)), rules or Rules())
 
 

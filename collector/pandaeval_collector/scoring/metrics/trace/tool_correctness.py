@@ -33,7 +33,7 @@ from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Pa
 from pandaeval_otel.model import Trace
 
 
-class Selection(Verdict):
+class ToolSelection(Verdict):
     """``choice``: what is wrong most, before ``score``, which may not contradict it: 0..1, 1 is exactly the right
     tools; ``None``: it cannot be told."""
 
@@ -49,7 +49,7 @@ class Selection(Verdict):
 RIGHT = 0.75
 
 
-def _check(verdict: Selection, given: Mapping[str, Any]) -> str | None:
+def _check(verdict: ToolSelection, given: Mapping[str, Any]) -> str | None:
     match verdict.choice, verdict.score:
         case "unknown", None:
             return None
@@ -90,7 +90,7 @@ Guide:
 0.25  mostly wrong, needless or missing
 0.0   none of the tools that the task needs
 """,
-    verdict=Selection,
+    verdict=ToolSelection,
     check=_check,
 )
 

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from pandaeval_collector.pipeline.line import reading
-from pandaeval_collector.pipeline.line.reading import Part, closing_of, parts_of, rebuilt, stored
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, parts_of, rebuilt, stored
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.wire.splitting import split_traces
@@ -17,7 +16,7 @@ from support.made_traces import Composer, MadeTrace
 
 
 class Kept:
-    """Implements :class:`pandaeval_collector.pipeline.line.reading.Chunks` in memory. ``asked``: the ids of each
+    """Implements :class:`pandaeval_collector.pipeline.line.stored_traces.Chunks` in memory. ``asked``: the ids of each
     read."""
 
     def __init__(self) -> None:

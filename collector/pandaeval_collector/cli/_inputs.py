@@ -16,7 +16,7 @@ from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputErr
 
 if TYPE_CHECKING:
     from pandaeval_collector.receivers.files import Request
-    from pandaeval_collector.receivers.sources import Source
+    from pandaeval_collector.receivers.sources import TraceSource
 
 _EXPECTED = (
     "Expected OTLP/JSON lines (one export request a line, as the OpenTelemetry Collector's file exporter writes), "
@@ -103,9 +103,9 @@ def _check(name: str) -> None:
         raise UserError(str(error)) from error
 
 
-def _opened(name: str) -> Input | Source:
+def _opened(name: str) -> Input | TraceSource:
     if "://" not in name:
         return Input(name)
-    from pandaeval_collector.receivers.sources import Source
+    from pandaeval_collector.receivers.sources import TraceSource
 
-    return Source(name)
+    return TraceSource(name)

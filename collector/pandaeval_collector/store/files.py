@@ -17,7 +17,7 @@ class StoreGoneError(sqlite3.OperationalError):
     """What is open is not what lies at the store's path; nothing more is accepted until the collector is restarted."""
 
 
-class Place:
+class StoreFiles:
     """The open files of one store: the file itself, its log and the index of that. Any thread.
 
     ``gone``: why they are not in their place, empty while they are. It never becomes empty again: what was committed in

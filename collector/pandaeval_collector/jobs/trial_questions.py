@@ -17,8 +17,8 @@ from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.scoring.cases.trial import Trial
+from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
 from pandaeval_collector.scoring.evaluator.provenance import provenance
-from pandaeval_collector.scoring.evaluator.trials import Grader, TrialGrader, Verdict
 from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__name__)
@@ -37,11 +37,11 @@ class TrialJudge:
 
     async def verdicts(
         self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
-    ) -> list[dict[str, Verdict]]:
+    ) -> list[dict[str, TrialVerdict]]:
         """By trial, what the judged graders found, by name; graders that do not apply are left out."""
         done = 0
 
-        async def one(trial: Trial) -> dict[str, Verdict]:
+        async def one(trial: Trial) -> dict[str, TrialVerdict]:
             nonlocal done
             found = await self._of(trial)
             done += 1
@@ -50,7 +50,7 @@ class TrialJudge:
 
         return [*await asyncio.gather(*(one(trial) for trial in trials))]
 
-    async def _of(self, trial: Trial) -> dict[str, Verdict]:
+    async def _of(self, trial: Trial) -> dict[str, TrialVerdict]:
         shown = trial if self._hide is None else replace(trial, traces=self._hidden(trial))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
@@ -59,13 +59,13 @@ class TrialJudge:
         assert self._hide is not None
         return tuple(redacted(trace, self._hide) for trace in trial.traces)
 
-    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> Verdict | None:
+    async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
         model = self._grader.model_of(metric)
         if model is None:
             return None
         known = self._grader.before_asking(metric, trial)
         if known is not None:
-            return Verdict(known, model)
+            return TrialVerdict(known, model)
         judge = Judge(self._desk, self._pack(shown), model, self._secrets_out, metric.key)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
@@ -73,7 +73,7 @@ class TrialJudge:
         spent = judge.spent
         about = provenance(finding, spent, model)
         whole = replace(finding, metadata={**finding.metadata, **about})
-        return Verdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
+        return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
 
     def _pack(self, shown: Trial) -> Pack:
         earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]

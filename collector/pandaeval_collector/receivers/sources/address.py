@@ -24,7 +24,7 @@ _SINCE, _LIMIT, _MOST = "24h", 1000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreAddress:
     """A trace store and what is asked of it. ``written``: the address as it was given; ``url``: of the query API;
     ``since_ns``, ``until_ns``: Unix nanoseconds, the second excluded; ``limit``: traces at most, the newest;
     ``traces``: these and no others, ids in hex; ``token_env``: name of the variable with a token, which is sent as
@@ -54,7 +54,7 @@ class Place:
         return f"{_moment(self.since_ns)} to {_moment(self.until_ns)}"
 
 
-def place_of(written: str) -> Place:
+def place_of(written: str) -> StoreAddress:
     """Reads an address. Raises :class:`UnusableInputError` with a sentence that says what to write."""
     shown = one_printable_line(written)
     found = _SCHEME.match(written)
@@ -77,7 +77,7 @@ def place_of(written: str) -> Place:
     since, until = _time(shown, "since", said.get("since", _SINCE), now), _time(shown, "until", said.get("until"), now)
     if since >= until:
         raise UnusableInputError(f"{shown}: since has to be before until")
-    return Place(
+    return StoreAddress(
         written=written,
         kind=kind,
         url=url,

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.trials.labels.reading import Reading, read_labels
+from pandaeval_collector.trials.labels.files import LabelTable, read_labels
 from pandaeval_collector.trials.labels.writing import as_csv, as_json, row_of
-from pandaeval_otel.wire.labels import Label
+from pandaeval_otel.wire.labels import HumanLabel
 from support.labels import TRACE
 
 NAMES = MetricNames([("trace", "task_completion"), ("trace", "coherence"), ("session", "agent_reliability")])
 KEY = "trace.task_completion"
 
 
-def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> Reading:
+def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> LabelTable:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_labels(path, NAMES)
@@ -30,7 +30,7 @@ def read(folder: Path, text: str | bytes, name: str = "labels.csv") -> Reading:
 )
 def test_words_for_pass_and_fail(tmp_path: Path, word: str, passed: bool) -> None:
     found = read(tmp_path, f"trace_id,metric,passed\n{TRACE},task_completion,{word}\n")
-    assert found.labels == [Label(TRACE, KEY, None, passed)]
+    assert found.labels == [HumanLabel(TRACE, KEY, None, passed)]
 
 
 def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_as_a_spreadsheet_saves_it(tmp_path: Path) -> None:
         f'{TRACE.upper()};trace.task_completion;0.25;ada;2026-01-31T08:00:00+01:00;"wrong\r\nday";red\r\n\r\n'
     )
     found = read(tmp_path, text)
-    assert found.labels == [Label(TRACE, KEY, 0.25, None, "ada", 1769842800.0, "wrong\nday")]
+    assert found.labels == [HumanLabel(TRACE, KEY, 0.25, None, "ada", 1769842800.0, "wrong\nday")]
     assert (found.empty, found.ignored) == (0, ("team",))
 
 
@@ -50,8 +50,8 @@ def test_json_lines(tmp_path: Path) -> None:
         '{"session_id": "chat 7", "metric": "agent_reliability", "label": "fail", "probability": 0.25}\n'
     )
     assert read(tmp_path, text, "labels.txt").labels == [
-        Label(TRACE, KEY, 1.0, True, "", 1_700_000_000.0),
-        Label("chat 7", "session.agent_reliability", None, False, probability=0.25),
+        HumanLabel(TRACE, KEY, 1.0, True, "", 1_700_000_000.0),
+        HumanLabel("chat 7", "session.agent_reliability", None, False, probability=0.25),
     ]
 
 
@@ -108,7 +108,7 @@ def test_of_many_mistakes_twenty_are_told(tmp_path: Path) -> None:
 
 
 def test_what_a_spreadsheet_would_run_is_written_as_text(tmp_path: Path) -> None:
-    label = Label("=HYPERLINK(1)", "session.agent_reliability", None, True, comment="-1 for the tone")
+    label = HumanLabel("=HYPERLINK(1)", "session.agent_reliability", None, True, comment="-1 for the tone")
     text = as_csv([row_of(label)])
     assert "'=HYPERLINK(1)" in text
     assert "'-1 for the tone" in text
@@ -117,7 +117,7 @@ def test_what_a_spreadsheet_would_run_is_written_as_text(tmp_path: Path) -> None
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30).map(str.strip)
 some = st.builds(
-    Label,
+    HumanLabel,
     unit=st.just(TRACE),
     metric=st.just(KEY),
     score=st.none() | st.floats(0, 1).map(lambda value: round(value, 6)),
@@ -131,7 +131,7 @@ some = st.builds(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(some, min_size=1, max_size=5))
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, labels: list[Label]) -> None:
+def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, labels: list[HumanLabel]) -> None:
     folder = tmp_path_factory.mktemp("labels")
     rows = [row_of(each) for each in labels]
     for text, name in ((as_csv(rows), "labels.csv"), (as_json(rows), "labels.jsonl")):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.jobs.anew import Forgetful
-from pandaeval_collector.jobs.check.plan import METRIC, Item
+from pandaeval_collector.jobs.check.plan import METRIC, CheckItem
 from pandaeval_collector.jobs.known import finding_of, said
-from pandaeval_collector.judge.call import Caller, CallFailedError, Failure, OverBudgetError
-from pandaeval_collector.judge.desk import Desk, Judge, Spent
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
@@ -20,7 +20,7 @@ from pandaeval_collector.scoring.metric.registry import registry
 _TRIES, _LONGEST_S = 3, 30.0
 _QUESTION, _ANSWER = 600, 150
 """Tokens of a question with its criteria, and of an answer, for the estimate: rather too many."""
-_PASSING = frozenset({Failure.RATE_LIMIT, Failure.COOLDOWN, Failure.TIMEOUT, Failure.UNAVAILABLE})
+_PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE})
 
 
 class JudgeAwayError(Exception):
@@ -36,7 +36,7 @@ class Reply:
     """What came of a question. ``value``: what the judge said, 0..1; ``why``: why there is no verdict; ``failed``: what
     kept it from being asked."""
 
-    item: Item
+    item: CheckItem
     value: float | None = None
     why: str = ""
     failed: str = ""
@@ -51,7 +51,7 @@ class Forecast:
     usd: float | None
 
 
-def forecast(items: Sequence[Item], price: Price | None) -> Forecast:
+def forecast(items: Sequence[CheckItem], price: Price | None) -> Forecast:
     """What so many questions take; ``price`` of a token."""
     sent = sum(item.pack.tokens + tokens(SYSTEM) + _QUESTION for item in items)
     got = _ANSWER * len(items)
@@ -69,9 +69,9 @@ class CheckRun:
         self._on_reply = on_reply or (lambda done: None)
         self._metric = registry()[METRIC]
         self.replies: list[Reply] = []
-        self.spent = Spent()
+        self.spent = AnswerCost()
 
-    async def run(self, items: Sequence[Item]) -> None:
+    async def run(self, items: Sequence[CheckItem]) -> None:
         """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when that cannot be put, or when the
         model does not let us in. Ends early, without an error, when the day's budget is used up."""
         tasks: list[asyncio.Task[None]] = []
@@ -89,17 +89,17 @@ class CheckRun:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _in_turn(self, item: Item) -> None:
+    async def _in_turn(self, item: CheckItem) -> None:
         async with self._places:
             await self._one(item)
 
-    async def _one(self, item: Item) -> None:
+    async def _one(self, item: CheckItem) -> None:
         for attempt in range(1, _TRIES + 1):
             try:
                 self.replies.append(await self._asked(item))
                 return
             except CallFailedError as error:
-                if error.failure is Failure.DENIED:
+                if error.failure is CallFailure.DENIED:
                     raise JudgeAwayError(error) from error
                 if attempt == _TRIES or error.failure not in _PASSING:
                     if not self.replies:
@@ -108,7 +108,7 @@ class CheckRun:
                     return
                 await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
 
-    async def _asked(self, item: Item) -> Reply:
+    async def _asked(self, item: CheckItem) -> Reply:
         judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model)
         try:
             finding = await finding_of(self._metric, item.trace, judge)
@@ -121,7 +121,7 @@ class CheckRun:
                 return Reply(item, why=finding.why.value)
         return Reply(item, why="not asked")
 
-    def _pay(self, spent: Spent) -> None:
+    def _pay(self, spent: AnswerCost) -> None:
         self.spent.calls += spent.calls
         self.spent.tokens += spent.tokens
         self.spent.cost_usd += spent.cost_usd

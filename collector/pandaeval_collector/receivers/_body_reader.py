@@ -27,7 +27,7 @@ _LOOK_S = 0.05
 _REMEMBERED = 1_000
 
 
-class Reading:
+class BodyReader:
     """At most ``at_once`` messages are on their way in. One event loop.
 
     A message has ``timeout_s`` to arrive, and ``patience_s`` where another call waits for its turn: an ordinary one is
@@ -44,7 +44,7 @@ class Reading:
         self._look_at: asyncio.TimerHandle | None = None
 
     @classmethod
-    def of_messages(cls, max_bytes: int) -> Reading:
+    def of_messages(cls, max_bytes: int) -> BodyReader:
         """So many at a time that they take 32 MiB at most, or two of the largest."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 

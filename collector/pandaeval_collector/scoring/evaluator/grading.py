@@ -13,8 +13,8 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.cases.graders import CORRECT, custom, declared, short
 from pandaeval_collector.scoring.cases.model import Case, Suite
 from pandaeval_collector.scoring.cases.trial import Graded, Trial, TrialContext
-from pandaeval_collector.scoring.evaluator.asking import ask, refusal
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_collector.scoring.metric import Metric
@@ -25,7 +25,7 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TrialVerdict:
     """What a judge found, by which model, and what it took."""
 
     finding: Finding
@@ -65,7 +65,7 @@ class TrialGrader:
         """What a judged grader says without a model; ``None``: it has to be asked."""
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
-    def results(self, trial: Trial, verdicts: Mapping[str, Verdict] | None = None) -> list[Result]:
+    def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
         """The results of a trial that are asked for. ``verdicts``: what the judged graders found, by name."""
         unit = trial_unit(trial)
         given = dict(verdicts or {})
@@ -137,10 +137,10 @@ class TrialGrader:
         }
         return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
-    def _of(self, trial: Trial, verdicts: Mapping[str, Verdict]) -> Iterator[Grader]:
+    def _of(self, trial: Trial, verdicts: Mapping[str, TrialVerdict]) -> Iterator[Grader]:
         return (metric for metric in self.judged if metric.name in verdicts)
 
-    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: Verdict) -> Result:
+    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
         threshold = self._threshold(metric, trial.case)
         depends = dict(self._preparation.depends_on(metric, threshold))
         if isinstance(verdict.finding, Unscored):  # an answer at a later try is a new result

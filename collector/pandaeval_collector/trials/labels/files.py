@@ -18,7 +18,7 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.people import MOST_LABELS
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, Label, LabelError, verdict
+from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID, HumanLabel, LabelError, verdict
 
 COLUMNS = ("trace_id", "session_id", "metric", "label", "score", "annotator", "time", "comment", "probability")
 _ALIASES = {"passed": "label", "verdict": "label", "explanation": "comment", "reason": "comment", "timestamp": "time"}
@@ -29,19 +29,19 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LabelTable:
     """``empty``: rows without a verdict, as of a list that is not filled in to its end. ``ignored``: columns that mean
     nothing here."""
 
-    labels: list[Label]
+    labels: list[HumanLabel]
     empty: int
     ignored: tuple[str, ...]
 
 
-def read_labels(path: Path, names: MetricNames) -> Reading:
+def read_labels(path: Path, names: MetricNames) -> LabelTable:
     """``names``: of the metrics that there are. Raises ``UserError`` with every mistake (20 at most): then nothing of
     the file should be used."""
-    labels: list[Label] = []
+    labels: list[HumanLabel] = []
     problems: list[str] = []
     seen: dict[str, None] = {}
     empty = 0
@@ -63,7 +63,7 @@ def read_labels(path: Path, names: MetricNames) -> Reading:
         raise UserError("\n".join([*problems[:_MOST_TOLD], *more, "Nothing was taken from this file."]))
     if not labels and not empty:
         raise UserError(f"{path}: no labels in it")
-    return Reading(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
+    return LabelTable(labels, empty, tuple(one_printable_line(key) for key in seen if key not in COLUMNS))
 
 
 class _Bad(dict[str, Any]):
@@ -135,10 +135,10 @@ def _plain(cell: str) -> str:
     return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
 
 
-def _label(row: Row, names: MetricNames) -> Label:
+def _label(row: Row, names: MetricNames) -> HumanLabel:
     score, passed = verdict(row.get("score"), _told(row, "label"))
     unit, metric = about(_told(row, "trace_id").lower(), _told(row, "session_id"), _told(row, "metric"), names)
-    return Label(
+    return HumanLabel(
         unit=unit,
         metric=metric,
         score=score,

@@ -10,7 +10,7 @@ import pytest
 
 from pandaeval_collector.receivers import Malformed, Overloaded, _reading
 from pandaeval_collector.receivers._answers import TooSlow
-from pandaeval_collector.receivers._reading import Reading
+from pandaeval_collector.receivers._body_reader import BodyReader
 
 
 class Call:
@@ -28,7 +28,7 @@ class Call:
         await self.arrived.wait()
         return self._message
 
-    def begin(self, reading: Reading) -> asyncio.Task[bytes]:
+    def begin(self, reading: BodyReader) -> asyncio.Task[bytes]:
         return asyncio.create_task(reading.read(self))  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def begun(calls: list[Call]) -> list[bool]:
 
 
 async def test_so_many_at_a_time() -> None:
-    reading, calls = Reading(2), [Call() for _ in range(4)]
+    reading, calls = BodyReader(2), [Call() for _ in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()
     assert begun(calls) == [True, True, False, False]
@@ -55,18 +55,24 @@ async def test_so_many_at_a_time() -> None:
 
 
 async def test_the_largest_messages_decide_how_many() -> None:
-    assert [Reading.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [64, 32, 4, 2, 2]
+    assert [BodyReader.of_messages(size).at_once for size in (1, 1 << 20, 8 << 20, 16 << 20, 1 << 30)] == [
+        64,
+        32,
+        4,
+        2,
+        2,
+    ]
 
 
 async def test_a_call_without_a_message() -> None:
     call = Call(message=grpc.aio.EOF)
     call.arrived.set()
     with pytest.raises(Malformed, match="before its message"):
-        await call.begin(Reading(1))
+        await call.begin(BodyReader(1))
 
 
 async def test_what_stalls_gives_way_to_who_waits() -> None:
-    reading = Reading(1, patience_s=0.05)
+    reading = BodyReader(1, patience_s=0.05)
     stalled, ordinary = Call("slow"), Call("other")
     first = stalled.begin(reading)
     await stalled.read_begun.wait()
@@ -78,7 +84,7 @@ async def test_what_stalls_gives_way_to_who_waits() -> None:
 
 
 async def test_what_stalls_alone_may_take_its_time_but_not_for_ever() -> None:
-    reading = Reading(1, timeout_s=0.2, patience_s=0.01)
+    reading = BodyReader(1, timeout_s=0.2, patience_s=0.01)
     with pytest.raises(TooSlow, match=r"within 0\.2 s"):
         await Call().begin(reading)
     after = Call()
@@ -87,7 +93,7 @@ async def test_what_stalls_alone_may_take_its_time_but_not_for_ever() -> None:
 
 
 async def test_connections_take_turns_and_slow_ones_come_last() -> None:
-    reading = Reading(1, patience_s=0.05)
+    reading = BodyReader(1, patience_s=0.05)
     many, one = [Call("slow") for _ in range(20)], Call("other")
     tasks = [call.begin(reading) for call in many]
     await turns()
@@ -103,7 +109,7 @@ async def test_connections_take_turns_and_slow_ones_come_last() -> None:
 
 
 async def test_connections_of_large_messages_come_after_those_of_ordinary_ones() -> None:
-    reading = Reading(1)
+    reading = BodyReader(1)
     large = [Call("large", bytes(2 << 20)) for _ in range(3)]
     tasks = [call.begin(reading) for call in large]
     await turns()
@@ -120,7 +126,7 @@ async def test_connections_of_large_messages_come_after_those_of_ordinary_ones()
 
 
 async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
-    reading, calls = Reading(1), [Call(str(number)) for number in range(4)]
+    reading, calls = BodyReader(1), [Call(str(number)) for number in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()
     tasks[1].cancel()
@@ -137,7 +143,7 @@ async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
 
 async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_reading, "MAX_WAITING", 2)
-    reading, calls = Reading(1), [Call() for _ in range(4)]
+    reading, calls = BodyReader(1), [Call() for _ in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()
     with pytest.raises(Overloaded, match="wait to be read"):

@@ -13,7 +13,7 @@ import httpx
 
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.receivers.files import UnusableInputError
-from pandaeval_collector.receivers.sources.place import Place
+from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
 MOST_BYTES = 64 << 20
@@ -25,7 +25,7 @@ _LONGEST_WAIT_S = 10.0
 _TOLD = 300
 
 
-class TooLargeError(Exception):
+class AnswerTooLargeError(Exception):
     """An answer is larger than :data:`MOST_BYTES`: ask for less at a time."""
 
 
@@ -41,10 +41,10 @@ class NoJsonError(Exception):
     """What answered speaks no JSON: a page for people, or another program."""
 
 
-class Asking:
+class StoreClient:
     """Asks one place. A context manager; safe from several threads."""
 
-    def __init__(self, place: Place, tenant_header: str) -> None:
+    def __init__(self, place: StoreAddress, tenant_header: str) -> None:
         """Raises :class:`UnusableInputError` where the token's variable is not set."""
         self._place = place
         headers = {"accept": "application/json"} | ({tenant_header: place.tenant} if place.tenant else {})
@@ -77,8 +77,8 @@ class Asking:
         self._client.close()
 
     def get(self, path: str, parameters: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """The answer's JSON object. Raises :class:`MissingError`, :class:`TooLargeError`, :class:`NoJsonError`, and
-        :class:`UnusableInputError` for what only the user can put right."""
+        """The answer's JSON object. Raises :class:`MissingError`, :class:`AnswerTooLargeError`, :class:`NoJsonError`,
+        and :class:`UnusableInputError` for what only the user can put right."""
         for attempt in range(_TRIES):
             status, body, wait = self._once(path, parameters or {})
             if status not in _AGAIN or attempt == _TRIES - 1:
@@ -97,7 +97,7 @@ class Asking:
                 for part in answer.iter_bytes():
                     body += part
                     if len(body) > MOST_BYTES:
-                        raise TooLargeError
+                        raise AnswerTooLargeError
                 after = answer.headers.get("retry-after", "")
                 return answer.status_code, bytes(body), float(after) if after.isdecimal() else None
         except httpx.TimeoutException as error:
@@ -119,7 +119,7 @@ class Asking:
         return self._place.told(f"{self._place.url} answered {status}: {told or 'nothing more'}")
 
 
-def _url(place: Place) -> httpx.URL:
+def _url(place: StoreAddress) -> httpx.URL:
     """Raises :class:`UnusableInputError` for a name that no host can have."""
     try:
         url = httpx.URL(place.url)

@@ -25,7 +25,7 @@ Trial = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Case:
+class CaseOutcomes:
     """The trials of a case, or the interactions of a conversation: ``True`` is a success, ``None`` undetermined.
     ``kind``: ``regression``, ``capability`` or nothing. ``agents``: who was tried."""
 
@@ -50,13 +50,13 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class CaseTrials:
     """All cases of one metric (``level.name``), in order of their ids. ``per``: ``conversation`` where each case is a
     conversation and its trials are the interactions."""
 
     metric: str
     per: Per
-    cases: tuple[Case, ...]
+    cases: tuple[CaseOutcomes, ...]
 
     @property
     def counts(self) -> list[tuple[int, int]]:
@@ -76,7 +76,7 @@ _READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "spa
 _ABOUT = ("case", "trial", "case_kind", "k", "part_of")
 
 
-def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> Trials:
+def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
     """The trials by one metric: ``trial_correct`` unless another is asked for, by its name or as ``level.name``.
     ``per``: by conversation instead of by case, which is also what is done where no result names a case. Raises
     ``UserError`` where there is nothing of the kind."""
@@ -95,7 +95,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
     found = _by_case(held, cases) if per == "case" else _by_conversation(held)
     if not found:
         raise UserError(_nothing(key, per))
-    return Trials(key, per, tuple(found[name] for name in sorted(found)))
+    return CaseTrials(key, per, tuple(found[name] for name in sorted(found)))
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -145,15 +145,17 @@ def _case(result: Mapping[str, Any], cases: Mapping[str, tuple[str, str, str]]) 
     return cases.get(_text(result.get("session_id")))
 
 
-def _by_case(results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str, str, str]]) -> dict[str, Case]:
+def _by_case(
+    results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str, str, str]]
+) -> dict[str, CaseOutcomes]:
     parts: defaultdict[str, defaultdict[Trial, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    found: dict[str, Case] = {}
+    found: dict[str, CaseOutcomes] = {}
     for each in results:
         named = _case(each, cases)
         if named is None:
             continue
         name, trial, kind = named
-        case = found.setdefault(name, Case(name))
+        case = found.setdefault(name, CaseOutcomes(name))
         case.kind = kind or case.kind
         case.agents.add(_text(each.get("agent")))
         place = _text(each.get("session_id")) or ("" if trial else _text(each.get("trace_id")))
@@ -165,12 +167,12 @@ def _by_case(results: Iterable[Mapping[str, Any]], cases: Mapping[str, tuple[str
     return found
 
 
-def _by_conversation(results: Iterable[Mapping[str, Any]]) -> dict[str, Case]:
-    found: dict[str, Case] = {}
+def _by_conversation(results: Iterable[Mapping[str, Any]]) -> dict[str, CaseOutcomes]:
+    found: dict[str, CaseOutcomes] = {}
     for each in results:
         session = _text(each.get("session_id"))
         if session and each["level"] in _STEPS:
-            case = found.setdefault(session, Case(session))
+            case = found.setdefault(session, CaseOutcomes(session))
             case.agents.add(_text(each.get("agent")))
             case.trials[_text(each.get("trace_id")), _text(each.get("span_id"))] = _passed([each])
     return found

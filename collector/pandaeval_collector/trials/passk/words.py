@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.stats.pass_k import PassEstimate
 from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate
-from pandaeval_collector.trials.passk.trials import Case
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes
 
 NONE = "-"
 
@@ -34,6 +34,6 @@ def band(label: str | None) -> str:
     return (label or NONE).replace("_", " ")
 
 
-def worst_first(case: Case) -> tuple[float, str]:
+def worst_first(case: CaseOutcomes) -> tuple[float, str]:
     """Orders cases by how rarely they succeed; those of which nothing is known come last."""
     return case.c / case.n if case.n else 2.0, case.id

@@ -13,7 +13,7 @@ from pandaeval_otel.assembly import DueTrace
 _log = logging.getLogger(__name__)
 
 
-class Trial:
+class SuspectCheck:
     """Implements :class:`Understands`: ``usual`` understands all batches without a suspect, ``make`` makes the process
     for all others, when it is first needed. On one event loop."""
 
