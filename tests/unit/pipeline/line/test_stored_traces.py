@@ -62,7 +62,7 @@ def test_a_trace_is_read_whole_and_says_how_it_was_closed() -> None:
 def test_small_traces_are_read_together_and_large_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, composer = Kept(), Composer(2)
     due = [kept.keep(composer.trace(3)) for _ in range(4)]
-    monkeypatch.setattr(reading, "_READ_BYTES", due[0].size + due[1].size)
+    monkeypatch.setattr(stored_traces, "_READ_BYTES", due[0].size + due[1].size)
     found = [*parts_of(kept, due)]
     assert [each for each, _ in found] == due
     assert kept.asked[0] == [*due[0].chunks, *due[1].chunks]
