@@ -1,4 +1,4 @@
-"""A metric, a dialect and an exporter of other packages, installed by pip, at work in real processes; and broken ones,
+"""Metrics, a dialect and an exporter of other packages, installed by pip, at work in real processes; and broken ones,
 which cost nothing but themselves."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from support.collector import CollectorProcess
-from support.judge import JudgeServer
+from support.judge import JudgeServer, Say, question_of, verdict
 from support.senders import GrpcDoor
 
 _PLUGINS = Path(__file__).parents[1] / "plugins"
@@ -62,9 +62,9 @@ METRIC = Metric("trace", "kindness", "llm", "1", 0.5, "Was it kind?", "an answer
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the three packages, as pip installs them."""
+    """A folder with the four packages, as pip installs them."""
     folder = tmp_path_factory.mktemp("installed")
-    packages = [str(_PLUGINS / kind) for kind in ("metric", "dialect", "exporter")]
+    packages = [str(_PLUGINS / kind) for kind in ("metric", "judged", "dialect", "exporter")]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run(
         [*command, "--no-build-isolation", "--target", str(folder), *packages], capture_output=True, text=True
@@ -164,6 +164,32 @@ def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, fil
     [seen] = map(json.loads, _run("inspect", file, "--format", "json", path=_path(installed)).stdout.splitlines())
     assert seen["dialects"] == ["skylark"]
     assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
+
+
+def _vague(number: int, body: dict[str, Any]) -> Say:
+    """Answers as the installed metric's verdict has it: a choice in place of the usual number."""
+    echo = json.loads(verdict(body))["echo"]
+    said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
+    return Say(json.dumps(said))
+
+
+def test_a_judge_is_asked_by_an_installed_metric_in_its_own_words(installed: Path, file: Path) -> None:
+    with JudgeServer(_vague) as server:
+        told = _run(
+            *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "next_step"),
+            path=_path(installed),
+            PANDAEVAL_JUDGE__API_BASE=server.url,
+            PANDAEVAL_JUDGE__API_KEY_ENV="JUDGE_KEY",
+            JUDGE_KEY="sk-test",
+        ).stdout
+    [result] = map(json.loads, told.splitlines())
+    assert (result["metric"], result["outcome"], result["score"], result["success"]) == (
+        *("next_step", "scored", 0.5, True),
+    )
+    assert (result["reason"], result["metadata"]["step"]) == ("It says to call, but not whom.", "vague")
+    assert result["evaluator"]["kind"] == "llm"
+    [(_, asked)] = server.requests
+    assert question_of(asked).startswith("# Question\nAfter reading the answer, does the user know what to do next?\n")
 
 
 @pytest.mark.slow
