@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base.component_errors import DIALECT, ERRORS
 from pandaeval_otel.dialects import Dialect, Reading, dialects
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.model import Kind, Span
@@ -39,7 +40,7 @@ _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """The normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails costs its
-    own reading and leaves the note ``dialect NAME failed``."""
+    own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
     plan = _plan(raw, logs)
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
@@ -48,7 +49,8 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     for name, read, read_rest in plan.speaking if is_quiet else plan.readers:
         try:
             reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
-        except Exception:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what the others read
+        except Exception as error:  # noqa: BLE001 - one dialect's mistake must not lose the span, nor what others read
+            ERRORS.note(DIALECT, name, error)
             notes = (*notes, f"dialect {name} failed")
             continue
         if reading is None:

@@ -97,6 +97,9 @@ good answer to loops, wrong arguments, failing tools and refused requests, were 
 scripted model, and what it exported was recorded. Each recording is read by this package and held against its script,
 fact by fact. Some of the recordings are in `tests/golden/captures`.
 
+A dialect that raises on a span leaves the note `dialect NAME failed` on its trace, is
+[logged once and counted](operations.md#components-that-raise), and keeps no other dialect from reading the same span.
+
 | mark | meaning |
 |---|---|
 | ✓ | read right in every session that carries it |

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, question_of, verdict
 from support.senders import GrpcDoor
@@ -59,6 +63,47 @@ async def _ask(trace, judge):
 METRIC = Metric("trace", "kindness", "llm", "1", 0.5, "Was it kind?", "an answer", lambda *_: None, ask=_ask)
 """
 
+_MOODY = {
+    "moody_metric": """
+from pandaeval_collector.scoring.metric import Metric
+
+
+def _evaluate(trace, context):
+    raise LookupError("the metric is out of order")
+
+
+METRIC = Metric("trace", "moody", "code", "1", 0.5, "Is it?", "nothing", _evaluate)
+""",
+    "moody_dialect": """
+class Moody:
+    name, priority, roots, scopes, names = "moody", 90, frozenset({"skylark"}), (), ()
+
+    def read(self, span, logs):
+        raise LookupError("the dialect is out of order\\x1b[31m")
+
+
+DIALECT = Moody()
+""",
+    "moody_exporter": """
+class Moody:
+    name, source, off = "moody", "results", False
+
+    async def open(self, position):
+        return position
+
+    async def export(self, rows):
+        raise LookupError("the exporter is out of order")
+
+    async def close(self):
+        pass
+
+
+def exporters(settings, around):
+    yield Moody()
+""",
+}
+_TRACEBACK = "Traceback (most recent call last)"
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -76,16 +121,29 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
     """A folder with a package whose three modules cannot be used."""
-    folder = tmp_path / "broken"
     held = {"broken_metric": "raise RuntimeError('no such luck')", "broken_dialect": "import nowhere", "empty": ""}
-    about = folder / "broken_pack-0.1.dist-info"
+    return _package(tmp_path, "broken", held, "bad", "broken_metric", "broken_dialect", "empty")
+
+
+@pytest.fixture
+def moody(tmp_path: Path) -> Path:
+    """A folder with a package whose metric, dialect and exporter raise whenever they are used."""
+    return _package(tmp_path, "moody", _MOODY, "moody", *_MOODY)
+
+
+def _package(
+    parent: Path, name: str, held: Mapping[str, str], point: str, metric: str, dialect: str, exporter: str
+) -> Path:
+    """A folder with an installed package of the modules ``held``, three of which its entry points name."""
+    folder = parent / name
+    about = folder / f"{name}_pack-0.1.dist-info"
     about.mkdir(parents=True)
-    for name, text in held.items():
-        (folder / f"{name}.py").write_text(text)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-pack\nVersion: 0.1\n")
+    for module, text in held.items():
+        (folder / f"{module}.py").write_text(text)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-pack\nVersion: 0.1\n")
     (about / "entry_points.txt").write_text(
-        "[pandaeval.metrics]\nbad = broken_metric\n[pandaeval.dialects]\nbad = broken_dialect\n"
-        "[pandaeval.exporters]\nbad = empty\n"
+        f"[pandaeval.metrics]\n{point} = {metric}\n[pandaeval.dialects]\n{point} = {dialect}\n"
+        f"[pandaeval.exporters]\n{point} = {exporter}\n"
     )
     return folder
 
@@ -123,7 +181,9 @@ def _path(*folders: Path) -> str:
     return os.pathsep.join([*map(str, folders), *(entry for entry in sys.path if entry)])
 
 
-def _run(*arguments: object, path: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    *arguments: object, path: str, code: int = 0, tracebacks: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
     outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
     done = subprocess.run(
         [sys.executable, "-c", _CLI, *map(str, arguments)],
@@ -134,7 +194,7 @@ def _run(*arguments: object, path: str, code: int = 0, **variables: str) -> subp
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.count(_TRACEBACK) == tracebacks, done.stderr
     return done
 
 
@@ -253,6 +313,96 @@ def test_a_collector_uses_them_and_broken_ones_cost_nothing_else(
         assert f"0.50 trace.brevity {_TRACE:032x}\n" in alarm.read_text()
         assert f"0.25 trace.politeness {_TRACE:032x}\n" in alarm.read_text()
         assert collector.stop() == 0
+
+
+def test_what_components_raise_is_shown_and_costs_nothing_else(installed: Path, moody: Path, tmp_path: Path) -> None:
+    """In a process of the line, in the collector's own and in that of a run: one traceback of each in the log."""
+    settings = {"PYTHONPATH": _path(installed, moody), "PANDAEVAL_LINE__WORKERS": "1"}
+    with CollectorProcess(tmp_path / "0", settings) as collector:
+        collector.start()
+        with closing(GrpcDoor(collector.grpc)) as door:
+            assert door.send(_request()).acknowledged
+        collector.until(lambda: bool(_of(collector, "agent_reliability")), "scored")
+        collector.until(lambda: ("exporter", "moody") in _raised(collector), "failing to export")
+        assert _of(collector, "brevity")["score"] == pytest.approx(0.5), "another dialect read the same spans"
+        assert _of(collector, "tool_loop")["metadata"]["calls"] == 1
+        failed = _of(collector, "moody")
+        assert (failed["outcome"], failed["why"]) == ("unscored", "metric_error")
+        before = _raised(collector)
+        assert before.keys() == {("dialect", "moody"), ("metric", "trace.moody"), ("exporter", "moody")}
+        assert (before["dialect", "moody"], before["metric", "trace.moody"]) == (2, 1)
+        shown = {(each["kind"], each["name"]): each["count"] for each in _overview(collector)["component_errors"]}
+        assert shown.keys() == before.keys()
+        assert shown["dialect", "moody"] == 2
+        with httpx.Client(base_url=f"{collector.http}/api/v1", timeout=120.0) as client:
+            run = client.post("/runs", json={"metrics": ["trace.moody"]}).json()["id"]
+            collector.until(lambda: client.get(f"/runs/{run}").json()["ended_at"] is not None, "done with the run")
+        after = _raised(collector)
+        assert (after["dialect", "moody"], after["metric", "trace.moody"]) == (4, 2)
+        _look(collector, tmp_path / "chromium")
+        assert collector.stop() == 0
+    log = collector.log_file.read_text()
+    for component in ("dialect moody", "metric trace.moody", "exporter moody"):
+        assert log.count(f"{component} raised; further errors of it are only counted") == 1
+        [_] = re.findall(rf"^ +LookupError: the {component.partition(' ')[0]} is out of order", log, re.MULTILINE)
+    assert log.count(_TRACEBACK) == 3
+
+
+def _look(collector: CollectorProcess, folder: Path) -> None:
+    """The live page shows them, on its first page and above its list of traces; where there is a browser."""
+    program = chromium()
+    if program is None:
+        return
+    with Page(program, folder) as page:
+        for address in ("/", "/#/traces"):
+            page.visit(f"{collector.http}{address}")
+            assert "dialect moody × 4" in page.text(".raised")
+            assert "metric trace.moody × 2" in page.text(".raised")
+
+
+def _raised(collector: CollectorProcess) -> dict[tuple[str, str], int]:
+    """Errors by kind and name of the component, as a scrape shows them."""
+    found = collector.series("component_errors_total")
+    return {(labels["pandaeval_kind"], labels["pandaeval_component"]): int(value) for labels, value in found}
+
+
+def _overview(collector: CollectorProcess) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{collector.http}/api/v1/overview", timeout=120.0).json()
+    return found
+
+
+def test_commands_tell_what_components_raise(installed: Path, moody: Path, file: Path) -> None:
+    path = _path(installed, moody)
+    told = r"warning: components raised, and what they should have given is missing: dialect moody \d times"
+    seen = _run("inspect", file, "--format", "json", path=path, tracebacks=1)
+    [trace] = map(json.loads, seen.stdout.splitlines())
+    assert trace["dialects"] == ["skylark"]
+    assert trace["notes"] == ["dialect moody failed"]
+    assert seen.stderr.count("warning:") == 1
+    assert "\x1b" not in seen.stderr
+    assert re.search(f"^{told}$", seen.stderr, re.MULTILINE)
+    scored = _run("evaluate", file, path=path, tracebacks=2)
+    assert re.search(f"^{told}, metric trace.moody once$", scored.stdout, re.MULTILINE)
+    quiet = _run("evaluate", file, "--format", "json", path=path, tracebacks=2)
+    assert re.search(f"^{told}, metric trace.moody once$", quiet.stderr, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_an_embedder_that_raises_costs_its_results_and_is_told(installed: Path, file: Path) -> None:
+    """A hosted one that cannot be reached."""
+    done = _run(
+        *("evaluate", file, "--metrics", "coherence,brevity"),
+        path=_path(installed),
+        tracebacks=1,
+        PANDAEVAL_EMBEDDING__MODEL="litellm:openai/nobody",
+        OPENAI_API_BASE="http://127.0.0.1:1/v1",
+        OPENAI_API_KEY="sk-test",
+    )
+    assert (
+        "components raised, and what they should have given is missing: embedder litellm:openai/nobody" in done.stdout
+    )
+    assert "metric_error 1" in done.stdout
+    assert "0.50" in done.stdout
 
 
 def _of(collector: CollectorProcess, metric: str) -> dict[str, Any]:

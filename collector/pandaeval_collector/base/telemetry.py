@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 from pandaeval_collector.base.instrument import Attributes, Instrument, attributes
+from pandaeval_otel.base.component_errors import ERRORS, Component
 
+_COMPONENT_ERRORS = "pandaeval.component.errors"
 INSTRUMENTS: Mapping[str, Instrument] = {
     each.name: each
     for each in (
@@ -91,6 +93,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "counter",
             "{result}",
             "Results counted under agent, service and environment __other__, for want of a series of their own",
+        ),
+        Instrument(
+            _COMPONENT_ERRORS,
+            "counter",
+            "{error}",
+            "Errors that components raised; what they should have given is missing",
         ),
         Instrument("pandaeval.store.errors", "counter", "{error}", "Failures of the disk, by what was done about them"),
         Instrument("pandaeval.traces.open", "gauge", "{trace}", "Traces that are not decided yet"),
@@ -198,6 +206,7 @@ class Telemetry:
         self._gauges: dict[tuple[str, Attributes], Callable[[], float]] = {}
         self._families: list[Callable[[], Mapping[tuple[str, Attributes], float]]] = []
         self._lock = Lock()
+        self._raised_before = ERRORS.counts()
         for name, outcome, reason in _FROM_THE_START:
             self._counts[name, attributes(outcome=outcome, reason=reason)] = 0
 
@@ -227,6 +236,11 @@ class Telemetry:
             found[name, about.get("pandaeval.outcome", ""), about.get("pandaeval.reason", "")] += value
         return {key: value for key, value in found.items() if value}
 
+    def component_errors(self) -> Counter[Component]:
+        """How often each component, by kind and name, raised since this was made, in this process and in those that
+        work for it. Any thread."""
+        return ERRORS.counts() - self._raised_before
+
     def total(self, name: str, *outcomes: str) -> int:
         """The sum of a counter, of some outcomes if given."""
         counts = self.counts().items()
@@ -243,7 +257,11 @@ class Telemetry:
 
     def _copy(self) -> dict[tuple[str, Attributes], int]:
         with self._lock:
-            return dict(self._counts)
+            found = dict(self._counts)
+        raised = self.component_errors().items()
+        return found | {
+            (_COMPONENT_ERRORS, attributes(kind=kind, component=name)): times for (kind, name), times in raised
+        }
 
 
 def _instrument(name: str) -> Instrument:

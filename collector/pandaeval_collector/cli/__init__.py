@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.runtime.garbage import expect_imports
+from pandaeval_collector.base.runtime.logs import set_up_command
 from pandaeval_collector.cli._extras import hint
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def main() -> None:
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)
         sys.exit(2)
     expect_imports()
+    set_up_command()
     try:
         from pandaeval_collector.cli._app import app
         from pandaeval_collector.cli._terminal import guarded

@@ -24,7 +24,7 @@ from pandaeval_collector.cli._output import console, safe
 from pandaeval_collector.cli._progress import progress
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import Summary
-from pandaeval_collector.cli._tables import print_problems, print_summary
+from pandaeval_collector.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_collector.cli._target import OutputFile, write_json_line
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.runs.filerun import FileRun
@@ -62,7 +62,7 @@ class Evaluation:
                 run.add(request)
             self._score(run, target)
             print_problems(console(stderr=True), run.read.problems, run.read.bad)
-            self._write_tables(target)
+            self._write_tables(run, target)
             self._tell_cases(run)
             gates = checked(self._config, self._summary)
             if self._options.format is ResultFormat.junit:
@@ -124,11 +124,14 @@ class Evaluation:
             )
         typer.echo(f"{self._output or 'report'}: {told}", err=True)
 
-    def _write_tables(self, target: TextIO) -> None:
-        if self._options.format is ResultFormat.table:
-            print_summary(self._summary, console(file=target), self._config.judge.model)
-            if self._layers is not None:
-                print_layers(self._layers, console(file=target))
+    def _write_tables(self, run: FileRun, target: TextIO) -> None:
+        raised = run.telemetry.component_errors()
+        if self._options.format is not ResultFormat.table:
+            print_component_errors(console(stderr=True), raised)
+            return
+        print_summary(self._summary, console(file=target), self._config.judge.model, raised)
+        if self._layers is not None:
+            print_layers(self._layers, console(file=target))
 
     def _tell_cases(self, run: FileRun) -> None:
         if self._layers is None or self._suite is None or run.trials is None:

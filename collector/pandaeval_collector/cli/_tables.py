@@ -15,14 +15,17 @@ from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.unasked import unasked
 from pandaeval_collector.store.failures.group import as_text
+from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40
 _MAX_REASON = 100
 
 
-def print_summary(summary: Summary, out: Console, judge: str | None = None) -> None:
-    """Three tables, the first two only if there is anything in them, the groups of failures, and what was not
-    asked. ``judge``: the model that is configured."""
+def print_summary(
+    summary: Summary, out: Console, judge: str | None = None, raised: Mapping[Component, int] | None = None
+) -> None:
+    """Three tables, the first two only if there is anything in them, the groups of failures, what was not asked, and
+    what components raised (``raised``). ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if sessions:
         out.print(_session_table(sessions, out))
@@ -34,6 +37,14 @@ def print_summary(summary: Summary, out: Console, judge: str | None = None) -> N
     missing = unasked(summary.outcomes, summary.agents_traces, judge)
     if missing:
         out.print(Text(missing))
+    print_component_errors(out, raised or {})
+
+
+def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
+    """One line of what components raised, if any did."""
+    if raised:
+        told = f"warning: components raised, and what they should have given is missing: {raised_text(raised)}"
+        out.print(Text(safe(told), style="yellow"))
 
 
 def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:

@@ -39,7 +39,7 @@ def inspect(
 
     from pandaeval_collector.cli._inputs import Inputs
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._tables import print_problems
+    from pandaeval_collector.cli._tables import print_component_errors, print_problems
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.show.report.inspection import describe
@@ -56,6 +56,7 @@ def inspect(
             else:
                 _print(out, trace)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        print_component_errors(console(stderr=True), run.telemetry.component_errors())
     sys.stdout.flush()
     if not shown:
         typer.echo("No spans in this input.", err=True)

@@ -58,7 +58,7 @@ class Exporter(Protocol):
 
     async def export(self, rows: Sequence[Row]) -> Sent:
         """Sends as many of ``rows`` as it sees fit, at least one. Raises :class:`RetryLaterError`; any other exception
-        means "try this same batch again later" too."""
+        means "try this same batch again later" too, and is an error of its own (``pandaeval.component.errors``)."""
         ...
 
     async def close(self) -> None:

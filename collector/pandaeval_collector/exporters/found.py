@@ -17,6 +17,7 @@ from typing import Any
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import Section
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
+from pandaeval_otel.base.component_errors import ERRORS, EXPORTER
 from pandaeval_otel.base.discovery import find_by_module
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed, told
 
@@ -57,6 +58,7 @@ class Way:
             raise
         except Exception as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
             _log.error("exporters.%s is left out: %s does not open: %s", self.name, self.origin, told(error))
+            ERRORS.note(EXPORTER, self.name, error)
         else:
             yield from made
 

@@ -43,6 +43,7 @@ from pandaeval_collector.store.failures import failure_of
 from pandaeval_collector.store.failures.assigning import RUBRIC as SAME_CAUSE
 from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
 
 _log = logging.getLogger(__name__)
@@ -218,7 +219,7 @@ class Attempts:
             self.pauses.failed(error)
             return after_failure(job, error, self._patience, self._store.clock.running())
         except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the judge
-            _log.exception("metric %s failed", job.metric)
+            ERRORS.note(METRIC, job.metric, error)
             return Unscored(Why.METRIC_ERROR, explained(error))
 
     async def _put_back(self, job: Job, later: Later) -> None:

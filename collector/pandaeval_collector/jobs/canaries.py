@@ -29,6 +29,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.store import Store
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
 _log = logging.getLogger(__name__)
@@ -133,6 +134,9 @@ class Canaries:
             finding = await finding_of(self._metrics[key], shown, judge)
         except (CallFailedError, OverBudgetError) as error:
             _log.info("canary %s could not be judged for %s (%s)", shown.trace_id, key, error)
+            return None
+        except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own verdicts, and no others
+            ERRORS.note(METRIC, key, error)
             return None
         right = as_expected(finding, expected)
         if not right:

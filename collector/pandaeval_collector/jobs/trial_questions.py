@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,9 +18,9 @@ from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
 from pandaeval_collector.scoring.evaluator.provenance import provenance
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
-_log = logging.getLogger(__name__)
 _TRIES = 3
 
 
@@ -93,6 +92,6 @@ class TrialJudge:
                     return Unscored(Why.JUDGE_FAILED, f"the judge could not be reached: {told(error)}")
                 await asyncio.sleep(self._wait)
             except Exception as error:  # noqa: BLE001 - a metric's bug must cost one result, not the run
-                _log.exception("metric %s failed", metric.key)
+                ERRORS.note(METRIC, metric.key, error)
                 return Unscored(Why.METRIC_ERROR, explained(error))
         raise AssertionError("the last try returns")

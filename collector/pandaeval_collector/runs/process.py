@@ -13,6 +13,7 @@ from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, O
 from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 from pandaeval_collector.store import Store
+from pandaeval_otel.base.component_errors import ERRORS
 
 _log = logging.getLogger(__name__)
 
@@ -129,6 +130,8 @@ class RunProcess:
                 self._begin(self._call(number, call))
             case ("keep", number, key, body):
                 self._begin(self._keep(number, key, body))
+            case ("raised", raised):
+                ERRORS.add(raised)
             case ("broken", text):
                 _log.error("the process of a run cannot go on: %s", text)
 

@@ -25,6 +25,7 @@ from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, u
 from pandaeval_collector.runs.run_traces import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_otel.base.component_errors import ERRORS
 
 _NICE = 10
 """Whoever scores what is long past can let all others go first."""
@@ -97,7 +98,14 @@ async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
         if setup.counting:
             caller.counted.remembered = verdicts.remembered
             scored = wire.Scored(scored.items, [], [], caller.counted)
+        _tell_errors(frames)
         frames.write([wire.body(("done", scored))])
+
+
+def _tell_errors(frames: Frames) -> None:
+    """What components raised since this was told last."""
+    if raised := ERRORS.take():
+        frames.write([wire.body(("raised", raised))])
 
 
 def main() -> None:
@@ -112,9 +120,11 @@ def main() -> None:
         return
     setup: wire.RunSetup = wire.unpacked(first)
     set_up(setup.log_level)
+    ERRORS.hand_over()
     try:
         asyncio.run(_serve(setup, frames))
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no more to come
+        _tell_errors(frames)
         frames.write([wire.body(("broken", f"{type(error).__name__}: {error}"[:500]))])
         os._exit(1)  # the thread that reads holds standard input, over which the interpreter would stumble
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from starlette.routing import BaseRoute
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.runs import Runs
@@ -27,11 +28,12 @@ def open_lookouts(
     scorer: Evaluator,
     watching: Watching,
     runs: Runs,
+    telemetry: Telemetry,
     parts: AsyncExitStack,
 ) -> list[BaseRoute]:
     """The routes; ``parts`` close what is behind them. ``hosts``: names under which the collector may be asked beside
     addresses and localhost; ``None``: any, where a token is demanded."""
-    lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching), hosts, runs)
+    lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching, telemetry), hosts, runs)
     parts.callback(lookouts.close)
     agents = McpDoor(lookouts.api)
     lookouts.add("/mcp", agents)
@@ -39,13 +41,14 @@ def open_lookouts(
     return lookouts.routes
 
 
-def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching) -> Work:
+def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, telemetry: Telemetry) -> Work:
     return Work(
         jobs=store.jobs.counts,
         spent=lambda: store.spending.spent(store.spending.today(time.time())),
         session_now=watching.session_now,
         annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
+        component_errors=telemetry.component_errors,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),

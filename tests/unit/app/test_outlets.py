@@ -19,6 +19,7 @@ from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.exporters.jsonl import JsonlExporter
 from pandaeval_collector.store import OutboxRow, Store, WriteSet, outbox_batches
+from pandaeval_otel.base.component_errors import ERRORS
 from pandaeval_otel.wire.skeleton import Request
 from support.doors import until
 
@@ -162,7 +163,9 @@ class TestOutbox:
     async def test_a_retry_is_the_same_request(self, store: Store) -> None:
         put(store, "logs", 5)
         transport = Recorder(RetryLaterError("not now"), OSError("no route"))
+        before = ERRORS.counts()
         await self.run(store, transport, 5)
+        assert ERRORS.counts() - before == {("exporter", "otlp.logs"): 1}, "a sink that is not ready is no error"
         assert len(transport.attempts) == 3
         assert len(set(transport.attempts)) == 1
 

@@ -14,6 +14,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Surroundings, found
 from pandaeval_collector.exporters.found import Way, ways
 from pandaeval_collector.exporters.jsonl import Jsonl, JsonlExporter
+from pandaeval_otel.base.component_errors import ERRORS
 from pandaeval_otel.base.plugins import NotUsableError
 
 AROUND: Any = Surroundings(None, None, {})  # type: ignore[arg-type]
@@ -51,7 +52,9 @@ def test_another_packages_exporters_are_given_if_all_can_be_run() -> None:
     ],
 )
 def test_what_cannot_be_run_is_logged_and_left_out(make: Any, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    before = ERRORS.counts()
     assert not [*Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND)]
+    assert ERRORS.counts() - before == {("exporter", "lark"): 1}
     assert "exporters.lark is left out: lark 1.0 does not open: " in caplog.text
     assert said in caplog.text
 

@@ -26,6 +26,7 @@ from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
+from pandaeval_otel.base.component_errors import ERRORS
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace
@@ -242,6 +243,16 @@ class TestCanaries:
         canaries = self._open(_canaries(tmp_path, TWO), store, away, Telemetry())
         assert await canaries.round() == 0
         assert canaries.drift == 0.0
+
+    async def test_a_metric_that_raises_counts_neither_way_and_is_counted(self, tmp_path: Path, store: Store) -> None:
+        path = _canaries(tmp_path, TWO)
+        before = ERRORS.counts()
+        caller = _Failing(0, LookupError("a bug"))
+        assert await self._open(path, store, caller, Telemetry()).round() == 0
+        assert (ERRORS.counts() - before).keys() == {
+            ("metric", "trace.task_completion"),
+            ("metric", "trace.confidence"),
+        }
 
     async def test_one_that_instructs_the_judge_is_to_be_noticed(self, tmp_path: Path, store: Store) -> None:
         text = TWO.replace("{trace.task_completion: [0.8, 1.0], trace.confidence: [0.3, 1.0]}", "{trace.confidence: X}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_otel.base.component_errors import ERRORS
 from pandaeval_otel.base.discovery import find
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.plain import DIALECT as PLAIN
@@ -149,7 +150,9 @@ def test_a_dialect_with_nothing_to_say_is_not_named(only: Any) -> None:
 
 def test_a_dialect_that_raises_costs_only_its_own_reading(only: Any) -> None:
     only(Fake("broken", 60, KeyError("x")), Fake("sound", 40, Reading(kind=Kind.LLM, notes=("n",))))
+    before = ERRORS.counts()
     span = normalize(raw())
+    assert ERRORS.counts() - before == {("dialect", "broken"): 1}
     assert (span.kind, span.dialects) == (Kind.LLM, ("sound",))
     assert span.notes == ("n", "dialect broken failed")
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pandaeval_collector.stats
 import pytest
 
 import pandaeval_collector
+import pandaeval_collector.stats
 import pandaeval_otel
 
 _ROOT = Path(__file__).parents[3]

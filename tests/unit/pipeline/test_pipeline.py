@@ -15,9 +15,11 @@ import pytest
 
 import pandaeval_collector.pipeline.retries as retries_module
 import pandaeval_collector.scoring.evaluator.evaluator as evaluator_module
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.store import Chunk, StoreFullError
 from pandaeval_otel.assembly import CloseRules
@@ -228,8 +230,28 @@ class TestTrouble:
             [failed] = line.of(trace, "coherence")
             assert (failed["outcome"], failed["why"], failed["score"]) == ("unscored", "metric_error", None)
             assert failed["reason"] == "ZeroDivisionError: a bug"
+            assert line.telemetry.component_errors()["metric", "trace.coherence"] == 1
             assert [each["outcome"] for each in line.of(trace, "loop_detection")] == ["assumed"]
             assert any(each["level"] == "session" for each in line.results())
+
+    async def test_a_metric_of_turns_that_cannot_say_whether_it_applies_is_asked(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_: object) -> bool:
+            raise ZeroDivisionError("a bug")
+
+        moody: Metric[Any, Any] = Metric(
+            "turn", "moody", "code", "1", 0.5, "Is it?", "nothing", lambda *_: Score(1.0, "yes"), applies=fail
+        )
+        monkeypatch.setattr(evaluator_module, "registry", lambda modules: {**registry(), moody.key: moody})
+        [trace] = in_one_session(1)
+        async with RunningLine(tmp_path) as line:
+            await line.send(trace)
+            await line.settle()
+            turns = line.of(trace, "moody")
+            assert {each["score"] for each in turns} == {1.0}
+            assert line.of(trace, "coherence")
+            assert line.telemetry.component_errors() == {("metric", "turn.moody"): len(turns)}
 
     async def test_an_embedder_that_fails_costs_the_results_that_need_it(self, tmp_path: Path) -> None:
         good, bad = in_one_session(2)
@@ -242,6 +264,7 @@ class TestTrouble:
             assert [each["why"] for each in line.of(bad, "coherence")] == ["metric_error"]
             assert [each["outcome"] for each in line.of(good, "coherence")] == ["scored"]
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
+            assert line.telemetry.component_errors().keys() == {("embedder", "words-1")}
 
     async def test_a_trace_that_cannot_be_read_is_given_up_once(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)

@@ -21,6 +21,12 @@ def set_up(level: int) -> None:
     logging.basicConfig(level=level, handlers=[handler])
 
 
+def set_up_command() -> None:
+    """Has what a command logs, which sets up no logging, written in the same way, without time and level."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
+
+
 class BoundedFormatter(logging.Formatter):
     """Writes a record as one line, its traceback below it; what cannot be printed as escapes, what is too long cut."""
 

@@ -101,7 +101,8 @@ class Outbox:
         if not rows:
             return False
         failpoints.reach("before_export")
-        sent = await self._exporter.export(rows)
+        with self._standing.asking():
+            sent = await self._exporter.export(rows)
         failpoints.reach("after_export")
         self._standing.succeeded()
         self._count(sent)

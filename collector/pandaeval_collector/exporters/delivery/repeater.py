@@ -42,7 +42,8 @@ class Repeater:
             last = self._stopping
             wait = self._exporter.interval
             try:
-                await self._exporter.send(last)
+                with self._standing.asking():
+                    await self._exporter.send(last)
             except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
                 wait = self._standing.failed(error)
             else:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters import RetryLaterError
+from pandaeval_otel.base.component_errors import ERRORS, EXPORTER
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +35,18 @@ class SinkState:
         if not self._is_up:
             return DOWN
         return OFF if self._is_off() else UP
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around a call of the exporter: whatever it raises, but for :class:`RetryLaterError`, is an error of its
+        own."""
+        try:
+            yield
+        except RetryLaterError:
+            raise
+        except Exception as error:
+            ERRORS.note(EXPORTER, self._name, error)
+            raise
 
     def succeeded(self) -> None:
         if not self._is_up:

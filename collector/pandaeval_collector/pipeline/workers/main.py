@@ -26,6 +26,7 @@ from pandaeval_collector.pipeline.line.understanding import Understanding
 from pandaeval_collector.pipeline.workers import wire
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import ChunkReader
+from pandaeval_otel.base.component_errors import ERRORS
 
 
 class Frames:
@@ -70,10 +71,11 @@ def main() -> None:
     frames.write([])
     for request in _requests(frames):
         try:
-            answer = wire.pack_understood(understanding.of(wire.unpack_due(request)))
+            understood = understanding.of(wire.unpack_due(request))
+            answer = wire.pack_understood(understood, ERRORS.take())
             failpoints.reach("in_worker")
         except Exception as error:  # noqa: BLE001 - the parent decides what becomes of a trace that cannot be read
-            answer = wire.pack_error(error)
+            answer = wire.pack_error(error, ERRORS.take())
         frames.write(answer)
 
 
@@ -85,6 +87,7 @@ def _go_first() -> None:
 
 def _open(setup: wire.WorkerSetup) -> Understanding:
     set_up(setup.log_level)
+    ERRORS.hand_over()
     understanding = Understanding(ChunkReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
     spare_the_garbage_collector()
     return understanding

@@ -18,11 +18,13 @@ from pandaeval_collector.pipeline.line import understanding
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.base.component_errors import Told
 from pandaeval_otel.model import Trigger
 
 LENGTH = struct.Struct("<Q")
 _PROTOCOL = pickle.HIGHEST_PROTOCOL
 _GOOD, _STORE, _BAD = b"=", b"~", b"!"
+_HEAD = 1 + LENGTH.size
 EDITION = Path(understanding.__file__).stat().st_mtime_ns
 """Which installation this process runs. A worker of another one, put in place of ours since we started, would answer in
 words that we do not know."""
@@ -67,22 +69,28 @@ def unpack_due(body: bytes) -> list[DueTrace]:
     ]
 
 
-def pack_understood(understood: Sequence[Understood]) -> list[bytes]:
-    """The parts of an answer."""
-    return [_GOOD, pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
+def pack_understood(understood: Sequence[Understood], raised: Sequence[Told] = ()) -> list[bytes]:
+    """The parts of an answer; ``raised``: what components raised meanwhile."""
+    return [_GOOD, *_packed(raised), pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
 
 
-def pack_error(error: Exception) -> list[bytes]:
+def pack_error(error: Exception, raised: Sequence[Told] = ()) -> list[bytes]:
     """The answer where traces could not be understood."""
     kind = _STORE if isinstance(error, sqlite3.OperationalError) else _BAD
     told = (type(error).__name__, str(error), "".join(traceback.format_exception(error)))
-    return [kind, pickle.dumps(told, _PROTOCOL)]
+    return [kind, *_packed(raised), pickle.dumps(told, _PROTOCOL)]
+
+
+def raised_in(answer: bytes) -> list[Told]:
+    """What components raised in the worker, as its answer tells."""
+    raised: list[Told] = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
+    return raised
 
 
 def unpack_answer(answer: bytes) -> list[Understood]:
     """Raises what :func:`raise_error` raises."""
     raise_error(answer)
-    found: list[Understood] = pickle.loads(memoryview(answer)[1:])  # noqa: S301 - from our child
+    found: list[Understood] = pickle.loads(memoryview(answer)[_body(answer) :])  # noqa: S301 - from our child
     return found
 
 
@@ -91,7 +99,18 @@ def raise_error(answer: bytes) -> None:
     if the answer says so."""
     if answer[:1] == _GOOD:
         return
-    kind, text, trace = pickle.loads(memoryview(answer)[1:])  # noqa: S301 - from our child
+    kind, text, trace = pickle.loads(memoryview(answer)[_body(answer) :])  # noqa: S301 - from our child
     if answer[:1] == _STORE:
         raise sqlite3.OperationalError(text)
     raise NotUnderstoodError(kind, f"{kind}: {text}\n{trace}")
+
+
+def _packed(raised: Sequence[Told]) -> tuple[bytes, bytes]:
+    packed = pickle.dumps([*raised], _PROTOCOL)
+    return LENGTH.pack(len(packed)), packed
+
+
+def _body(answer: bytes) -> int:
+    """Where what became of the traces begins, behind what components raised."""
+    (size,) = LENGTH.unpack_from(answer, 1)
+    return _HEAD + int(size)

@@ -3,7 +3,6 @@ its answers."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,9 +20,9 @@ from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
 from pandaeval_collector.scoring.evaluator.unit import trace_unit, turn_unit
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
 from pandaeval_collector.scoring.metric.rules import ends
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
-_log = logging.getLogger(__package__)
 PASSING = frozenset({Why.JUDGE_FAILED, Why.TIMEOUT, Why.OVER_BUDGET, Why.INVALID_VERDICT, Why.METRIC_ERROR})
 """Whys that another try may take away."""
 UNJUDGED = "unjudged"
@@ -115,7 +114,7 @@ class Judged:
         results: list[Result] = []
         questions: list[Question] = []
         for metric in metrics:
-            if not _applies(metric, subject):
+            if not applies(metric, subject):
                 continue
             choice = self._choice(metric, trace, suspicious)
             threshold = self._preparation.of(metric).threshold
@@ -216,19 +215,19 @@ def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
         return None
     try:
         return metric.by_code(subject)
-    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        _log.exception("metric %s failed", metric.key)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        ERRORS.note(METRIC, metric.key, error)
         return None
 
 
-def _applies(metric: Metric[Any, Any], subject: Any) -> bool:
+def applies(metric: Metric[Any, Any], subject: Any) -> bool:
     """Whether it is asked at all; one that cannot say so is asked, and fails there."""
     if metric.applies is None:
         return True
     try:
         return metric.applies(subject)
-    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        _log.exception("metric %s cannot say whether it applies", metric.key)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        ERRORS.note(METRIC, metric.key, error)
         return True
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import Metric, Texts
+from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
-
-_log = logging.getLogger(__package__)
 
 _FINDINGS = (Score, Assumed, Unscored)
 _FRAGMENT = Unscored(
@@ -32,9 +30,16 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
-        _log.exception("metric %s failed", metric.key)
+        if not _is_the_embedders(error, context):
+            ERRORS.note(METRIC, metric.key, error)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
+
+
+def _is_the_embedders(error: BaseException, context: Any) -> bool:
+    """Whether a metric raised only because the texts that it compares could not be embedded, which is noted."""
+    texts: Texts | None = getattr(context, "texts", None)
+    return texts is not None and error is texts.lost
 
 
 def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:

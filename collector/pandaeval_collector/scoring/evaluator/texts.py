@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.scoring.metric import Texts, TraceMetric
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS, METRIC
 from pandaeval_otel.model import Trace
-
-_log = logging.getLogger(__package__)
 
 
 def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
     """The texts that a metric wants of a trace. Where it cannot say, it gets none, and fails when it asks for one."""
     try:
         return () if metric.texts is None else metric.texts(trace)
-    except Exception:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        _log.exception("metric %s cannot say which texts it needs", metric.key)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        ERRORS.note(METRIC, metric.key, error)
         return ()
 
 
@@ -30,8 +28,8 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
     try:
         found = embed_texts(embedder, wanted)
     except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
+        ERRORS.note(EMBEDDER, embedder.id, error)
         if len(traces) > 1:
             raise
-        _log.exception("texts could not be embedded")
         return Texts({}, frozenset(), embedder.id, embedder.bands, error)
     return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, now
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.scoring.evaluator.judged import Judged, Question, score_by_code
+from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.unit import turn_unit
@@ -83,7 +83,7 @@ class TurnEvaluation:
     def _run(self, metric: TurnMetric, view: TurnView, refused: Unscored | None) -> Result | None:
         prepared = self._preparation.of(metric)
         started = time.perf_counter()
-        if metric.applies is not None and not metric.applies(view):
+        if not applies(metric, view):
             return None
         found = ask(metric, view, TurnContext(prepared.threshold), refused)
         elapsed = (time.perf_counter() - started) * 1e3

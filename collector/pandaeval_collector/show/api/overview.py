@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import RootModel
 
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import MetricInfo, Missing, Overview, PassRate
+from pandaeval_collector.show.api.shapes import ComponentErrors, MetricInfo, Missing, Overview, PassRate
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
 from pandaeval_collector.store.found import CounterSeries
@@ -28,6 +28,8 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
     @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
+        raised = work.component_errors()
+
         def read() -> Overview:
             names = reads.finder.names()
             rates = _rates(reads.finder.counters(_COUNTER))
@@ -41,12 +43,13 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
                 jobs=work.jobs(),
                 spent_usd=work.spent(),
                 daily_usd=work.daily_usd,
+                component_errors=_errors(raised),
                 can=can(),
                 links={} if work.page is None else dict(work.page.links),
                 refresh_s=None if work.page is None else work.page.refresh_s,
             )
 
-        return await reads.answer(request, read)
+        return await reads.answer(request, read, beside=raised)
 
     @router.get("/metrics", response_model=MetricList, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
@@ -65,6 +68,12 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
         return await reads.answer(request, lambda: MetricList(shown))
 
     return router
+
+
+def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
+    """Most first."""
+    found = sorted(raised.items(), key=lambda each: (-each[1], each[0]))
+    return [ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
 
 def _rates(series: Iterable[CounterSeries]) -> list[PassRate]:

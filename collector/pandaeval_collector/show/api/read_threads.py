@@ -32,11 +32,11 @@ class Reads:
         """What ``read`` returns or raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
-    async def answer(self, request: Request, read: Callable[[], BaseModel]) -> Response:
+    async def answer(self, request: Request, read: Callable[[], BaseModel], beside: object = "") -> Response:
         """The JSON of what ``read`` returns, under an entity tag of the store's state and the question; 304 without a
-        read where the asker has it."""
+        read where the asker has it. ``beside``: what the answer tells besides, which changes without the store."""
         state = await self.run(self.finder.change)
-        asked = hashlib.blake2b(f"{state} {request.url}".encode(), digest_size=12).hexdigest()
+        asked = hashlib.blake2b(f"{state} {request.url} {beside}".encode(), digest_size=12).hexdigest()
         headers = {"etag": f'W/"{asked}"', "cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
         if headers["etag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)

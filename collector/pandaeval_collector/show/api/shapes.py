@@ -119,6 +119,15 @@ class Missing(BaseModel):
     cure: str
 
 
+class ComponentErrors(BaseModel):
+    """A dialect, metric, exporter or embedder that raised, and how often since the collector began: what it should have
+    given is missing. The log has the traceback of the first error."""
+
+    kind: str
+    name: str
+    count: int
+
+
 class Overview(BaseModel):
     """Rates by metric and agent, names to choose from, and what is under way. ``can``: the operations that change
     something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
@@ -133,6 +142,7 @@ class Overview(BaseModel):
     jobs: dict[str, int]
     spent_usd: float
     daily_usd: float | None
+    component_errors: list[ComponentErrors]
     can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
     links: dict[str, str]
     refresh_s: float | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections import OrderedDict
@@ -18,8 +17,7 @@ from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
 from pandaeval_collector.store.failures.failure import Failure
 from pandaeval_collector.store.failures.group import group_id
-
-_log = logging.getLogger(__name__)
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
 SURE, UNLIKE = 0.8, 0.5
 """Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
@@ -130,8 +128,8 @@ class LiveGroups:
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
             return [*self._embedder.embed([plain(text) for text in texts])]
-        except Exception:  # noqa: BLE001 - whatever an embedder raises costs likeness alone: the same text still counts
-            _log.warning("failures could not be embedded; only those with the same text share a group", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - it costs likeness alone: failures with the same text share a group
+            ERRORS.note(EMBEDDER, self._embedder.id, error)
             return [np.zeros(0, np.float32)] * len(texts)
 
 

@@ -20,10 +20,12 @@ from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.members import AnswerText
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerStartError
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerStartError, wire
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
+from pandaeval_otel.base.component_errors import Told
 from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session
@@ -332,3 +334,14 @@ def _patched(folder: Path, program: str) -> dict[str, str]:
     )
     path = os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path}
+
+
+def test_an_answer_tells_what_components_raised_whatever_became_of_the_traces() -> None:
+    raised = [Told("dialect", "moody", 3, "Traceback …")]
+    good = b"".join(wire.pack_understood([Understood("d")], raised))
+    assert (wire.raised_in(good), wire.unpack_answer(good)) == (raised, [Understood("d")])
+    bad = b"".join(wire.pack_error(ValueError("no such thing"), raised))
+    assert wire.raised_in(bad) == raised
+    with pytest.raises(NotUnderstoodError, match="no such thing"):
+        wire.unpack_answer(bad)
+    assert wire.raised_in(b"".join(wire.pack_understood([]))) == []

@@ -24,6 +24,7 @@ from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.failures.assigning import RUBRIC, SameCause, judged_group
 from pandaeval_collector.store.failures.gauges import MOST, GroupGauges
 from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.base.component_errors import ERRORS
 from support.api import asking, served
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
@@ -77,12 +78,13 @@ def test_the_same_failure_made_again_is_of_the_same_group(embedder: Any) -> None
     assert LiveGroups(embedder).place(failure(1, TIMEOUT)).id == first.id, "it follows from the first failure"
 
 
-def test_an_embedder_that_fails_leaves_the_same_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_embedder_that_fails_leaves_the_same_text() -> None:
+    before = ERRORS.counts()
     groups = LiveGroups(WordEmbedder(fail_on="answer"))
     first = groups.place(failure(1, TIMEOUT))
     assert groups.place(failure(2, TIMEOUT)).id == first.id
     assert groups.place(failure(3, TIMEOUT + " or so")).id != first.id
-    assert "only those with the same text share a group" in caplog.text
+    assert (ERRORS.counts() - before)["embedder", "words-1"] == 3
 
 
 # -- the judge, only where the text leaves it open -------------------------------------------------------------------

@@ -63,7 +63,7 @@ function filters(of, query) {
 
 async function tracesPage(query) {
   const { body, rows } = await listing("traces", query);
-  return [el("h1", {}, "Traces"), filters("traces", query), el("p", { class: "muted", role: "status" }, counted(body, query)), rows];
+  return [el("h1", {}, "Traces"), raised(), filters("traces", query), el("p", { class: "muted", role: "status" }, counted(body, query)), rows];
 }
 
 function counted(body, query) {

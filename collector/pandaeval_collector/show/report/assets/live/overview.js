@@ -7,6 +7,7 @@ async function overview(query) {
   const blind = isBlind(body);
   return [
     el("h1", {}, headline(body, query)),
+    raised(),
     body.index.unasked && !whole.judge ? caveat(body.index.unasked) : null,
     filters("sessions", query),
     blind ? el("div", { class: "cards" }, unscored()) : null,
@@ -15,6 +16,13 @@ async function overview(query) {
     whole.rates.length ? [el("h2", {}, "Failed, by agent and metric"), el("p", { class: "muted" }, "Since the store began. A number leads to the traces of the window."), rates(query)] : null,
     el("div", { class: "cards two" }, blind ? null : unscored(), judging(body.index.unasked)),
   ];
+}
+
+// What components of the collector raised: results, readings or deliveries are missing for it.
+function raised() {
+  const errors = whole.component_errors;
+  return errors.length ? el("div", { class: "notice raised", role: "alert" }, el("b", {}, "Components raised errors, and what they should have given is missing. "),
+    errors.map(({ kind, name, count }) => `${kind} ${name} × ${number(count)}`).join(", "), el("span", { class: "muted" }, " since the collector began; its log has the traceback of the first of each.")) : null;
 }
 
 // One line, and the rest on demand: what is worst is to be seen on a phone, too.

@@ -1,0 +1,101 @@
+"""What components raised: dialects, metrics, exporters and embedders, of ours and of other packages.
+
+Whoever calls a component goes on without it when it raises, and notes the error here: it is counted under the
+component's name, and the first of each component in a process is logged with its traceback. A process that works for
+another one hands its errors over instead of logging them (:meth:`ComponentErrors.hand_over`).
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import NamedTuple
+
+from pandaeval_otel.base.names import bounded
+
+_log = logging.getLogger(__name__)
+
+DIALECT, METRIC, EXPORTER, EMBEDDER = "dialect", "metric", "exporter", "embedder"
+"""Kinds of components."""
+
+Component = tuple[str, str]
+"""Kind and name."""
+
+
+class Told(NamedTuple):
+    """What a process tells the one that it works for: how often a component raised since it told last, and the
+    traceback of the first error; ``""`` where that was told before."""
+
+    kind: str
+    name: str
+    times: int
+    traceback: str
+
+
+class RaisedElsewhereError(Exception):
+    """An error of a component in another process; its text is the traceback there."""
+
+
+class ComponentErrors:
+    """Errors by component since the process began. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: Counter[Component] = Counter()
+        self._known: set[Component] = set()
+        self._hands_over = False
+        self._tracebacks: dict[Component, str] = {}
+
+    def note(self, kind: str, name: str, error: BaseException) -> None:
+        """Counts an error of the component ``name``, whose name is kept at no more than 128 characters, and logs it
+        with its traceback if it is the first."""
+        self._take_in((kind, bounded(name)), 1, error)
+
+    def counts(self) -> Counter[Component]:
+        """How often each component raised."""
+        with self._lock:
+            return Counter(self._counts)
+
+    def hand_over(self) -> None:
+        """From now on nothing is logged here: the process that this one works for does so with what :meth:`take`
+        returns."""
+        self._hands_over = True
+
+    def take(self) -> list[Told]:
+        """What there is to be told to that process; from now on it is counted anew."""
+        with self._lock:
+            told = [Told(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
+            self._counts.clear()
+        return told
+
+    def add(self, told: Iterable[Told]) -> None:
+        """Counts and logs what a process that works for this one tells."""
+        for each in told:
+            self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
+
+    def _take_in(self, component: Component, times: int, error: BaseException) -> None:
+        with self._lock:
+            self._counts[component] += times
+            if component in self._known:
+                return
+            self._known.add(component)
+            if self._hands_over:
+                self._tracebacks[component] = "".join(traceback.format_exception(error))
+                return
+        _log.error("%s %s raised; further errors of it are only counted", *component, exc_info=error)
+
+
+ERRORS = ComponentErrors()
+"""Those of this process."""
+
+
+def raised_text(counts: Mapping[Component, int]) -> str:
+    """``dialect skylark 3 times, metric trace.brevity once``, most often first."""
+    return ", ".join(f"{kind} {name} {_times(times)}" for (kind, name), times in Counter(counts).most_common())
+
+
+def _times(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
