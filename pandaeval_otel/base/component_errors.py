@@ -2,7 +2,7 @@
 
 Whoever calls a component goes on without it when it raises, and notes the error here: it is counted under the
 component's name, and the first of each component in a process is logged with its traceback. A process that works for
-another one hands its errors over instead of logging them (:meth:`ComponentErrors.hand_over`).
+another one hands its errors over instead of logging them (:meth:`ErrorRecorder.hand_over`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RaisedElsewhereError(Exception):
     """An error of a component in another process; its text is the traceback there."""
 
 
-class ComponentErrors:
+class ErrorRecorder:
     """Errors by component since the process began. Any thread."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class ComponentErrors:
         _log.error("%s %s raised; further errors of it are only counted", *component, exc_info=error)
 
 
-ERRORS = ComponentErrors()
+ERRORS = ErrorRecorder()
 """Those of this process."""
 
 

@@ -36,7 +36,7 @@ from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.sessions import Sessions
+from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
@@ -126,7 +126,7 @@ def _watch(stages: Stages) -> None:
     stages.watch(Evaluator, "embed", "embed")
     for name in ("trace", "in_session", "session"):
         stages.watch(Evaluator, name, "metrics")
-    stages.watch(Sessions, "file", "sessions")
+    stages.watch(SessionPlaces, "file", "sessions")
     stages.watch(pool_module, "unpack_answer", "unpack")
     stages.watch(Emitter, "add", "encode")
     stages.watch(Result, "to_json", "result JSON")

@@ -32,7 +32,7 @@ from starlette.applications import Starlette
 
 from pandaeval_collector.show.api.lookouts import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
-from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 
@@ -50,7 +50,7 @@ def fill(store: Store, traces: int, seed: int = 1) -> None:
         rows = [_trace(chance, at, traces, now) for at in range(first, min(traces, first + _BATCH))]
         changes = WriteSet()
         for listed, session, results in rows:
-            changes.traces.append(TraceRow(listed.trace_id, 1, True, "d", frozenset(), [], 0))
+            changes.traces.append(DecidedTrace(listed.trace_id, 1, True, "d", frozenset(), [], 0))
             changes.session_traces.append(SessionTraceRow(listed.trace_id, session, listed.at_ms, listed.at_ms, b"{}"))
             changes.touched |= {session} - {""}
             changes.listed.append(listed)

@@ -18,7 +18,7 @@ from tests.rig.demo_scenarios import DEMO
 from tests.rig.environment import frameworks
 from tests.rig.play import Stage, as_lines
 
-FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_collector" / "demo"
+FOLDER = Path(__file__).resolve().parents[2] / "collector" / "pandaeval_collector" / "cli" / "_recordings"
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
+    DecidedTrace,
     DrawnRow,
     Job,
     JobEnd,
@@ -27,7 +28,6 @@ from pandaeval_collector.store.rows import (
     SeriesRow,
     SessionTraceRow,
     StoredSeries,
-    TraceRow,
     WriteSet,
 )
 from pandaeval_collector.store.schema import NewerStoreError
@@ -38,6 +38,7 @@ __all__ = [
     "ChunkReader",
     "Consumed",
     "DamagedError",
+    "DecidedTrace",
     "DrawnRow",
     "Extent",
     "FailureGroupRow",
@@ -58,7 +59,6 @@ __all__ = [
     "StoreFullError",
     "StoreGoneError",
     "StoredSeries",
-    "TraceRow",
     "WriteSet",
     "outbox_batches",
     "packed_contents",

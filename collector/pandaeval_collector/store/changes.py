@@ -14,7 +14,7 @@ from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.responses import BLOCK_BITS
-from pandaeval_collector.store.rows import ResultRow, TraceRow, WriteSet, pack_ids
+from pandaeval_collector.store.rows import DecidedTrace, ResultRow, WriteSet, pack_ids
 
 
 def apply(
@@ -46,7 +46,7 @@ def apply(
 
 
 def _apply_traces(
-    connection: sqlite3.Connection, traces: Sequence[TraceRow], known: Mapping[bytes, int], now: float
+    connection: sqlite3.Connection, traces: Sequence[DecidedTrace], known: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
     """Returns the number of each."""
     first = _next(connection, "traces")
@@ -70,7 +70,7 @@ def _apply_traces(
     return found | {trace.trace_id: known[trace.trace_id] for trace in again}
 
 
-def _decision(t: TraceRow, now: float) -> tuple[object, ...]:
+def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
     return t.revision, t.final, t.digest, pack_ids(t.known), orjson.dumps(list(t.chunks)), t.size, now
 
 
@@ -133,7 +133,7 @@ def _know_strangers(
     was decided here. Keeps their ``contents``."""
     if digests:
         new = digests.keys() - numbers.of_traces(connection, digests).keys()
-        rows = [TraceRow(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in sorted(new)]
+        rows = [DecidedTrace(trace_id, 0, False, digests[trace_id], frozenset(), (), 0) for trace_id in sorted(new)]
         _apply_traces(connection, rows, {}, now)
         connection.executemany(
             "UPDATE traces SET digest = ? WHERE no = ? AND revision = 0",
@@ -213,7 +213,7 @@ def _numbers(
     if not missing:
         return known
     found = numbers.of_traces(connection, missing)
-    gone = [TraceRow(trace_id, 1, True, "", frozenset(), (), 0) for trace_id in missing - found.keys()]
+    gone = [DecidedTrace(trace_id, 1, True, "", frozenset(), (), 0) for trace_id in missing - found.keys()]
     return {**known, **found, **_apply_traces(connection, gone, {}, now)}
 
 

@@ -38,7 +38,7 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class TraceRow:
+class DecidedTrace:
     """A decision about a trace."""
 
     trace_id: bytes
@@ -227,7 +227,7 @@ class DrawnRow:
 class WriteSet:
     """All that one decision changes, committed in one transaction."""
 
-    traces: list[TraceRow] = field(default_factory=list)
+    traces: list[DecidedTrace] = field(default_factory=list)
     results: list[ResultRow] = field(default_factory=list)
     judged: list[JudgedRow] = field(default_factory=list)
     session_traces: list[SessionTraceRow] = field(default_factory=list)

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from pandaeval_collector.receivers import Malformed, Overloaded, _reading
+from pandaeval_collector.receivers import Malformed, Overloaded, _body_reader
 from pandaeval_collector.receivers._answers import TooSlow
 from pandaeval_collector.receivers._body_reader import BodyReader
 
@@ -142,7 +142,7 @@ async def test_who_goes_while_waiting_costs_nobody_a_turn() -> None:
 
 
 async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_reading, "MAX_WAITING", 2)
+    monkeypatch.setattr(_body_reader, "MAX_WAITING", 2)
     reading, calls = BodyReader(1), [Call() for _ in range(4)]
     tasks = [call.begin(reading) for call in calls]
     await turns()

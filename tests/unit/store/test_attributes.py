@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.pipeline.line.listing import pairs_of
-from pandaeval_collector.store import ListedRow, Store, TraceRow, WriteSet, attributes
+from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, attributes
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_otel.model.raw import RawSpan, Resource
@@ -39,7 +39,7 @@ def _commit(store: Store, numbers: range) -> None:
     changes = WriteSet()
     for number in numbers:
         id_ = number.to_bytes(16, "big")
-        changes.traces.append(TraceRow(id_, 1, True, "d", frozenset(), [], 0))
+        changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
         pairs = (f"model=m{number % 2}", f"user={number}")
         changes.listed.append(ListedRow(id_, number, "a", "s", "", "", False, b'{"id":"x","at":1}', pairs))
     store.commit(changes).result(10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.store import Chunk, Consumed, Extent, JobRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import Chunk, Consumed, DecidedTrace, Extent, JobRow, Store, WriteSet
 
 T1, T2 = (bytes(15) + bytes([number]) for number in (1, 2))
 
@@ -56,7 +56,7 @@ def test_a_partition_that_left_leaves_what_is_kept(store: Store) -> None:
 
 
 def test_parked_jobs_wait_and_come_back(store: Store) -> None:
-    rows = [TraceRow(trace_id, 1, False, "", frozenset({b"12345678"}), (), 0) for trace_id in (T1, T2)]
+    rows = [DecidedTrace(trace_id, 1, False, "", frozenset({b"12345678"}), (), 0) for trace_id in (T1, T2)]
     jobs = [JobRow("job 1", T1, "trace.x", 0.0, b"{}"), JobRow("job 2", T2, "trace.x", 0.0, b"{}")]
     store.commit(WriteSet(traces=rows, jobs=jobs)).result()
     assert store.consumed.unjudged() == {T1, T2}

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from pandaeval_collector.store import ListedRow, ResultRow, SessionTraceRow, Store, TraceRow, WriteSet, list_pages
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, list_pages
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 
@@ -48,7 +48,7 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
     changes = WriteSet()
     for each in TRACES:
         id_ = bytes.fromhex(each["id"])
-        changes.traces.append(TraceRow(id_, 1, True, "d", frozenset(), [], 0))
+        changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
         changes.session_traces.append(SessionTraceRow(id_, each["session"] or "", each["at"], each["at"], b"{}"))
         facts = orjson.dumps({"id": each["id"], "at": each["at"], "in": each["in"]})
         changes.listed.append(

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store import Chunk, JobEnd, JobRow, ResultRow, Store, TraceRow, WriteSet, jobs
+from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ResultRow, Store, WriteSet, jobs
 from pandaeval_collector.store.schema import MIGRATIONS
 from support.examples import examples
 
@@ -29,8 +29,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def _trace(number: int = 1, revision: int = 1) -> TraceRow:
-    return TraceRow(bytes([number]) * 16, revision, False, f"digest {revision}", frozenset({b"s" * 8}), [number], 10)
+def _trace(number: int = 1, revision: int = 1) -> DecidedTrace:
+    return DecidedTrace(
+        bytes([number]) * 16, revision, False, f"digest {revision}", frozenset({b"s" * 8}), [number], 10
+    )
 
 
 def _job(id_: str = "a", number: int = 1, delay: float = 0.0) -> JobRow:

@@ -10,11 +10,11 @@ import pytest
 
 from pandaeval_collector.store import (
     Chunk,
+    DecidedTrace,
     ListedRow,
     ResultRow,
     SessionTraceRow,
     Store,
-    TraceRow,
     WriteSet,
     timed_reads,
 )
@@ -57,7 +57,7 @@ def decide(
     store.append([chunk]).result(10)
     facts = b'{"id": "%s", "at": %d, "in": "100%% of _%d_"}' % (id_.hex().encode(), number, number)
     changes = WriteSet(
-        traces=[TraceRow(id_, 1, False, "digest", frozenset({id_[:8]}), [chunk.id], len(data))],
+        traces=[DecidedTrace(id_, 1, False, "digest", frozenset({id_[:8]}), [chunk.id], len(data))],
         results=list(results),
         listed=[ListedRow(id_, number, f"agent {number % 2}", "svc", "", "", broken, facts)],
     )
@@ -161,7 +161,7 @@ def test_a_question_that_takes_too_long_is_given_up(
     ids = [trace_id(number) for number in range(1, 4000)]
     listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
     store.commit(
-        WriteSet(traces=[TraceRow(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids], listed=listed)
+        WriteSet(traces=[DecidedTrace(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids], listed=listed)
     ).result(20)
     hasty = Finder(tmp_path, limit_s=-1.0)
     with pytest.raises(TooSlowError, match="narrow it down"):
@@ -191,7 +191,7 @@ class TestKept:
         def late(found: dict[int, tuple[bool, bytes]]) -> bytes:
             chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"late")
             store.append([chunk]).result(10)
-            row = TraceRow(trace_id(1), 2, False, "newer", frozenset({b"1" * 8}), [old, chunk.id], 9)
+            row = DecidedTrace(trace_id(1), 2, False, "newer", frozenset({b"1" * 8}), [old, chunk.id], 9)
             store.commit(WriteSet(traces=[row])).result(10)
             return real(found)
 
@@ -233,7 +233,7 @@ class TestKept:
     def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
         chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"spans")
         store.append([chunk]).result(10)
-        row = TraceRow(trace_id(1), 1, False, "digest", frozenset({b"1" * 8}), [chunk.id], 5)
+        row = DecidedTrace(trace_id(1), 1, False, "digest", frozenset({b"1" * 8}), [chunk.id], 5)
         store.commit(WriteSet(traces=[row])).result(10)
         assert store.keep(WINDOW, time.time() + WINDOW + 1) == 0
 

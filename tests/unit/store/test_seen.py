@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from pandaeval_collector.store import Store, TraceRow, WriteSet
+from pandaeval_collector.store import DecidedTrace, Store, WriteSet
 from pandaeval_collector.store.seen import Seen
 
 
@@ -29,7 +29,7 @@ class TestSeen:
 class TestStore:
     def test_what_was_decided_is_found_after_a_restart_and_before_the_filter_is_filled(self, tmp_path: Path) -> None:
         ids = _ids(3000)
-        with_one = [TraceRow(id_, 1, False, "", frozenset({b"12345678"}), (1,), 10) for id_ in ids]
+        with_one = [DecidedTrace(id_, 1, False, "", frozenset({b"12345678"}), (1,), 10) for id_ in ids]
         store = Store(tmp_path)
         store.commit(WriteSet(traces=with_one)).result()
         assert set(store.decided([*ids[:5], *_ids(5)])) == set(ids[:5])

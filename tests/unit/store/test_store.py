@@ -16,6 +16,7 @@ import pandaeval_collector.store.damage as damage_module
 from pandaeval_collector.store import (
     Chunk,
     ChunkReader,
+    DecidedTrace,
     NewerStoreError,
     ResultRow,
     SeriesRow,
@@ -23,7 +24,6 @@ from pandaeval_collector.store import (
     Store,
     StoreBusyError,
     StoreFullError,
-    TraceRow,
     WriteSet,
     outbox_batches,
 )
@@ -65,7 +65,7 @@ def put(store: Store, trace_id: bytes, data: bytes = b"spans", start_ns: int = 1
 
 def decide(store: Store, trace_id: bytes, *chunks: int, revision: int = 1) -> None:
     known = frozenset({trace_id[:8]})
-    store.commit(WriteSet(traces=[TraceRow(trace_id, revision, False, "digest", known, chunks, 5)])).result(10)
+    store.commit(WriteSet(traces=[DecidedTrace(trace_id, revision, False, "digest", known, chunks, 5)])).result(10)
 
 
 def result(id_: str, unit: str = "u", revision: int = 1, metric: str = "trace.m") -> ResultRow:
@@ -164,7 +164,7 @@ class TestDecisions:
         good = SeriesRow("s", "{}", 1, 1, 1.0, {0: 1}, {})
         bad = SeriesRow("s", "{}", 1, 1, 1.0, {7: 1}, {})  # a bucket that the series does not have
         changes = WriteSet(
-            traces=[TraceRow(T1, 1, False, "", frozenset(), (), 5)],
+            traces=[DecidedTrace(T1, 1, False, "", frozenset(), (), 5)],
             results=[result("a")],
             outbox=[*outbox_batches("logs", [b"x"])],
             series=[good, bad],

@@ -13,7 +13,7 @@ from pandaeval_collector.app.outlets import Outlets
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.store import Chunk, JobRow, ResultRow, Store, TraceRow, WriteSet, outbox_batches
+from pandaeval_collector.store import Chunk, DecidedTrace, JobRow, ResultRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.store.clock import StoreClock, last_running
 from support.database import open_database
 from support.doors import until
@@ -140,7 +140,7 @@ class TestForgetting:
     def put(self, store: Store) -> int:
         chunk = Chunk(store.next_chunk_id(), TRACE, False, 1, 5, b"spans")
         store.append([chunk]).result()
-        row = TraceRow(TRACE, 1, False, "d", frozenset({b"12345678"}), (chunk.id,), 5)
+        row = DecidedTrace(TRACE, 1, False, "d", frozenset({b"12345678"}), (chunk.id,), 5)
         results = [ResultRow("r", TRACE.hex(), "trace.m", 1, b"{}")]
         store.commit(WriteSet(traces=[row], results=results)).result()
         store.verdicts.keep("k", b"v").result()

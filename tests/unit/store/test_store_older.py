@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.pipeline.line.members import AnswerText, from_row
-from pandaeval_collector.store import ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import DecidedTrace, ResultRow, Store, WriteSet
 from pandaeval_collector.store.rows import pack_ids
 from pandaeval_collector.store.schema import MIGRATIONS
 from support.database import open_database
@@ -77,7 +77,7 @@ def test_results_stand_under_their_numbers_and_no_number_is_given_again(store: S
     assert [(row.seq, row.id) for row in store.results_after(0)] == [(5, "a"), (6, "b"), (9, "c")]
     standing = {key: row.id for key, row in store.newest_results([T1.hex(), "s"]).items()}
     assert standing == {(T1.hex(), "trace.m"): "b", ("s", "session.m"): "c"}
-    again = TraceRow(T1, 3, False, "d3", SPANS, (7,), 5)
+    again = DecidedTrace(T1, 3, False, "d3", SPANS, (7,), 5)
     changes = WriteSet(traces=[again], results=[ResultRow(id_, T1.hex(), "trace.m", 3, b"{}") for id_ in ("b", "n")])
     assert [(row.id, row.seq) for row in store.commit(changes).result(10)] == [("n", 11)]
     assert store.decided([T1])[T1].revision == 3

@@ -8,7 +8,7 @@ from pathlib import Path
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.store import ListedRow, ResultRow, Store, TraceRow, WriteSet
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from support.embedder import WordEmbedder
 
@@ -24,7 +24,7 @@ def _row(id_: str, span: str, score: float) -> ResultRow:
 
 def test_each_turn_has_its_own_newest_result(tmp_path: Path) -> None:
     store = Store(tmp_path, durability="off")
-    trace = TraceRow(TRACE, 1, False, "d", frozenset(), (), 0)
+    trace = DecidedTrace(TRACE, 1, False, "d", frozenset(), (), 0)
     listed = ListedRow(TRACE, 1, "desk", "shop", "", "", False, b'{"at": 1}')
     first, second = (_row(id_, span, score) for id_, span, score in (("a", "1" * 16, 0.2), ("b", "2" * 16, 0.9)))
     store.commit(WriteSet(traces=[trace], listed=[listed], results=[first, second])).result()

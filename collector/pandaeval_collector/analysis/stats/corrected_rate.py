@@ -77,7 +77,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class CorrectedRate:
     """``low`` to ``high`` holds the rate in 95 of 100 cases. ``n``: labelled runs. ``power``: how much the judge's
     scores counted, 0 where ``method`` is ``labels``."""
 
@@ -93,7 +93,7 @@ class Rate:
         return self.high - self.low
 
 
-def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> Rate:
+def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
     """The rate with its interval. Raises ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
@@ -109,17 +109,17 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> 
     low, high = sample.interval(value, variance, level)
     if high - low >= alone.width:
         return alone
-    return Rate(min(1.0, max(0.0, value)), low, high, len(labelled.people), "corrected", tuned)
+    return CorrectedRate(min(1.0, max(0.0, value)), low, high, len(labelled.people), "corrected", tuned)
 
 
-def label_rate(labelled: Labelled, level: float = LEVEL) -> Rate:
+def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
     """The same from the labels alone."""
     if len(labelled.people) < 2:
         raise ValueError("a rate needs two labels or more")
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
     low, high = sample.interval(share, sample.variance(labelled.people, 1), level)
-    return Rate(share, low, high, len(labelled.people), "labels")
+    return CorrectedRate(share, low, high, len(labelled.people), "labels")
 
 
 class _Sample:

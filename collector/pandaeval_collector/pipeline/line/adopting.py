@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pandaeval_collector.pipeline.line.facts import SignalFacts, unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
 from pandaeval_collector.pipeline.line.members import with_signals
-from pandaeval_collector.pipeline.line.sessions import GrownSession, Sessions
+from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
@@ -18,7 +18,7 @@ _WHOLE = GrownSession(whole=True)
 class Adoption:
     """Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: Sessions) -> None:
+    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 

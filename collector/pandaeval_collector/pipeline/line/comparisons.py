@@ -21,7 +21,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Comparison:
+class LoopComparison:
     """The answer of ``member`` is to be compared with the ``earlier`` ones, oldest first, given by their positions
     among the members of ``stretch``. ``evidence``: digest of the answers compared, which goes into the id of the
     result."""
@@ -39,7 +39,7 @@ class Comparison:
         )
 
 
-def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[Comparison]:
+def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[LoopComparison]:
     """The comparisons of ``fresh`` traces, and those of older traces whose predecessors have changed."""
     members = stretch.members
     first_new = next((index for index, member in enumerate(members) if member.changed), 0)
@@ -48,10 +48,10 @@ def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iter
         earlier = _earlier(members, index, embedder)
         evidence = _evidence(member, [members[at] for at in earlier])
         if member.trace_id in fresh or member.facts.loop_evidence != evidence:
-            yield Comparison(stretch, member, earlier, evidence)
+            yield LoopComparison(stretch, member, earlier, evidence)
 
 
-def speak_together(found: Sequence[Comparison], embedder: str) -> None:
+def speak_together(found: Sequence[LoopComparison], embedder: str) -> None:
     """Prepares the vectors and words of all answers that will be compared, at once: numpy takes as long for a few rows
     as for one."""
     used = [each.stretch.members[at] for each in found for at in each.earlier]

@@ -9,18 +9,18 @@ from pandaeval_collector.exporters.delivery.members import SIGNAL
 from pandaeval_collector.pipeline.line.handed import packed, packed_end, packed_left
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import to_row
-from pandaeval_collector.pipeline.line.sessions import Sessions
+from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store, WriteSet, outbox_batches
 
 
 class MemberHandover:
-    """Takes the place of :class:`Sessions` for traces whose sessions another collector owns: keeps their rows under the
-    sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes; one
-    thread."""
+    """Takes the place of :class:`SessionPlaces` for traces whose sessions another collector owns: keeps their rows
+    under the sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes;
+    one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: Sessions, *, unnamed: bool) -> None:
+    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces, *, unnamed: bool) -> None:
         """``unnamed``: whether the owner is told of traces that name no session too, as only one that sees all of them
         can tell which conversation they go on with."""
         self._store, self._evaluator, self._sessions, self._unnamed = store, evaluator, sessions, unnamed

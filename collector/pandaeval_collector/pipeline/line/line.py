@@ -21,11 +21,11 @@ from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.session_trials import SessionTrials
-from pandaeval_collector.pipeline.line.sessions import GrownSession, Sessions
+from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.scoring.metric import SessionView
-from pandaeval_collector.store import JobEnd, Store, TraceRow, WriteSet
+from pandaeval_collector.store import DecidedTrace, JobEnd, Store, WriteSet
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
@@ -53,7 +53,7 @@ class Line:
         are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
         self._store, self._evaluator = store, evaluator
         self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
-        self._sessions = Sessions(self._store, evaluator, chains)
+        self._sessions = SessionPlaces(self._store, evaluator, chains)
         self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
         self._handover: MemberHandover | None = None
@@ -173,7 +173,7 @@ class Line:
         return decision
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """See :meth:`Sessions.conversation`."""
+        """See :meth:`SessionPlaces.conversation`."""
         return self._scores.conversation(session_id, trigger)
 
     def _now(self, unit: Unit) -> str | None:
@@ -189,8 +189,8 @@ class Line:
         return self._evaluator.set_aside(unread(due), f"set aside: {kind}: {why}"[:500])
 
 
-def _row(due: DueTrace, understood: Understood) -> TraceRow:
+def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
     """The row of a decided trace. One that is set aside has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
-    return TraceRow(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)
+    return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.pipeline.line.comparisons import Comparison, Stretch, comparisons, speak_together, suffices
+from pandaeval_collector.pipeline.line.comparisons import LoopComparison, Stretch, comparisons, speak_together, suffices
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
@@ -55,7 +55,7 @@ class GrownSession:
         return GrownSession(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
 
 
-class Sessions:
+class SessionPlaces:
     """The sessions of one store. Reads the store and never writes; one thread."""
 
     def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
@@ -235,7 +235,7 @@ class Sessions:
             changes.touched.add(stretch.session_id)
         return again
 
-    def _compared(self, comparison: Comparison, filing: _Filing | None) -> list[Result]:
+    def _compared(self, comparison: LoopComparison, filing: _Filing | None) -> list[Result]:
         """Compares one answer. Adds the results to what is being filed, or returns them."""
         member, evidence, embedder = comparison.member, comparison.evidence, self._evaluator.embedder
         if filing is not None:

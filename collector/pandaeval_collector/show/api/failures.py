@@ -49,7 +49,7 @@ class FailureGroup(BaseModel):
     examples: list[FailureExample] = Field(description="At most 20.")
 
 
-class FailureGroupPage(BaseModel):
+class FailureGroups(BaseModel):
     """Groups of failures, the one in which something failed last first."""
 
     items: list[FailureGroup]
@@ -59,13 +59,13 @@ def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
     """The operations. ``paged``: the collector shows a page."""
     router = APIRouter()
 
-    @router.get("/failures", response_model=FailureGroupPage, summary="Failures by root cause, the newest first")
+    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the newest first")
     async def list_(
         request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
     ) -> Response:
-        def read() -> FailureGroupPage:
+        def read() -> FailureGroups:
             found = [row for row in reads.finder.failure_groups() if _is_wanted(row, severity, agent)]
-            return FailureGroupPage(items=[_shown(row, paged) for row in found[:limit]])
+            return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
 
         return await reads.answer(request, read)
 

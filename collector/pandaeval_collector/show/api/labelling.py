@@ -17,7 +17,7 @@ from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Limit
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import Annotation, AnnotationPage, DrawBody, DrawnPage, NewAnnotation, ToLabel
+from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.trials.labels.files import about
 from pandaeval_collector.trials.labels.queue import draw, metric_to_label
@@ -39,7 +39,7 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
     annotate = work.annotate
     names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
 
-    @router.get("/annotations", response_model=AnnotationPage, summary="People's verdicts, newest first")
+    @router.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
     async def listed(
         request: Request,
         trace_id: TraceId = None,
@@ -51,10 +51,10 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
         after = position_of(cursor)
         units = [bounded(id_, MOST_ID) for id_ in (trace_id, session_id) if id_]
 
-        def read() -> AnnotationPage:
+        def read() -> Annotations:
             before = None if after is None else after[1]
             page = reads.finder.labels(units, metric, before=before, limit=limit)
-            return AnnotationPage(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
+            return Annotations(items=[_shown(label) for label in page.rows], next=cursor_of(page.next))
 
         return await reads.fresh(read)
 
@@ -82,18 +82,18 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
     return router
 
 
-def _add_drawing(router: APIRouter, drawing: Callable[..., Future[DrawnPage]], names: MetricNames) -> None:
+def _add_drawing(router: APIRouter, drawing: Callable[..., Future[Drawn]], names: MetricNames) -> None:
     @router.post(
-        "/labels/next", response_model=DrawnPage, responses=_WRITES, summary="Judged runs for people to label next"
+        "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
     )
-    async def draw_next(asked: DrawBody) -> DrawnPage:
+    async def draw_next(asked: DrawBody) -> Drawn:
         try:
             return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
         except UserError as error:
             raise ProblemError(422, str(error)) from error
 
 
-def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> DrawnPage:
+def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
     key = metric_to_label(connection, asked.metric, names, "metric")
     found = draw(connection, key, asked.agent, asked.n, time.time())
     of_traces = key.startswith("trace.")
@@ -106,7 +106,7 @@ def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) 
         )
         for each in found.drawn
     ]
-    return DrawnPage(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
+    return Drawn(metric=key, items=items, waiting=found.waiting, labelled=found.labelled)
 
 
 def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:

@@ -17,7 +17,7 @@ from pandaeval_collector.show.api.shapes import (
     Order,
     Results,
     SessionDetail,
-    SessionPage,
+    Sessions,
     TraceDetail,
     Traces,
 )
@@ -59,13 +59,13 @@ def lists(reads: Reads, work: Work) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/sessions", response_model=SessionPage, summary="Sessions and traces without one, worst first")
+    @router.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
     async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:
         after = position_of(cursor)
 
-        def read() -> SessionPage:
+        def read() -> Sessions:
             page = finder.sessions(wanted, after=after, limit=limit)
-            return SessionPage(items=[session_row(row) for row in page.rows], next=cursor_of(page.next))
+            return Sessions(items=[session_row(row) for row in page.rows], next=cursor_of(page.next))
 
         return await reads.answer(request, read)
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import RootModel
 
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import ComponentErrors, MetricInfo, Missing, Overview, PassRate
+from pandaeval_collector.show.api.shapes import ComponentErrors, Metric, Missing, Overview, Rate
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
 from pandaeval_collector.store.found import CounterSeries
@@ -18,7 +18,7 @@ from pandaeval_collector.store.found import CounterSeries
 _COUNTER = "pandaeval.evaluations"
 
 
-class MetricList(RootModel[list[MetricInfo]]):
+class Metrics(RootModel[list[Metric]]):
     """All metrics."""
 
 
@@ -51,10 +51,10 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
         return await reads.answer(request, read, beside=raised)
 
-    @router.get("/metrics", response_model=MetricList, summary="The metrics that this collector knows")
+    @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
         shown = [
-            MetricInfo(
+            Metric(
                 key=each.key,
                 name=each.name,
                 level=each.level,
@@ -65,7 +65,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
             )
             for each, threshold in work.metrics
         ]
-        return await reads.answer(request, lambda: MetricList(shown))
+        return await reads.answer(request, lambda: Metrics(shown))
 
     return router
 
@@ -76,8 +76,8 @@ def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
     return [ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
 
-def _rates(series: Iterable[CounterSeries]) -> list[PassRate]:
-    found: dict[tuple[str, ...], PassRate] = {}
+def _rates(series: Iterable[CounterSeries]) -> list[Rate]:
+    found: dict[tuple[str, ...], Rate] = {}
     for each in series:
         said = each.attributes
         key = tuple(
@@ -93,7 +93,7 @@ def _rates(series: Iterable[CounterSeries]) -> list[PassRate]:
         rate = found.get(key)
         if rate is None:
             metric, level, agent, service, environment = key
-            rate = found[key] = PassRate(
+            rate = found[key] = Rate(
                 metric=metric,
                 level=level,
                 agent=agent,
@@ -109,7 +109,7 @@ def _rates(series: Iterable[CounterSeries]) -> list[PassRate]:
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
-def _missing(rates: Iterable[PassRate]) -> list[Missing]:
+def _missing(rates: Iterable[Rate]) -> list[Missing]:
     """Most first."""
     found: dict[str, Counter[str]] = {}
     for rate in rates:
@@ -122,7 +122,7 @@ def _missing(rates: Iterable[PassRate]) -> list[Missing]:
     return sorted(entries, key=lambda entry: -entry.count)
 
 
-def _count(rate: PassRate, said: Mapping[str, Any], times: int) -> None:
+def _count(rate: Rate, said: Mapping[str, Any], times: int) -> None:
     outcome = said.get("pandaeval.outcome")
     if outcome == "unscored":
         why = str(said.get("pandaeval.why", ""))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_collector.show.api.shapes import ListedTrace, SessionRow
+from pandaeval_collector.show.api.shapes import SessionRow, TraceRow
 from pandaeval_collector.store.found import Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE
 
 
-def trace_row(row: Listed) -> ListedTrace:
+def trace_row(row: Listed) -> TraceRow:
     """A trace."""
-    return ListedTrace(**trace_fields(row))
+    return TraceRow(**trace_fields(row))
 
 
 def trace_fields(row: Listed) -> dict[str, Any]:
-    """The fields of a :class:`ListedTrace`."""
+    """The fields of a :class:`TraceRow`."""
     facts = row.facts
     return {
         "trace_id": facts["id"],

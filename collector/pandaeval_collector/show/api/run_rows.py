@@ -16,10 +16,10 @@ from pandaeval_collector.runs.scheduling import next_time
 from pandaeval_collector.show.api.run_shapes import (
     ChangedScore,
     ComparedMetric,
+    Comparison,
     Difference,
     FailedItem,
     RunBody,
-    RunComparison,
     RunDetail,
     RunShape,
     ScheduleShape,
@@ -75,11 +75,9 @@ def schedule_row(store: Store, schedule: ScheduleRow) -> ScheduleShape:
     )
 
 
-def comparison(
-    runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]
-) -> RunComparison:
+def comparison(runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Comparison:
     """What differs."""
-    return RunComparison(
+    return Comparison(
         a=run_row(first),
         b=None if second is None else run_row(second),
         metrics=[_metric(runs, first, each) for each in found],

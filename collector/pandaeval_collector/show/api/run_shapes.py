@@ -175,7 +175,7 @@ class ComparedMetric(BaseModel):
     changes: list[ChangedScore]
 
 
-class RunComparison(BaseModel):
+class Comparison(BaseModel):
     """Two runs, or a run and the live results (``b`` is null). ``cost_usd``: of each run."""
 
     a: RunShape

@@ -19,9 +19,9 @@ from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_rows import comparison, run_detail, run_row, spec_of
 from pandaeval_collector.show.api.run_shapes import (
+    Comparison,
     DryRun,
     RunBody,
-    RunComparison,
     RunDetail,
     RunList,
     RunResults,
@@ -94,11 +94,11 @@ def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
         more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
         return RunList(items=[run_row(row) for row in rows[:limit]], next=more)
 
-    @router.get("/runs/compare", response_model=RunComparison, summary="Two runs, or a run and the live results")
+    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
     async def compare(
         a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
-    ) -> RunComparison:
-        def read() -> RunComparison:
+    ) -> Comparison:
+        def read() -> Comparison:
             first, second = _found(stored, a), None if b == "live" else _found(stored, b)
             return comparison(stored, first, second, compared(stored, first, second))
 

@@ -16,7 +16,7 @@ Result = Annotated[
 Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
 
 
-class ListedTrace(BaseModel):
+class TraceRow(BaseModel):
     """A trace in a list. ``failed``: a result failed, or the run itself did; ``worst``: its lowest signal, 0..1, null
     where nothing is scored; ``results``: the newest of each metric."""
 
@@ -51,18 +51,18 @@ class SessionRow(BaseModel):
     first_at: Milliseconds
     last_at: Milliseconds
     failed: bool
-    worst: ListedTrace | None
+    worst: TraceRow | None
     results: list[Result]
 
 
 class Traces(BaseModel):
     """A page of traces."""
 
-    items: list[ListedTrace]
+    items: list[TraceRow]
     next: Cursor
 
 
-class SessionPage(BaseModel):
+class Sessions(BaseModel):
     """A page of sessions."""
 
     items: list[SessionRow]
@@ -82,10 +82,10 @@ class SessionDetail(SessionRow):
 
     open: bool
     now: list[Result]
-    members: list[ListedTrace]
+    members: list[TraceRow]
 
 
-class TraceDetail(ListedTrace):
+class TraceDetail(TraceRow):
     """A trace with everything that was understood. ``understood``: what `pandaeval inspect` tells of it, ``detail``:
     rows of its waterfall with positions in ``texts``; both null where its spans are not kept any more."""
 
@@ -93,7 +93,7 @@ class TraceDetail(ListedTrace):
     detail: dict[str, Any] | None
 
 
-class PassRate(BaseModel):
+class Rate(BaseModel):
     """Results of one metric about one agent, since the store began. ``passed`` and ``failed``: of those with a
     threshold; ``unscored``: by reason."""
 
@@ -133,7 +133,7 @@ class Overview(BaseModel):
     something, such as `POST /runs`; ``links``: templates of addresses in other programs, by their names (`ui.links`);
     ``refresh_s``: seconds between two looks of the page."""
 
-    rates: list[PassRate]
+    rates: list[Rate]
     unscored: list[Missing]
     agents: list[str]
     services: list[str]
@@ -148,7 +148,7 @@ class Overview(BaseModel):
     refresh_s: float | None
 
 
-class MetricInfo(BaseModel):
+class Metric(BaseModel):
     """A metric that this collector knows. ``threshold``: from which on a result passes."""
 
     key: str
@@ -236,7 +236,7 @@ class ToLabel(BaseModel):
     probability: float
 
 
-class DrawnPage(BaseModel):
+class Drawn(BaseModel):
     """Runs that were drawn: half at random, half near the judge's threshold. ``waiting``: judged runs without a label;
     ``labelled``: those with one."""
 
@@ -246,7 +246,7 @@ class DrawnPage(BaseModel):
     labelled: int
 
 
-class AnnotationPage(BaseModel):
+class Annotations(BaseModel):
     """A page of verdicts, newest first."""
 
     items: list[Annotation]

@@ -7,7 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled, Rate, Scores, corrected_rate
+from pandaeval_collector.analysis.stats.corrected_rate import (
+    LEAST_LABELS,
+    CorrectedRate,
+    Labelled,
+    Scores,
+    corrected_rate,
+)
 from pandaeval_collector.store import people
 
 MOST_AGENTS = 50
@@ -41,7 +47,7 @@ class AgentRate:
     agent: str
     n: int
     judge: float
-    rate: Rate | None
+    rate: CorrectedRate | None
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from pandaeval_collector.pipeline.line import stored_traces
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, parts_of, rebuilt, stored
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
