@@ -41,7 +41,8 @@ class MemberHandover:
             if before is not None and before.session_id not in ("", session_id):
                 messages.append(packed_left(before.trace_id, before.session_id))
                 changes.moved.append(before.trace_id)
-            if not session_id and not (self._unnamed and run.member.facts.linked):
+            # What went on from others once is taken out of their session by its owner.
+            if not session_id and not (self._unnamed and (run.member.facts.linked or before is not None)):
                 continue
             row = to_row(self._sessions.member(run, places), session_id)
             changes.session_traces.append(row)

@@ -218,7 +218,7 @@ class _Web:
         first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more makes it anybody's
         for turn in older:
             heads = self._giving[turn.continues] if turn.continues else ()
-            first |= {each.order: each for each in heads if not each.continues or is_history(turn.continues)}
+            first |= {each.order: each for each in heads}
             first |= {each.order: each for id_ in turn.responses for each in self._continuing[id_]}
         for turn in fresh:
             heads = self._giving[turn.continues] if turn.continues else ()
@@ -263,8 +263,7 @@ class _Web:
         return min(earlier, key=lambda each: each.order, default=None)
 
     def _is_gone_on_from(self, turn: _Turn) -> bool:
-        if not any(self._continuing[id_] for id_ in turn.responses):
-            self._read_continuing(turn.responses)
+        self._read_continuing(turn.responses)
         return any(
             not is_history(id_) or self._before(later) is turn
             for id_ in turn.responses

@@ -165,7 +165,8 @@ class SessionPlaces:
         for run in runs:
             unit = run.unit
             old = places.before.get(unit.trace_id) if places.before else None
-            if old is not None and old.session_id != (unit.session_id or ""):
+            stays = unit.session_id or ("" if unit.trace_id in places.waiting else None)
+            if old is not None and old.session_id != stays:
                 left.add(old.session_id)
                 changes.moved.append(old.trace_id)
             if unit.session_id is not None:

@@ -128,6 +128,22 @@ class TestByHistory:
             assert places(line, *TOLD, *again) == [first] * 3 + [None, None, second, second]
             assert first != second
 
+    async def test_what_one_more_left_parts_none_from_the_turn_that_goes_on_from_its_response(
+        self, tmp_path: Path
+    ) -> None:
+        """Two go on from the first turn; to which of two alike one of them belongs cannot be told any more."""
+        first = turn(2, ["resp_2"], told=[11])
+        by_response, by_history, alike = turn(3, [], "resp_2"), turn(4, told=[11, 12]), turn(1, told=[11])
+        found = [first, by_response, by_history, alike]
+        async with RunningLine(tmp_path) as line:
+            await say(line, first, by_response, by_history)
+            assert places(line, *found) == ["resp_2"] * 3 + [None]
+            await say(line, alike)
+            await line.settle()
+            assert places(line, *found) == ["resp_2", "resp_2", None, None]
+            of_file = as_file(found)
+            assert {key: line.standing().get(key) for key in of_file} == of_file
+
     async def test_examples_in_a_prompt_are_nobodys(self, tmp_path: Path) -> None:
         shown = [turn(1, told=[11, 12]), turn(2, told=[11, 13]), turn(3, told=[11, 14])]
         async with RunningLine(tmp_path) as line:
@@ -192,6 +208,36 @@ class TestOutOfOrder:
             assert places(line, ONE, named) == [None, "chat-8"]
             await say(line, turn(5, ["resp_5"], "resp_1"))
             assert places(line, ONE) == ["resp_1"]
+
+    async def test_a_turn_with_an_unseen_history_is_let_go_too(self, tmp_path: Path) -> None:
+        first, named = turn(1, ["resp_1"], told=[11, 12]), turn(2, ["resp_2"], "resp_1", session="chat-8")
+        *calls, root = named.spans
+        async with RunningLine(tmp_path) as line:
+            await say(line, first)
+            await line.send(named, calls)
+            await line.wait(200.0)
+            assert places(line, first, named) == ["resp_1"] * 2
+            await line.send(named, [root])
+            await line.wait(QUIET)
+            await line.settle()
+            assert places(line, first, named) == [None, "chat-8"]
+
+    async def test_a_turn_that_turns_out_to_have_left_nothing_is_gone_on_from_by_nobody(self, tmp_path: Path) -> None:
+        """The call that goes on from its response is its own, and comes late."""
+        closed, later = turn(1, ["resp_1", ""]), turn(2, ["resp_2"], "resp_1")
+        first, second, root = closed.spans
+        second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
+        async with RunningLine(tmp_path) as line:
+            await line.send(closed, [first, root])
+            await line.wait(QUIET)
+            await line.send(closed, [second])
+            await line.wait(200.0)
+            await say(line, later)
+            assert places(line, closed, later) == [None, "resp_1"]
+            assert {int(each.trace_id, 16): each.session_id for each in inspected([closed, later])} == {
+                1: None,
+                2: "resp_1",
+            }
 
 
 class TestNamed:

@@ -92,6 +92,21 @@ async def test_conversations_that_no_span_names_are_found_by_the_owner(tmp_path:
         assert both.standing() == as_file(turns)
 
 
+async def test_a_turn_that_turns_out_to_go_on_from_nothing_leaves_the_session(tmp_path: Path) -> None:
+    """The call whose response it goes on from is its own, and comes late."""
+    alone = turn(2, ["resp_1", ""])
+    first, second, root = alone.spans
+    second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
+    async with two(tmp_path) as both:
+        await both.forwarder.send(alone, [second, root])
+        await both.decide(turn(3, ["resp_3"], "resp_1"))
+        assert both.sessions(alone, turn(3)) == ["resp_1", "resp_1"]
+        await both.forwarder.send(alone, [first])
+        await both.forwarder.wait(200)
+        await both.tell()
+        assert both.sessions(alone, turn(3)) == [None, "resp_1"]
+
+
 async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
     traces = [turn(1, session="s"), turn(2, session="s")]
     async with two(tmp_path) as both:
