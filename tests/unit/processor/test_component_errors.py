@@ -13,7 +13,7 @@ from pandaeval_otel.base.component_errors import (
     ERRORS,
     EXPORTER,
     METRIC,
-    ComponentErrors,
+    ErrorRecorder,
     RaisedElsewhereError,
     raised_text,
 )
@@ -21,7 +21,7 @@ from pandaeval_otel.base.component_errors import (
 _TRACEBACK = "Traceback (most recent call last)"
 
 
-def raising(errors: ComponentErrors, kind: str, name: str, times: int = 1) -> None:
+def raising(errors: ErrorRecorder, kind: str, name: str, times: int = 1) -> None:
     for number in range(times):
         try:
             raise LookupError(f"number {number}")
@@ -32,7 +32,7 @@ def raising(errors: ComponentErrors, kind: str, name: str, times: int = 1) -> No
 def test_the_first_error_of_each_is_logged_with_its_traceback_and_all_are_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    errors = ComponentErrors()
+    errors = ErrorRecorder()
     raising(errors, DIALECT, "moody", 3)
     raising(errors, METRIC, "moody")
     raising(errors, DIALECT, "moody", 2)
@@ -47,7 +47,7 @@ def test_the_first_error_of_each_is_logged_with_its_traceback_and_all_are_counte
 
 
 def test_a_name_is_bounded_and_printable() -> None:
-    errors = ComponentErrors()
+    errors = ErrorRecorder()
     raising(errors, EXPORTER, "x" * 1000)
     raising(errors, EXPORTER, "two\nlines")
     assert [len(name) for _, name in errors.counts()] == [128, 10]
@@ -55,7 +55,7 @@ def test_a_name_is_bounded_and_printable() -> None:
 
 
 def test_a_process_hands_over_what_was_raised_since_it_last_did(caplog: pytest.LogCaptureFixture) -> None:
-    here, workers = ComponentErrors(), [ComponentErrors(), ComponentErrors()]
+    here, workers = ErrorRecorder(), [ErrorRecorder(), ErrorRecorder()]
     for worker in workers:
         worker.hand_over()
     raising(workers[0], DIALECT, "moody", 2)
