@@ -15,8 +15,8 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from scipy.stats import binomtest
 
-from pandaeval_collector.analysis.stats.beta import clopper_pearson
 from pandaeval_collector.analysis.stats.drop import p_value
 from pandaeval_collector.analysis.stats.stream import bet, nothing_begun, wealth
 
@@ -92,7 +92,7 @@ def print_streams(streams: int, looks: int) -> None:
     print(f"gate for streams, level {LEVEL:.0%}, {streams} streams of {looks} results, a look after each")
     for rate in (0.5, 0.8, 0.9, 0.95, 0.99):
         alarms = int(np.isfinite(first_alarms(rate, rate, 0, rate, looks, streams)).sum())
-        low, high = clopper_pearson(alarms, streams, 0.95)
+        low, high = binomtest(alarms, streams).proportion_ci(0.95, method="exact")
         naive = repeated_test(rate, looks, streams)
         said = f"{alarms / streams:.1%} ({low:.1%} to {high:.1%})"
         print(f"  passes at the allowed {rate}: false alarms {said}; a test for one look, repeated: {naive:.0%}")

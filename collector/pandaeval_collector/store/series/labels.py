@@ -57,7 +57,6 @@ class SeriesLabels:
     ) -> Attributes:
         """The attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them. What
         was admitted once stays so, and it is the same few all the time."""
-        agent, service, environment = bounded(agent), bounded(service), bounded(environment or "")
         key = (metric, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
@@ -68,7 +67,7 @@ class SeriesLabels:
                 ("pandaeval.level", level),
                 ("gen_ai.agent.name", self.admit("agent", agent)),
                 ("pandaeval.service", self.admit("service", service)),
-                ("deployment.environment.name", self.admit("environment", environment)),
+                ("deployment.environment.name", self.admit("environment", environment or "")),
                 *zip(("pandaeval.outcome", "pandaeval.why", "pandaeval.passed"), verdict, strict=False),
             )
         return found
