@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from pandaeval_otel.processor.context import using_case as using_case
     from pandaeval_otel.processor.context import using_session as using_session
     from pandaeval_otel.processor.context import using_user as using_user
-    from pandaeval_otel.processor.log_processor import PandaEvalLogProcessor as PandaEvalLogProcessor
+    from pandaeval_otel.processor.processors import PandaEvalLogProcessor as PandaEvalLogProcessor
+    from pandaeval_otel.processor.processors import PandaEvalSpanProcessor as PandaEvalSpanProcessor
     from pandaeval_otel.processor.results import wait_for_result as wait_for_result
     from pandaeval_otel.processor.results import watch_results as watch_results
-    from pandaeval_otel.processor.span_processor import PandaEvalSpanProcessor as PandaEvalSpanProcessor
 
 _WHERE = {
     "Captured": "model",
@@ -57,8 +57,8 @@ _WHERE = {
     "Message": "model",
     "NOT_CAPTURED": "model",
     "OtherPart": "model",
-    "PandaEvalLogProcessor": "processor.log_processor",
-    "PandaEvalSpanProcessor": "processor.span_processor",
+    "PandaEvalLogProcessor": "processor.processors",
+    "PandaEvalSpanProcessor": "processor.processors",
     "Part": "model",
     "RawEvent": "model.raw",
     "RawLink": "model.raw",

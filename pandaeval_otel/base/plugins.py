@@ -1,15 +1,17 @@
-"""What other packages bring along: an entry point in one of our groups names a module that holds what our own modules
-of that kind hold.
+"""Finds components instead of listing them: one new file in a package is one new component, and so is an entry point of
+an installed package in one of our groups.
 
-Whatever is wrong with one costs that one: it is logged, with the package and the cure, and left out.
+A module named by an entry point holds what our own modules of that kind hold. One that cannot be used is logged, with
+its package and the cure, and left out; nothing else fails.
 """
 
 from __future__ import annotations
 
 import importlib
 import logging
+import pkgutil
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -21,7 +23,38 @@ from pandaeval_otel.base.names import escaped
 _log = logging.getLogger(__name__)
 
 _LONGEST = 500
-"""Characters of what is told of an error."""
+"""Most characters of an error that :func:`told` repeats."""
+
+Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
+
+
+def find(package: str, attribute: str) -> tuple[Any, ...]:
+    """The object named ``attribute`` of every public module below ``package``, in module order.
+
+    Modules whose name begins with ``_`` are shared helpers and are passed over. Raises :class:`ImportError`, naming
+    the file, when a module cannot be imported: a broken component must not vanish silently.
+    """
+    return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
+
+
+def find_by_module(package: str, attribute: str) -> dict[str, Any]:
+    """The same of the modules that stand in the folder of ``package`` itself, each under the name of its file."""
+    here = (module for module in _modules(package, pkgutil.iter_modules) if hasattr(module, attribute))
+    return {module.__name__.rpartition(".")[2]: getattr(module, attribute) for module in here}
+
+
+@cache
+def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleType, ...]:
+    root = importlib.import_module(package)
+    found = []
+    for info in walk(root.__path__, f"{package}."):
+        if info.ispkg or any(part.startswith("_") for part in info.name.split(".")):
+            continue
+        try:
+            found.append(importlib.import_module(info.name))
+        except Exception as error:  # whatever a module raises: the error has to name the module
+            raise ImportError(f"{info.name} could not be imported: {error}") from error
+    return tuple(found)
 
 
 class NotUsableError(Exception):

@@ -8,7 +8,6 @@ Imports base, model.
 
 from pandaeval_otel.dialects import readers
 from pandaeval_otel.dialects._found import dialects
-from pandaeval_otel.dialects._protocol import Dialect
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 
 __all__ = ["Dialect", "Reading", "dialects", "readers"]

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from types import NoneType
 
-from pandaeval_otel.base.discovery import find
-from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed
-from pandaeval_otel.dialects._protocol import Dialect
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.model import Captured, Kind, Message, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier
-from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import give_outcome, system_of
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome, system_of
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._common import MAX_ERROR, error_of, said_by_user
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import said_by_user
 from pandaeval_otel.model import Captured, Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

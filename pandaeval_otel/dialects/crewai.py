@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, said_by_user
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Captured,

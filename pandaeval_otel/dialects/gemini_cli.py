@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT
 from pandaeval_otel.model import Captured, Kind, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -10,18 +10,46 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._chunks import without_chunks
 from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._gen_ai_kinds import kind_of
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
+from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
+_KINDS = {
+    "chat": Kind.LLM,
+    "text_completion": Kind.LLM,
+    "generate_content": Kind.LLM,
+    "fetch_response": Kind.LLM,
+    "completion": Kind.LLM,
+    "chat.completions": Kind.LLM,
+    "text.completions": Kind.LLM,
+    "llm_call": Kind.LLM,
+    "llm_request": Kind.LLM,
+    "embeddings": Kind.EMBEDDING,
+    "retrieval": Kind.RETRIEVAL,
+    "vector_db_retrieve": Kind.RETRIEVAL,
+    "invoke_agent": Kind.AGENT,
+    "agent_call": Kind.AGENT,
+    "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
+    "execute_tool": Kind.TOOL,
+    "tool_call": Kind.TOOL,
+    "invoke_workflow": Kind.WORKFLOW,
+    "invoke_swarm": Kind.WORKFLOW,
+    "invoke_graph": Kind.WORKFLOW,
+    "evaluation": Kind.EVALUATION,
+}
+"""``gen_ai.operation.name``; any other word is a step of some framework."""
+
+_MERGED_TOOLS = "(merged tools)"
+"""ADK closes parallel calls with a span of this tool name. No tool was called."""
+_OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
+_EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
+_SENTENCE_END = (".", "!", "?", ":", "\n")
 # To look up a member of an enum costs several times what these cost, and it is done for every span.
 _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL
 _ANY_AGENT = "OpenAI Agent"
@@ -36,7 +64,6 @@ _RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESP
 _AGENT_NAME = semconv.AGENT_NAME
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
-_TOOL_NAME, _TOOL_CALL_ID = semconv.TOOL_NAME, semconv.TOOL_CALL_ID
 _TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
 _INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
 _INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
@@ -216,3 +243,66 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
     query = attributes.get(semconv.RETRIEVAL_QUERY)
     if reading.input is None and type(query) is str and not hidden(query):
         reading.input = (Message("user", (Text(query),)),)
+
+
+def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    """The span's kind; ``None`` where nothing on it tells."""
+    operation = attributes.get(_OPERATION)
+    kind = _KINDS.get(operation) if type(operation) is str else None
+    if kind is not None:
+        return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
+    if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
+        return Kind.EVALUATION
+    if operation and identifier(operation):
+        return Kind.STEP
+    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
+
+
+def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
+    """Whether a span is a tool's, whatever score stands on it: nothing that an agent did is taken for a score."""
+    if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
+        return True
+    return kind_by_name(span.name)[0] is Kind.TOOL
+
+
+def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    method = attributes.get(semconv.MCP_METHOD)
+    if method is not None:
+        return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
+    kind = kind_by_name(span.name)[0]
+    if kind is not None:
+        return kind
+    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
+        return Kind.TOOL
+    if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
+        return Kind.LLM
+    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
+
+
+def without_chunks(output: Messages | None) -> Messages | None:
+    """``output`` with a streamed answer as one message. It is one when several assistant messages carry a single finish
+    reason, on the last of them; separate answers carry one each."""
+    if not output or len(output) < 2 or not output[-1].finish_reason:
+        return output
+    if any(message.role != "assistant" or message.finish_reason for message in output[:-1]):
+        return output
+    parts: list[Part] = []
+    for message in output:
+        for part in message.parts:
+            _append(parts, part)
+    return (Message("assistant", tuple(parts), output[-1].finish_reason),)
+
+
+def _append(parts: list[Part], part: Part) -> None:
+    last = parts[-1] if parts else None
+    if isinstance(part, Text) and isinstance(last, Text) and _continues(last.text, part.text):
+        parts[-1] = Text(last.text + part.text)
+    elif isinstance(part, Reasoning) and isinstance(last, Reasoning) and _continues(last.text, part.text):
+        parts[-1] = Reasoning(last.text + part.text)
+    else:
+        parts.append(part)
+
+
+def _continues(before: str, after: str) -> bool:
+    """Whether a text runs on: chunks end anywhere, but what follows a full stop without a space is another text."""
+    return not (before.endswith(_SENTENCE_END) and after[:1].isupper())

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import error_of, session_id, tool_definitions
+from pandaeval_otel.dialects._common import error_of, run_kind, session_id, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import run_kind, system_of
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import CUT, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, said_by_user, system_of
 from pandaeval_otel.model import Captured, Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

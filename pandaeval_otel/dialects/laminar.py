@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import CUT, prefixed_sessions, prefixed_user, run_kind
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, run_kind
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

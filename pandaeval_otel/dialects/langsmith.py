@@ -10,14 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
+from pandaeval_otel.dialects._common import (
     CUT,
+    MAX_ERROR,
     agent_named,
     give_outcome,
     prefixed_sessions,
@@ -25,6 +20,11 @@ from pandaeval_otel.dialects._vendor import (
     run_kind,
     system_of,
 )
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

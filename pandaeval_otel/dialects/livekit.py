@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, said_by_user, session_id, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import said_by_user, system_of
 from pandaeval_otel.model import Captured, Kind, Message, Part
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

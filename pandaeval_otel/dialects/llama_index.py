@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, message_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import run_kind, said_by_user, system_of
 from pandaeval_otel.model import Kind, Message, Text, Usage
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 

@@ -12,14 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    MAX_ERROR,
+    SessionIds,
+    prefixed_sessions,
+    prefixed_user,
+    session_id,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import prefixed_sessions, prefixed_user, system_of
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolDefinition
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 

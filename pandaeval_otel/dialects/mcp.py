@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import give_outcome
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -9,13 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    agent_named,
+    give_outcome,
+    run_kind,
+    session_id,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, agent_named, give_outcome, run_kind, system_of
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -12,19 +12,25 @@ from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    give_outcome,
+    metadata_sessions,
+    said_by_user,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
 from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._thoughts import with_thoughts
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, give_outcome, metadata_sessions, said_by_user, system_of
-from pandaeval_otel.model import Kind, ToolDefinition, Usage
+from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
@@ -53,6 +59,8 @@ _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
 """Haystack: agents whose model calls have no spans name the model only in the repr of their messages."""
 _MAX_CACHED = 20_000
 """Characters of a tool definition that is remembered: the same few come with every model call."""
+_MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "', '"thinking":"')
+_IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
 class OpenInference:
@@ -250,3 +258,30 @@ def _document(fields: Fields) -> dict[str, Any]:
     if "metadata" in found:
         found["metadata"] = parsed(found["metadata"])
     return found
+
+
+def with_thoughts(output: Messages, response: str) -> Messages:
+    """``output`` with the thoughts that ``response`` (the same answer's raw body, as JSON) holds in front. A text that
+    only repeats a thought is taken for one."""
+    if not any(mark in response for mark in _MARKS):
+        return output
+    if any(type(part) is Reasoning for message in output for part in message.parts):
+        return output
+    thoughts = _thoughts(response)
+    if not thoughts:
+        return output
+    known = {thought.text for thought in thoughts}
+    first, *rest = output
+    said = tuple(part for part in first.parts if not (type(part) is Text and part.text in known))
+    return (Message(first.role, (*thoughts, *said), first.finish_reason), *rest)
+
+
+def _thoughts(response: str) -> tuple[Reasoning, ...]:
+    body = parsed(response)
+    raw = body.get("raw") if type(body) is dict else None
+    if type(raw) is str:  # smolagents keep the client's response object as its repr
+        match = _IN_REPR.search(raw)
+        said = from_repr(f"Thoughts(text={match[1]})") if match else None
+        return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
+    found = messages_of(body, "assistant") or ()
+    return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)

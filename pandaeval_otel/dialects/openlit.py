@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import give_outcome
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import first, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -11,14 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
-from pandaeval_otel.dialects._indexed import indexed, indexed_messages
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
+from pandaeval_otel.dialects._common import (
     CUT,
     agent_named,
     give_outcome,
@@ -26,7 +19,14 @@ from pandaeval_otel.dialects._vendor import (
     prefixed_user,
     said_by_user,
     system_of,
+    tool_definitions,
 )
+from pandaeval_otel.dialects._indexed import indexed, indexed_messages
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

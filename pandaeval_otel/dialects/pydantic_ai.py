@@ -12,13 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import CUT, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, system_of
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import give_outcome, said_by_user, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome, said_by_user
 from pandaeval_otel.model import Kind, Message, Part, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -10,14 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    SessionIds,
+    prefixed_sessions,
+    prefixed_user,
+    session_id,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, system_of
 from pandaeval_otel.model import (
     Captured,
     Kind,

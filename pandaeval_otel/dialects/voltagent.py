@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import CUT, session_id, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, system_of
 from pandaeval_otel.model import Captured, Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

@@ -16,8 +16,7 @@ from pandaeval_otel.model.message import (
     ToolResponse,
 )
 from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
-from pandaeval_otel.model.tool_call import ToolCall
-from pandaeval_otel.model.trace import Session, Trace, Trigger, Turn
+from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
 
 __all__ = [
     "NOT_CAPTURED",

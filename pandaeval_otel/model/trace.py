@@ -1,4 +1,4 @@
-"""A closed trace, its turns, and the session that it belongs to."""
+"""A closed trace with its turns and tool calls, and the session that it belongs to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,41 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pandaeval_otel.model.span import Kind, Span, ToolDefinition, Usage
-from pandaeval_otel.model.tool_call import ToolCall
+from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
+
+
+class _ReadWhenAsked:
+    """A field that may be given as :class:`Captured`, and then is its value."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return None  # the field's default
+        given = getattr(instance, self._name)
+        return given.value if type(given) is Captured else given
+
+    def __set__(self, instance: object, value: Any) -> None:
+        setattr(instance, self._name, value)
+
+
+@dataclass(unsafe_hash=True)
+class ToolCall:
+    """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
+    ``has_result`` tells a captured ``None`` from a result that was not captured."""
+
+    name: str
+    id: str = ""
+    arguments: Any = None
+    result: Any = _ReadWhenAsked()
+    error: str | None = None
+    span_id: str = ""
+    agent: str = ""
+    start_ns: int = 0
+    end_ns: int = 0
+    has_arguments: bool = False
+    has_result: bool = False
 
 
 class Trigger(StrEnum):
@@ -52,7 +85,7 @@ class Trace:
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
     ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
     ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
-    :mod:`pandaeval_otel.normal.responses`), or conversations (:mod:`pandaeval_otel.normal.history`); where a span names
+    :mod:`pandaeval_otel.normal.session`), or conversations (:mod:`pandaeval_otel.normal.session`); where a span names
     a session, the last one and none. Whoever sees the other traces too tells the session from them.
     """
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
+import time
+from collections.abc import Mapping
 
 from opentelemetry import trace
 from opentelemetry._logs import get_logger_provider
@@ -16,6 +18,10 @@ from opentelemetry._logs import get_logger_provider
 from pandaeval_otel.processor.settings import enabled
 
 _log = logging.getLogger(__name__)
+_ENDPOINT = "localhost:4317"
+_LOGGER = "opentelemetry.exporter.otlp.proto.grpc.exporter"
+_EVERY_S = 600.0
+_SIGNALS = ("TRACES", "METRICS", "LOGS")
 
 
 def instrument() -> None:
@@ -30,9 +36,7 @@ def instrument() -> None:
 
 def _add_processors() -> None:
     # Not at the top: without an endpoint neither gRPC nor the SDK are to be loaded.
-    from pandaeval_otel.processor.default_exporter import explain_default_exporter
-    from pandaeval_otel.processor.log_processor import PandaEvalLogProcessor
-    from pandaeval_otel.processor.span_processor import PandaEvalSpanProcessor
+    from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
 
     tracers = trace.get_tracer_provider()
     add_span_processor = getattr(tracers, "add_span_processor", None)
@@ -48,3 +52,32 @@ def _add_processors() -> None:
     add_log_record_processor = getattr(get_logger_provider(), "add_log_record_processor", None)
     if add_log_record_processor is not None:
         add_log_record_processor(PandaEvalLogProcessor())
+
+
+def explain_default_exporter(environ: Mapping[str, str] = os.environ) -> None:
+    """Where no endpoint of OTLP is set, replaces what the exporter says of failures by a sentence every ten minutes."""
+    variables = ["OTEL_EXPORTER_OTLP_ENDPOINT", *(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT" for signal in _SIGNALS)]
+    if not any(environ.get(name, "").strip() for name in variables):
+        logging.getLogger(_LOGGER).addFilter(_Explained())
+
+
+class _Explained(logging.Filter):
+    """Passes on what speaks of anything else. Any thread: two of them may both be told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING or _ENDPOINT not in record.getMessage():
+            return True
+        if time.monotonic() - self._told_at < _EVERY_S:
+            return False
+        self._told_at = time.monotonic()
+        record.msg, record.args = (
+            "OpenTelemetry's own exporter cannot send to %s, its default, as no OTEL_EXPORTER_OTLP_ENDPOINT is set. "
+            "Traces for PandaEval go to PANDAEVAL_ENDPOINT all the same. Without another backend, set "
+            "OTEL_TRACES_EXPORTER=none OTEL_METRICS_EXPORTER=none OTEL_LOGS_EXPORTER=none",
+            (_ENDPOINT,),
+        )
+        return True

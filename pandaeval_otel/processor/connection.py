@@ -1,12 +1,18 @@
-"""Opens connections to a collector: unencrypted or over TLS, for the worker's thread and for event loops."""
+"""Opens connections to a collector (unencrypted or over TLS, for the worker thread and for event loops), and tells how
+to cure one that failed and when to try again.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 
 from pandaeval_otel.processor.settings import Settings
 
@@ -17,6 +23,8 @@ _BRISK = (
     ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
 )
 _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
+_TRAILER = "google.rpc.retryinfo-bin"
+_FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 
 
 def channel(settings: Settings) -> grpc.Channel:
@@ -78,3 +86,21 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 def _content(file: str) -> bytes | None:
     return Path(file).read_bytes() if file else None
+
+
+def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
+    """Seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None``: there is none, do not come back.
+
+    ``trailers``: pairs of key and value. The message is one duration in field 1; read by hand, it takes no package of
+    Google's into applications.
+    """
+    for key, value in trailers or ():
+        if key == _TRAILER and isinstance(value, bytes):
+            if len(value) < 2 or value[0] != _FIELD_1 or value[1] > _MAX_SHORT:
+                return 0.0
+            try:
+                delay = Duration.FromString(value[2 : 2 + value[1]])
+            except DecodeError:
+                return 0.0
+            return max(0.0, delay.seconds + delay.nanos / 1e9)
+    return None

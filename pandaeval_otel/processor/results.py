@@ -15,8 +15,7 @@ import grpc.aio
 from opentelemetry.trace import Span
 
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
-from pandaeval_otel.processor.connection import cure, watching_channel
-from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.connection import cure, retry_after_s, watching_channel
 from pandaeval_otel.processor.settings import settings
 
 _log = logging.getLogger(__name__)

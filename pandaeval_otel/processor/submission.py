@@ -19,8 +19,7 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_otel._proto.trace_service_pb2 import SubmitTracesResponse
 from pandaeval_otel.processor.buffer import Buffer
-from pandaeval_otel.processor.connection import channel, cure
-from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.connection import channel, cure, retry_after_s
 from pandaeval_otel.processor.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 
 from pandaeval_otel.base.caps import MAX_ATTRIBUTES, MAX_EVENTS, MAX_LINKS, SMALL, AboveCapError, Room
 from pandaeval_otel.model.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.wire.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, within
-from pandaeval_otel.wire.counting import inside, outline
+from pandaeval_otel.wire.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, inside, outline, within
 from pandaeval_otel.wire.skeleton import Fields, Spans
 from pandaeval_otel.wire.splitting import hash_and_strip
 

@@ -19,12 +19,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_otel.base.caps import Room
 from pandaeval_otel.model.raw import MAX_TIME
-from pandaeval_otel.wire.bounds import LOG, within
-from pandaeval_otel.wire.counting import outline
+from pandaeval_otel.wire.bounds import LOG, outline, within
 from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
 from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.wire.own_output import is_own_record, is_own_span
-from pandaeval_otel.wire.sifting import sifted
 from pandaeval_otel.wire.skeleton import Head, Request
 
 OWN_SCOPE = "pandaeval.evaluation"
@@ -261,3 +259,25 @@ def _span_item(raw: bytes) -> Item:
 def _log_item(raw: bytes) -> Item:
     record = LogRecord.FromString(raw)
     return Item(b"L" + hash_and_strip(record)[:8], record.span_id)
+
+
+def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
+    """The request without items that are no message of this kind, how many those are, and what is wrong with the first.
+    Raises ``DecodeError`` where it is no request at all."""
+    outline = Request.FromString(request)
+    bad, why = 0, ""
+    for resourced in outline.resourced:
+        for scoped in resourced.scoped:
+            kept = []
+            for raw in scoped.items:
+                try:
+                    item.FromString(raw)
+                except DecodeError as error:
+                    bad += 1
+                    why = why or str(error)
+                else:
+                    kept.append(raw)
+            if len(kept) < len(scoped.items):
+                del scoped.items[:]
+                scoped.items.extend(kept)
+    return bytes(outline.SerializeToString()), bad, why
