@@ -12,17 +12,19 @@ from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import Outcome
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
 _INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
-_DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)
+_DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
+_DETAIL_KEYS = frozenset().union(*_DETAILS)
 
 MAX_ERROR = 500
 """Characters of an error text: enough to tell what failed, too little to carry a conversation."""
 
 SessionIds = tuple[tuple[int, str], ...]
+Keys = tuple[str, ...]
 CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
 """Names under which applications put the id of a conversation into free metadata, best first."""
@@ -56,6 +58,12 @@ def session_id(value: Any) -> str:
     return "" if found.startswith("resp_") else found
 
 
+def one_session(value: Any) -> SessionIds:
+    """Returns ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
+    name = session_id(value)
+    return ((semconv.RANK_DIALECT, name),) if name else ()
+
+
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
     """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
     get = attributes.get
@@ -68,18 +76,34 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
         return None
     if _DETAIL_KEYS.isdisjoint(attributes):
         return Usage(spent or 0, made or 0)
+    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *_DETAILS)
+
+
+def usage_in(
+    source: Mapping[str, Any],
+    spent: Keys,
+    made: Keys,
+    cache_read: Keys = (),
+    cache_write: Keys = (),
+    thought: Keys = (),
+) -> Usage | None:
+    """Returns the tokens of each side under the first of its keys that holds a number; ``None`` when neither ``spent``
+    nor ``made`` is there."""
+    given, answered = _tokens(source, spent), _tokens(source, made)
+    if given is None and answered is None:
+        return None
     return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=_tokens(attributes, semconv.USAGE_CACHE_READ) or 0,
-        cache_write=_tokens(attributes, semconv.USAGE_CACHE_WRITE) or 0,
-        reasoning=_tokens(attributes, semconv.USAGE_REASONING) or 0,
+        given or 0,
+        answered or 0,
+        _tokens(source, cache_read) or 0,
+        _tokens(source, cache_write) or 0,
+        _tokens(source, thought) or 0,
     )
 
 
-def _tokens(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
     for key in keys:
-        value = attributes.get(key)
+        value = source.get(key)
         if value is not None:
             found = value if type(value) is int and value >= 0 else count(value)
             if found is not None:
@@ -181,7 +205,10 @@ def agent_named(name: str) -> str:
 
 def system_of(messages: Messages | None) -> str | None:
     """The text of the system messages among ``messages``."""
-    found = [message.text for message in messages or () if message.role == "system" and message.text]
+    found: list[str] = []
+    for message in messages or ():
+        if message.role == "system" and (text := message.text):
+            found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
     return "\n".join(found) if found else None
 
 
@@ -197,15 +224,14 @@ def metadata_sessions(metadata: Any) -> SessionIds:
     found = parsed(metadata)
     if not isinstance(found, Mapping):
         return ()
-    name = next((name for word in SESSION_WORDS if (name := session_id(found.get(word)))), "")
-    return ((semconv.RANK_DIALECT, name),) if name else ()
+    return next((session for word in SESSION_WORDS if (session := one_session(found.get(word)))), ())
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
     """``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON strings."""
     for key in _prefixed(prefix, SESSION_WORDS):
-        if key in attributes and (name := session_id(parsed(attributes[key]))):
-            return ((semconv.RANK_DIALECT, name),)
+        if key in attributes and (session := one_session(parsed(attributes[key]))):
+            return session
     return ()
 
 
@@ -220,6 +246,17 @@ def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
 @cache
 def _prefixed(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(prefix + word for word in words)
+
+
+def captured(value: Any) -> Captured | None:
+    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    return None if hidden(value) else Captured(parsed(value))
+
+
+def crew_question(tasks: Any) -> str:
+    """Returns the descriptions of a CrewAI crew's tasks, one per line."""
+    found = [task.get("description") for task in as_list(tasks) if type(task) is dict]
+    return "\n".join(text for text in found if type(text) is str)
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
+from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._values import first, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message
+from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
@@ -92,7 +92,8 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
             elif body is not attributes:
                 given += _side(body, "input", "user")
                 made += _side(body, "output", "assistant")
-    told.input, told.output = _captured(given), _captured(made)
+    told.input = tuple(given) if tells(given) else None
+    told.output = tuple(made) if tells(made) else None
     return told
 
 
@@ -103,11 +104,6 @@ def _side(body: Any, side: str, role: str) -> Messages:
         body = parsed(body)
     half = body.get(side) if type(body) is dict else None
     return messages_of(half.get("messages"), role) or () if type(half) is dict else ()
-
-
-def _captured(messages: list[Message]) -> Messages | None:
-    seen = any(part is not NOT_CAPTURED for message in messages for part in message.parts)
-    return tuple(messages) if seen else None
 
 
 def _body(body: Any) -> dict[str, Any]:

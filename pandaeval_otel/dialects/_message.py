@@ -67,7 +67,8 @@ def _common_message(item: dict[str, Any], role: str) -> Message:
 
 
 def _requests(calls: Any) -> list[Part]:
-    return [request_of(call) for call in _list(calls) if type(call) is dict] if calls else []
+    calls = parsed(calls)
+    return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
 
 def otel_message(item: dict[str, Any], role: str) -> Message:
@@ -158,8 +159,3 @@ def finish_reason_of(item: dict[str, Any]) -> str:
 def _member(item: dict[str, Any], key: str, inner: str) -> Any:
     value = item.get(key)
     return value.get(inner) if type(value) is dict else None
-
-
-def _list(value: Any) -> list[Any]:
-    value = parsed(value)
-    return list(value) if isinstance(value, (list, tuple)) else []

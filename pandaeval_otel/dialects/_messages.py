@@ -7,6 +7,7 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text, loads
@@ -26,7 +27,7 @@ from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_
 from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, MAX_JSON, hidden, is_prose, parsed, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Text
 
-__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text", "was_cut"]
+__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text", "tells", "was_cut"]
 
 Messages = tuple[Message, ...]
 
@@ -80,7 +81,7 @@ def _read_given(text: str) -> tuple[Messages | None, bool]:
     found = None if items is None else todays_messages(items, "user")
     if not found:
         return _read_otherwise(text, items, "user")
-    if not _tells(found):
+    if not tells(found):
         return None, False
     _CONVERSATIONS.keep(text, found)
     return found, False
@@ -91,7 +92,7 @@ def _read_made(text: str) -> tuple[Messages | None, bool]:
     found = None if items is None else todays_messages(items, "assistant")
     if not found:
         return _read_otherwise(text, items, "assistant")
-    return (found if _tells(found) else None), False
+    return (found if tells(found) else None), False
 
 
 def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Messages | None, bool]:
@@ -110,10 +111,11 @@ def _understood(value: Any, cut: bool, role: str) -> tuple[Messages | None, bool
     found = tuple(_messages(value, role, 0))
     if cut:
         found = without_cut_values(found)
-    return (found if not found or _tells(found) else None), cut
+    return (found if not found or tells(found) else None), cut
 
 
-def _tells(messages: Messages) -> bool:
+def tells(messages: Iterable[Message]) -> bool:
+    """Returns whether any part of ``messages`` was captured."""
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:

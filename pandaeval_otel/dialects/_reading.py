@@ -64,9 +64,9 @@ class Dialect(Protocol):
 
     name: str
     priority: int
-    roots: frozenset[str]
-    scopes: tuple[str, ...]
-    names: tuple[str, ...]
+    roots: frozenset[str] = frozenset()
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         """What this dialect understands of ``span`` and the log records of the same span id; ``None`` if nothing.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json
 from pandaeval_otel.dialects._values import hidden, parsed
@@ -104,18 +104,14 @@ def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
     if type(found) is str and starts_like_json(found):
         return _beginning(found, side), True
     messages = _Finder(side).find(found, True, 0)
-    return messages if messages and _captured(messages) else None, False
-
-
-def _captured(messages: Messages) -> bool:
-    return any(part is not NOT_CAPTURED for message in messages for part in message.parts)
+    return messages if messages and tells(messages) else None, False
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
     """What is left of JSON that a length limit cut: one message, or none that could be told from history."""
     saved = salvage(text)
     messages = None if saved is None else _Finder(side).find(saved, True, 0)
-    if not messages or len(messages) > 1 or messages[0].role != side.role or not _captured(messages):
+    if not messages or len(messages) > 1 or messages[0].role != side.role or not tells(messages):
         return None
     only = messages[0]
     return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),)

@@ -22,7 +22,7 @@ _CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 _MCP_CALL = frozenset({"tool_name", "arguments"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
-_ENVELOPES = ('"lc"', '"type": "tool"', '"type":"tool"', '"tool_call_id"', '"output"', '"blocks"')
+_WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 
 
@@ -111,9 +111,7 @@ def _from_text(text: str) -> Any:
 def _is_wrapped(text: str) -> bool:
     """Whether cut JSON is a message or envelope around the result, rather than the result."""
     head = text[:200]
-    return any(
-        mark in head for mark in ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
-    )
+    return any(mark in head for mark in _WRAPPERS)
 
 
 def _outcome(found: Any, nesting: int) -> Outcome:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._events import is_input, message_of_event
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import Messages, tells
 from pandaeval_otel.dialects._values import as_list, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Text, ToolRequest, ToolResponse
 
@@ -101,9 +101,4 @@ def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
         message = message_of_event(name, event)
         if message is not None:
             (given if is_input(name) else made).append(message)
-    return _captured(given), _captured(made)
-
-
-def _captured(messages: Iterable[Message]) -> Messages | None:
-    found = tuple(messages)
-    return found if any(part is not NOT_CAPTURED for message in found for part in message.parts) else None
+    return tuple(given) if tells(given) else None, tuple(made) if tells(made) else None

@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import usage_of
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import count
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -27,14 +27,12 @@ _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
 
 
-class AG2:
+class AG2(Dialect):
     """Reads what AG2 says in its own way."""
 
     name = "ag2"
     priority = 70
     roots = frozenset({"ag2"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

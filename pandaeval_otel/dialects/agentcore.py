@@ -10,7 +10,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome, system_of
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
@@ -27,15 +27,12 @@ _TOOL_WORDS = (
 )
 
 
-class AgentCore:
+class AgentCore(Dialect):
     """Reads log records whose body is ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
 
     name = "agentcore"
     priority = 85
     # The records name no vendor, and the spans are those of any instrumentation.
-    roots: frozenset[str] = frozenset()
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     only_logs = True
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:

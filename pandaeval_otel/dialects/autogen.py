@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -24,12 +24,11 @@ _CONTAINER = "ChatAgentContainer"
 _RESPONSES = ("response", "agent_response")
 
 
-class AutoGen:
+class AutoGen(Dialect):
     """Reads what a team was asked, and what each of its agents answered with all its inner messages."""
 
     name = "autogen"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = ("autogen ",)
     names = (_PROCESS,)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of, said_by_user
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import count, first, hidden, identifier
 from pandaeval_otel.model import Captured, Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -42,12 +42,11 @@ _OUTPUTS = ("output", "content", "diff", "result")
 _SUCCESS, _ERROR = "success", "error"
 
 
-class ClaudeCode:
+class ClaudeCode(Dialect):
     """Reads ``claude_code.*`` spans."""
 
     name = "claude_code"
     priority = 80
-    roots: frozenset[str] = frozenset()
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
 
@@ -107,5 +106,4 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
         reading.arguments = Captured(places) if places else None
     for event in span.events:
         if event.name == _TOOL_OUTPUT:
-            result = first(event.attributes, _OUTPUTS)
-            reading.result = None if hidden(result) else Captured(parsed(result))
+            reading.result = captured(first(event.attributes, _OUTPUTS))

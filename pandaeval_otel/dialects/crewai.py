@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import asked
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Captured,
@@ -34,6 +34,13 @@ _ROLE = "crewai.agent.role"
 _INPUTS = ("crewai.crew.inputs", "crewai.flow.inputs")
 _RESULTS = ("crewai.crew.output", "crewai.flow.result")
 _USAGE = ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")
+_TOKENS = (
+    ("prompt_tokens",),
+    ("completion_tokens",),
+    ("cached_prompt_tokens",),
+    ("cache_creation_tokens",),
+    ("reasoning_tokens",),
+)
 _PLAN = "crewai.reasoning.plan"
 _FAILURE = "crewai.tool.failure.message"
 _FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
@@ -61,14 +68,12 @@ _KINDS = {
 }
 
 
-class CrewAI:
+class CrewAI(Dialect):
     """Reads ``crewai.*`` on spans of the scope ``crewai``."""
 
     name = "crewai"
     priority = 75
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
@@ -109,18 +114,7 @@ def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _usage(metrics: Any) -> Usage | None:
-    if type(metrics) is not dict:
-        return None
-    spent, made = count(metrics.get("prompt_tokens")), count(metrics.get("completion_tokens"))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(metrics.get("cached_prompt_tokens")) or 0,
-        cache_write=count(metrics.get("cache_creation_tokens")) or 0,
-        reasoning=count(metrics.get("reasoning_tokens")) or 0,
-    )
+    return usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
 
 
 def _said(value: Any) -> Messages | None:

@@ -9,7 +9,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, ToolResponse
@@ -20,14 +20,12 @@ _TOOL_CALL_ID = "gen_ai.tool.call_id"
 _CUT = "...[TRUNCATED: original length "
 
 
-class GeminiCLI:
+class GeminiCLI(Dialect):
     """Reads what Gemini CLI puts into ``gen_ai.input.messages`` and ``gen_ai.output.messages``."""
 
     name = "gemini_cli"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -10,11 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
+from pandaeval_otel.dialects._common import (
+    CUT,
+    error_of,
+    session_candidates,
+    system_of,
+    texts,
+    tool_definitions,
+    usage_of,
+)
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
@@ -76,14 +84,12 @@ _NOTHING_TOLD = EventContent()
 _NOTHING_SAID = Reading()
 
 
-class GenAI:
+class GenAI(Dialect):
     """Reads ``gen_ai.*`` and ``mcp.*``."""
 
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)
@@ -210,17 +216,9 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
         made = _with_reasoning(made, attributes[_REASONING])
     reading.input, reading.output = given, made
     system = attributes.get(_SYSTEM)
-    reading.system = (None if system is None else system_text(system)) or (_system_of(given) if given else None)
+    reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
-        reading.notes = ("messages were cut short by a length limit",)
-
-
-def _system_of(messages: Messages) -> str | None:
-    found: list[str] = []
-    for message in messages:
-        if message.role == "system" and (text := message.text):
-            found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
-    return "\n".join(found) if found else None
+        reading.notes = CUT
 
 
 def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import error_of, run_kind, session_id, system_of, tool_definitions
+from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
@@ -38,14 +37,13 @@ _RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executa
 _NAMED_RUNS = frozenset({Kind.WORKFLOW, Kind.AGENT})
 
 
-class Genkit:
+class Genkit(Dialect):
     """Reads ``genkit:*``."""
 
     name = "genkit"
     priority = 75
     roots = frozenset({_TYPE, _SUBTYPE})
     scopes = ("genkit-tracer",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -55,9 +53,7 @@ class Genkit:
         if word == _ACTION or word not in _RUNS:
             word = str(attributes.get(_SUBTYPE) or word)
         kind = run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
-        reading = Reading(kind=kind)
-        if name := session_id(attributes.get(_SESSION)):
-            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
         if attributes.get(_STATE) == _FAILED:
             reading.error = error_of(span) or _FAILED
         given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))

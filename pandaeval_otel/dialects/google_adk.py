@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, session_id, tool_definitions
+from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
@@ -37,21 +37,18 @@ _KINDS = {
 }
 
 
-class GoogleADK:
+class GoogleADK(Dialect):
     """Reads ``gcp.vertex.agent.*``."""
 
     name = "google_adk"
     priority = 80
     roots = frozenset({"gcp"})
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _kind(span)
-        reading = Reading(kind=kind)
-        if name := session_id(attributes.get(_SESSION)):
-            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
         operation = attributes.get(semconv.OPERATION)
         if kind is Kind.TOOL or (kind is None and operation == "execute_tool"):
             _read_tool(reading, span)

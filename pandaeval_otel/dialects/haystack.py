@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, said_by_user, system_of, tool_definitions
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Usage
+from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
@@ -23,7 +23,7 @@ _KINDS = {
     "haystack.agent.step.tool": Kind.TOOL,
 }
 _COMPONENT = "haystack.component.run"
-_TYPE, _COMPONENT_NAME = "haystack.component.type", "haystack.component.name"
+_TYPE = "haystack.component.type"
 _INPUTS = (
     "haystack.agent.step.llm.input",
     "haystack.agent.input",
@@ -41,13 +41,12 @@ _TOOL, _TOOL_ERROR = "haystack.tool.name", "haystack.tool.error"
 _TOOL_INPUT, _TOOL_OUTPUT = "haystack.agent.step.tool.input", "haystack.agent.step.tool.output"
 
 
-class Haystack:
+class Haystack(Dialect):
     """Reads ``haystack.*``."""
 
     name = "haystack"
     priority = 75
     roots = frozenset({"haystack"})
-    scopes: tuple[str, ...] = ()
     names = ("haystack.",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -147,9 +146,7 @@ def _read_meta(reading: Reading, meta: Mapping[str, Any]) -> None:
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_TOOL))
     reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
-    result = attributes.get(_TOOL_OUTPUT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(attributes.get(_TOOL_OUTPUT))
     if attributes.get(_TOOL_ERROR) in (True, "true", "True"):
         value = reading.result.value if reading.result else None
         said = value.get("error") if type(value) is dict else value

@@ -20,7 +20,7 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
 )
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
@@ -60,14 +60,13 @@ _MADE_BESIDE = frozenset({"output_reasoning", "output_audio"})
 _THOUGHT = ("output_reasoning", "reasoning_tokens", "output_reasoning_tokens")
 
 
-class Langfuse:
+class Langfuse(Dialect):
     """Reads ``langfuse.*``."""
 
     name = "langfuse"
     priority = 65
     roots = frozenset({"langfuse"})
     scopes = ("langfuse",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -21,7 +21,7 @@ from pandaeval_otel.dialects._common import (
     system_of,
 )
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
@@ -43,14 +43,13 @@ _KINDS = {
 }
 
 
-class LangSmith:
+class LangSmith(Dialect):
     """Reads ``langsmith.*`` and the JSON texts of its runs."""
 
     name = "langsmith"
     priority = 70
     roots = frozenset({"langsmith"})
     scopes = ("langsmith",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

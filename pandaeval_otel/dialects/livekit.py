@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, said_by_user, session_id, system_of, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, one_session, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Part
@@ -35,23 +35,20 @@ _TOOL_ID, _TOOL_NAME, _TOOL_FAILED = (
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
-class LiveKit:
+class LiveKit(Dialect):
     """Reads ``lk.*``."""
 
     name = "livekit"
     priority = 70
     roots = frozenset({"lk"})
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _KINDS.get(span.name)
         if kind is None and semconv.OPERATION not in attributes:
             kind = Kind.STEP
-        reading = Reading(kind=kind)
-        if room := session_id(_private(attributes, "room_name")):
-            reading.session_ids = ((semconv.RANK_DIALECT, room),)
+        reading = Reading(kind=kind, session_ids=one_session(_private(attributes, "room_name")))
         if kind is Kind.AGENT:
             reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
             asked = _private(attributes, "user_input")

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions
+from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, message_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Text, Usage
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.model import Kind, Message, Text
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
@@ -38,18 +38,16 @@ _MADE = (
     "response.raw.usage.output_tokens",
     "response.additional_kwargs.completion_tokens",
 )
-_THOUGHT = "response.raw.usage.completion_tokens_details.reasoning_tokens"
-_CACHED = "response.raw.usage.prompt_tokens_details.cached_tokens"
+_THOUGHT = ("response.raw.usage.completion_tokens_details.reasoning_tokens",)
+_CACHED = ("response.raw.usage.prompt_tokens_details.cached_tokens",)
 
 
-class LlamaIndex:
+class LlamaIndex(Dialect):
     """Reads the spans of ``llama-index-observability-otel``."""
 
     name = "llama_index"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if not span.scope.name.startswith(_SCOPE):
@@ -91,7 +89,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     reading.request_model = identifier(first(told, _MODELS))
     reading.response_model = identifier(told.get("response.raw.model"))
     reading.response_id = identifier(told.get("response.raw.id"))
-    reading.usage = _usage(told)
+    reading.usage = usage_in(told, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
     return reading
 
 
@@ -117,14 +115,6 @@ def _message(item: dict[str, Any]) -> Message:
     if "blocks" not in item and "content" in item:
         return message_of({**found, "content": item["content"]}, "user")
     return message_of({**found, "content": content}, "user")
-
-
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(first(told, _SPENT)), count(first(told, _MADE))
-    if spent is None and made is None:
-        return None
-    cached, thought = count(told.get(_CACHED)) or 0, count(told.get(_THOUGHT)) or 0
-    return Usage(input=spent or 0, output=made or 0, cache_read=cached, reasoning=thought)
 
 
 def _retrieval(told: Mapping[str, Any]) -> Reading:

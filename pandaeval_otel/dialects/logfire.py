@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, session_id, system_of, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
@@ -36,14 +36,13 @@ _KINDS = (
 )
 
 
-class Logfire:
+class Logfire(Dialect):
     """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
 
     name = "logfire"
     priority = 82
     roots = frozenset({"logfire", _REQUEST, _RESPONSE})
     scopes = ("logfire.",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -54,8 +53,7 @@ class Logfire:
         kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
         reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
         if kind is Kind.WORKFLOW:
-            if group := session_id(attributes.get(_GROUP)):
-                reading.session_ids = ((semconv.RANK_DIALECT, group),)
+            reading.session_ids = one_session(attributes.get(_GROUP))
         elif kind is Kind.AGENT:
             reading.agent_name = identifier(attributes.get(_NAME))
             reading.tools = tool_definitions(attributes.get(_TOOLS))

@@ -15,19 +15,20 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     MAX_ERROR,
     SessionIds,
+    captured,
+    one_session,
     prefixed_sessions,
     prefixed_user,
-    session_id,
     system_of,
     tool_definitions,
 )
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolDefinition
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolDefinition
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _TYPE = "mastra.span.type"
@@ -51,7 +52,7 @@ _LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
 _AGENT_STEP = "agent_step"
 """What newer releases call a step's operation."""
 _METADATA = "mastra.metadata."
-_THREADS, _USERS = ("threadId",), ("mastra.metadata.resourceId", "resourceId")
+_THREAD, _USERS = "threadId", ("mastra.metadata.resourceId", "resourceId")
 _AGENT_NAMES = (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")
 _TOOLS_OF_AGENT = "agent.available_tools"
 _BODY = "mastra.metadata.body"
@@ -63,14 +64,12 @@ _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
 """What stands for calls and results in the history of a step: they are no text, and the tools' spans tell them."""
 
 
-class Mastra:
+class Mastra(Dialect):
     """Reads ``mastra.*`` and the bare names beside it."""
 
     name = "mastra"
     priority = 75
     roots = frozenset({"mastra"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -105,9 +104,7 @@ def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
 
 
 def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
-    found = prefixed_sessions(attributes, _METADATA)
-    thread = session_id(first(attributes, _THREADS))
-    return found or (((semconv.RANK_DIALECT, thread),) if thread else ())
+    return prefixed_sessions(attributes, _METADATA) or one_session(attributes.get(_THREAD))
 
 
 def _user(attributes: Mapping[str, Any]) -> str:
@@ -132,8 +129,8 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any], given: Any, made
     reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
     if semconv.TOOL_ARGUMENTS not in attributes:
         reading.arguments = tool_arguments(given)
-    if semconv.TOOL_RESULT not in attributes and not hidden(made):
-        reading.result = Captured(parsed(made))
+    if semconv.TOOL_RESULT not in attributes:
+        reading.result = captured(made)
     if attributes.get(_TOOL_SUCCESS) is False:
         reading.error = str(made or "tool error")[:MAX_ERROR]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.model import Kind
@@ -22,7 +22,7 @@ _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
 
-class MCP:
+class MCP(Dialect):
     """Reads what names the method and the tool of an MCP call outside of the conventions' own attributes."""
 
     name = "mcp"

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
     agent_named,
     give_outcome,
+    one_session,
     run_kind,
-    session_id,
     system_of,
     tool_definitions,
 )
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
@@ -48,23 +47,19 @@ _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _TOOL_PREFIX = "Tool."
 
 
-class MLflow:
+class MLflow(Dialect):
     """Reads ``mlflow.*``."""
 
     name = "mlflow"
     priority = 65
     roots = frozenset({"mlflow"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
             return None
-        reading = Reading(kind=_kind(span))
-        session = session_id(parsed(attributes.get(_SESSION)))
-        reading.session_ids = ((semconv.RANK_DIALECT, session),) if session else ()
-        reading.user_id = identifier(parsed(attributes.get(_USER)))
+        session, user = one_session(parsed(attributes.get(_SESSION))), identifier(parsed(attributes.get(_USER)))
+        reading = Reading(kind=_kind(span), session_ids=session, user_id=user)
         if reading.kind is Kind.TOOL:
             reading.tool_name = _tool_name(span)
             reading.arguments = tool_arguments(attributes.get(_INPUTS))

@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed
@@ -22,14 +22,12 @@ _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"c
 """How a text part begins that is the repr of a ``Response…`` object or of a dictionary."""
 
 
-class OpenAIAgents:
+class OpenAIAgents(Dialect):
     """Reads what is special on spans of openai-agents-v2."""
 
     name = "openai_agents"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

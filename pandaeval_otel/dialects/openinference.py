@@ -14,6 +14,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
+    crew_question,
     give_outcome,
     metadata_sessions,
     said_by_user,
@@ -24,7 +25,7 @@ from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
@@ -63,14 +64,13 @@ _MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
-class OpenInference:
+class OpenInference(Dialect):
     """Reads ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``."""
 
     name = "openinference"
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind = kind_of(span)
@@ -221,8 +221,7 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
     """CrewAI's kickoff: the tasks' descriptions, with the crew's inputs put in where they are named."""
-    tasks = [task.get("description") for task in as_list(attributes[_CREW_TASKS]) if type(task) is dict]
-    text = "\n".join(task for task in tasks if type(task) is str)
+    text = crew_question(attributes[_CREW_TASKS])
     inputs = parsed(attributes.get(_CREW_INPUTS))
     for name, value in inputs.items() if type(inputs) is dict else ():
         text = text.replace(f"{{{name}}}", str(value))

@@ -11,7 +11,7 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
@@ -23,14 +23,13 @@ _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "comple
 _SEPARATOR = ", "
 
 
-class OpenLIT:
+class OpenLIT(Dialect):
     """Reads OpenLIT's extensions under ``gen_ai.tool.*``."""
 
     name = "openlit"
     priority = 55
-    roots: frozenset[str] = frozenset({"openlit"})
+    roots = frozenset({"openlit"})
     scopes = ("openlit",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -14,6 +14,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
     agent_named,
+    crew_question,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
@@ -23,7 +24,7 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
@@ -69,13 +70,13 @@ _TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SUFFIXES = (".tool", ".agent", ".workflow", ".task")
 
 
-class OpenLLMetry:
+class OpenLLMetry(Dialect):
     """Reads ``traceloop.*``, the indexed ``gen_ai.prompt.N``/``gen_ai.completion.N`` and ``llm.request.*``."""
 
     name = "openllmetry"
     priority = 60
     roots = frozenset({"traceloop", "llm", "gen_ai"})
-    scopes: tuple[str, ...] = ("traceloop",)
+    scopes = ("traceloop",)
     names = (_CREW_WORKFLOW,)
     marks = _MARKS | _INDEXED
 
@@ -175,8 +176,7 @@ def _unwrapped(value: Any, member: str) -> Any:
 
 
 def _read_crew(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    tasks = [task.get("description") for task in as_list(attributes.get(_CREW_TASKS)) if type(task) is dict]
-    text = "\n".join(task for task in tasks if type(task) is str)
+    text = crew_question(attributes.get(_CREW_TASKS))
     if text and reading.input is None:
         reading.input = said_by_user(text)
     if reading.output is None:

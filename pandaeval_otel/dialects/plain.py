@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
@@ -49,14 +49,11 @@ def _is_bare(span: RawSpan) -> bool:
     )
 
 
-class Plain:
+class Plain(Dialect):
     """Reads what OpenTelemetry itself defines; says nothing (``None``) of a span that has none of it."""
 
     name = "plain"
     priority = 0
-    roots: frozenset[str] = frozenset()
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def silent(self, keys: Collection[str]) -> bool:
         # Where the operation is stated, a name that was made from it adds nothing.

@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, system_of, tool_definitions
+from pandaeval_otel.dialects._common import CUT, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _AGENT_NAME, _MODEL_NAME, _RESULT = "agent_name", "model_name", "final_result"
@@ -31,26 +31,23 @@ _EVENTS, _PARAMETERS, _TOOLS = "events", "model_request_parameters", "tools"
 _ARGUMENTS, _RESPONSE = "tool_arguments", "tool_response"
 _TITLE = "logfire.msg"
 _OUTPUT_FUNCTION = "running output function"
-_SPENT, _MADE = "gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens"
-_CACHE_READ, _CACHE_WRITE = (
-    "gen_ai.aggregated_usage.cache_read.input_tokens",
-    "gen_ai.aggregated_usage.cache_creation.input_tokens",
-)
-_REASONING = "gen_ai.aggregated_usage.details.reasoning_tokens"
+_SPENT, _MADE = ("gen_ai.aggregated_usage.input_tokens",), ("gen_ai.aggregated_usage.output_tokens",)
+_CACHE_READ = ("gen_ai.aggregated_usage.cache_read.input_tokens",)
+_CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
+_REASONING = ("gen_ai.aggregated_usage.details.reasoning_tokens",)
 _CARRIER = "final_result"
 """The output tool; of several types it is followed by the type's name."""
 _MAX_CACHED = 50_000
 """Characters of request parameters that are remembered: the same come with every model call of an agent."""
 
 
-class PydanticAI:
+class PydanticAI(Dialect):
     """Reads ``pydantic_ai.*`` and the bare names that came before them."""
 
     name = "pydantic_ai"
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -92,7 +89,7 @@ def _is_carrier(name: Any) -> bool:
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.agent_name = identifier(attributes[_AGENT_NAME])
     reading.request_model = identifier(attributes[_MODEL_NAME])
-    reading.usage = _aggregated(attributes)
+    reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
     told, cut = _transcript(attributes)
     made: Messages = ()
     result = attributes.get(_RESULT)
@@ -129,19 +126,6 @@ def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Message
         limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
         rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
         reading.output = (Message("assistant", (Text(result), *rest)),)
-
-
-def _aggregated(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(attributes.get(_CACHE_READ)) or 0,
-        cache_write=count(attributes.get(_CACHE_WRITE)) or 0,
-        reasoning=count(attributes.get(_REASONING)) or 0,
-    )
 
 
 def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:

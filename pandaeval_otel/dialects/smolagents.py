@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
@@ -31,14 +31,12 @@ _RETRY = "\nNow let's retry:"
 _CALLS_IN = Recent[Any](parsed)
 
 
-class Smolagents:
+class Smolagents(Dialect):
     """Reads the calls and results in the texts of a model's input, and the tool that hands over the answer."""
 
     name = "smolagents"
     priority = 60
     roots = frozenset({"gen_ai"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     marks = frozenset({semconv.TOOL_NAME, semconv.INPUT_MESSAGES})
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:

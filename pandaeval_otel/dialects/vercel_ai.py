@@ -13,20 +13,21 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
     SessionIds,
+    captured,
+    one_session,
     prefixed_sessions,
     prefixed_user,
-    session_id,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
-    Captured,
     Kind,
     Message,
     Part,
@@ -34,7 +35,6 @@ from pandaeval_otel.model import (
     ToolDefinition,
     ToolRequest,
     ToolResponse,
-    Usage,
 )
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -68,7 +68,7 @@ _CALL_NAME, _CALL_ID, _CALL_ARGUMENTS, _CALL_RESULT = (
 )
 
 
-class VercelAI:
+class VercelAI(Dialect):
     """Reads ``ai.*``."""
 
     name = "vercel_ai"
@@ -89,7 +89,7 @@ class VercelAI:
         if kind is Kind.TOOL:
             _read_tool(reading, attributes)
         else:
-            reading.usage = _usage(attributes)
+            reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
             reading.request_model = identifier(attributes.get(_MODEL))
             reading.response_model = identifier(attributes.get(_ANSWERING_MODEL))
             reading.response_id = identifier(attributes.get(_RESPONSE_ID)) if kind is Kind.LLM else ""
@@ -119,11 +119,9 @@ def _kind(span: RawSpan) -> Kind | None:
 
 def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
     for prefix in (_METADATA, _CONTEXT):
-        found = prefixed_sessions(attributes, prefix)
+        found = prefixed_sessions(attributes, prefix) or one_session(attributes.get(prefix + _CHAT_ID))
         if found:
             return found
-        if name := session_id(attributes.get(prefix + _CHAT_ID)):
-            return ((semconv.RANK_DIALECT, name),)
     return ()
 
 
@@ -135,22 +133,7 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_CALL_NAME))
     reading.tool_call_id = identifier(attributes.get(_CALL_ID))
     reading.arguments = tool_arguments(attributes.get(_CALL_ARGUMENTS))
-    result = attributes.get(_CALL_RESULT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
-
-
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(first(attributes, _SPENT)), count(first(attributes, _MADE))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(first(attributes, _CACHE_READ)) or 0,
-        cache_write=count(first(attributes, _CACHE_WRITE)) or 0,
-        reasoning=count(first(attributes, _THOUGHT)) or 0,
-    )
+    reading.result = captured(attributes.get(_CALL_RESULT))
 
 
 def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
