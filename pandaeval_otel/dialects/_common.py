@@ -21,7 +21,7 @@ _DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_R
 _DETAIL_KEYS = frozenset().union(*_DETAILS)
 
 MAX_ERROR = 500
-"""Characters of an error text: enough to tell what failed, too little to carry a conversation."""
+"""Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
 
 SessionIds = tuple[tuple[int, str], ...]
 Keys = tuple[str, ...]
@@ -41,7 +41,8 @@ _GENERIC_NAMES = frozenset(
 def session_candidates(
     attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
-    """``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, its resource."""
+    """Returns ``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, on its
+    resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():
         if key in attributes and (name := session_id(attributes[key])):
@@ -52,8 +53,8 @@ def session_candidates(
 
 
 def session_id(value: Any) -> str:
-    """A session id; ``""`` for placeholders and for OpenAI response ids, which some frameworks write in its place: they
-    change with every call."""
+    """Returns a session id; ``""`` for placeholders and for OpenAI response ids, which change with every call and which
+    some frameworks write in its place."""
     found = identifier(value)
     return "" if found.startswith("resp_") else found
 
@@ -65,7 +66,8 @@ def one_session(value: Any) -> SessionIds:
 
 
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
+    """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
+    side."""
     get = attributes.get
     spent, made = get(_INPUT_TODAY), get(_OUTPUT_TODAY)
     if type(spent) is not int or spent < 0:
@@ -112,10 +114,10 @@ def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
 
 
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
-    """A short text when the span failed, else ``None``.
+    """Returns a short text when the span failed, else ``None``.
 
     It failed when its status is ERROR, or when its status is unset and it names an ``error.type`` or records an
-    exception, as a span event or a log record. An explicit OK wins over them: the application says that it coped.
+    exception, as a span event or a log record. An explicit OK wins: the application says that it coped.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
@@ -136,8 +138,8 @@ def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """The tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or MCP
-    form, of JSON strings, or of names. ``None`` when it is absent or cannot be read, ``()`` when the list is empty."""
+    """Returns the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
+    MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
     return _TOOLS(value) if type(value) is str else _tool_definitions(value)
 
 
@@ -184,7 +186,7 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
 
 
 def _reads_only(item: dict[str, Any]) -> bool | None:
-    """What the hints of a definition say; one that may destroy something does not only read."""
+    """Returns whether a definition's hints call it read-only (``False`` for a destructive one), else ``None``."""
     annotations = item.get("annotations")
     hints = annotations if type(annotations) is dict else item
     read_only = hints.get("readOnlyHint")
@@ -194,17 +196,17 @@ def _reads_only(item: dict[str, Any]) -> bool | None:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """The non-empty strings of a list, or the one string."""
+    """Returns the non-empty strings of a list, or the one string."""
     return tuple(item for item in as_list(value) if type(item) is str and item)
 
 
 def agent_named(name: str) -> str:
-    """``name`` where somebody chose it, ``""`` where it is only the class or the node of some framework."""
+    """Returns ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
     return "" if name.lower() in _GENERIC_NAMES else identifier(name)
 
 
 def system_of(messages: Messages | None) -> str | None:
-    """The text of the system messages among ``messages``."""
+    """Returns the text of the system messages among ``messages``, or ``None``."""
     found: list[str] = []
     for message in messages or ():
         if message.role == "system" and (text := message.text):
@@ -213,12 +215,12 @@ def system_of(messages: Messages | None) -> str | None:
 
 
 def said_by_user(text: str) -> Messages:
-    """One user message."""
+    """Returns one user message with ``text``."""
     return (Message("user", (Text(text),)),)
 
 
 def metadata_sessions(metadata: Any) -> SessionIds:
-    """``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
+    """Returns ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
     if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):
         return ()
     found = parsed(metadata)
@@ -228,7 +230,8 @@ def metadata_sessions(metadata: Any) -> SessionIds:
 
 
 def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
-    """``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON strings."""
+    """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
+    strings."""
     for key in _prefixed(prefix, SESSION_WORDS):
         if key in attributes and (session := one_session(parsed(attributes[key]))):
             return session
@@ -236,7 +239,7 @@ def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
 
 
 def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
-    """The user that an attribute ``prefix`` + word names."""
+    """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
     for key in _prefixed(prefix, USER_WORDS):
         if key in attributes and (name := identifier(parsed(attributes[key]))):
             return name
@@ -260,7 +263,7 @@ def crew_question(tasks: Any) -> str:
 
 
 def give_outcome(reading: Reading, outcome: Outcome) -> None:
-    """Puts what a tool gave back onto its span's reading; a result that says that it failed is the span's error."""
+    """Puts a tool's outcome onto its span's reading; a result that says that it failed becomes the span's error."""
     reading.result = outcome.result
     reading.tool_call_id = reading.tool_call_id or outcome.call_id
     reading.tool_name = reading.tool_name or outcome.name
@@ -270,5 +273,5 @@ def give_outcome(reading: Reading, outcome: Outcome) -> None:
 
 
 def run_kind(parentless: bool) -> Kind:
-    """A chain, a task or a plain function is the run itself when nothing is above it, else one of its steps."""
+    """Returns the kind of a chain, a task or a plain function: the run itself if nothing is above it, else a step."""
     return Kind.WORKFLOW if parentless else Kind.STEP

@@ -1,4 +1,4 @@
-"""Messages that travel as events: one event or log record per message, or one that holds them all.
+"""Reads messages that travel as events: one event or log record per message, or one that holds them all.
 
 Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``), as a log record
 whose body is a map, as JSON text in the body, or as a span event whose attributes are the map. Since 1.37 one
@@ -29,7 +29,7 @@ _INPUT_ROLES = {
 
 @dataclass(slots=True)
 class EventContent:
-    """What the events of one span told. ``None`` = no event spoke of it, or its content was hidden."""
+    """Messages in the events of one span. ``None``: no event has any, or their content was hidden."""
 
     input: Messages | None = None
     output: Messages | None = None
@@ -38,7 +38,7 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """What the span's events say, and where they say nothing its log records (in time order)."""
+    """Returns what the span's events say; where they say nothing, what its log records say in time order."""
     told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
         in_order = sorted(logs, key=_time) if len(logs) > 1 else logs
@@ -50,13 +50,13 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
 
 
 def log_name(log: RawLog) -> str:
-    """The event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    """Returns the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
     return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
 
 
 def message_of_event(name: str, body: Any) -> Message | None:
-    """The message of one per-message event, given its name and its body (or its attributes, for a span event);
-    ``None`` for other events. Content that is missing altogether is marked as not captured."""
+    """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
+    ``None`` for other events. A message without any content is marked as not captured."""
     if name == semconv.CHOICE_EVENT:
         return _choice(_body(body))
     role = _INPUT_ROLES.get(name)
@@ -64,7 +64,7 @@ def message_of_event(name: str, body: Any) -> Message | None:
 
 
 def is_input(name: str) -> bool:
-    """Whether a per-message event of this name belongs to the model's input."""
+    """Returns whether a per-message event of this name belongs to the model's input."""
     return name in _INPUT_ROLES
 
 
@@ -98,8 +98,8 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
 
 
 def _side(body: Any, side: str, role: str) -> Messages:
-    """One half of a log body that holds a whole call: ``{"input": {"messages": […]}, "output": {"messages": […]}}``
-    (what the AWS distribution makes of content on spans)."""
+    """Returns one half of a log body that holds a whole call: ``{"input": {"messages": […]}, "output": {"messages":
+    […]}}``, which the AWS distribution makes of content on spans."""
     if type(body) is str and body.startswith('{"'):
         body = parsed(body)
     half = body.get(side) if type(body) is dict else None
@@ -107,7 +107,7 @@ def _side(body: Any, side: str, role: str) -> Messages:
 
 
 def _body(body: Any) -> dict[str, Any]:
-    """The map of an event, wherever it stands; plain text is its content."""
+    """Returns the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if type(body) is dict or isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
@@ -132,8 +132,8 @@ def _choice(body: dict[str, Any]) -> Message:
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
-    """Arguments and result of a tool span that tells them as events: ``gen_ai.tool.message`` holds what went in,
-    ``gen_ai.choice`` what came out (Strands). ``None`` where there is no such event."""
+    """Returns arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
+    the arguments, ``gen_ai.choice`` the result. ``None`` where there is no such event."""
     arguments = result = None
     for event in span.events:
         if event.name == semconv.TOOL_EVENT:

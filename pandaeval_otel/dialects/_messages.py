@@ -1,4 +1,4 @@
-"""Messages from whatever a dialect's attribute, event or log body holds.
+"""Reads messages from any value of an attribute, event or log body.
 
 Understood: OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
 messages, Gemini contents, LangChain messages (constructors, dictionaries, pairs), and the request and response bodies
@@ -36,22 +36,23 @@ _ANY_LIST = frozenset(_LISTS)
 _MAX_NESTING = 6
 _CONTAINERS = frozenset({dict, list})
 _TEXT_MEMBERS = 2
-"""Of a part that is text and nothing else: its type and the text."""
+"""Members of a part that is text and nothing else: its type and the text."""
 _MESSAGE_MEMBERS = 2
-"""Of a message that is nothing but a role and parts."""
+"""Members of a message that is nothing but a role and parts."""
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
-    """The messages in ``value``; ``role`` is what a message without one gets (``user`` for inputs).
+    """Returns the messages in ``value``; a message without a role gets ``role`` (``user`` for inputs).
 
-    ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose content was
-    hidden. A message whose content was hidden beside others that were not holds :data:`NOT_CAPTURED`.
+    Returns ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose
+    content was hidden. A hidden message among others that are not holds :data:`NOT_CAPTURED`.
     """
     return read_messages(value, role)[0]
 
 
 def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
-    """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
+    """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
+    incomplete)."""
     if value is None:
         return None, False
     if type(value) is str:
@@ -63,12 +64,13 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
 
 
 def was_cut(value: Any) -> bool:
-    """What :func:`read_messages` says of ``value`` second, without its messages."""
+    """Returns whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
     return _structure(value)[1]
 
 
 def _read_given(text: str) -> tuple[Messages | None, bool]:
-    """As :func:`_read` for inputs; of a conversation that has grown since it was last read, only the new is read."""
+    """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new
+    part."""
     grown = _CONVERSATIONS.split(text)
     if grown is not None:
         before, rest = grown
@@ -124,12 +126,13 @@ def tells(messages: Iterable[Message]) -> bool:
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
-    """The structure that ``value`` holds or spells, ``None`` for placeholders, and whether it had been cut short."""
+    """Returns the structure that ``value`` holds or spells (``None`` for placeholders), and whether it was cut
+    short."""
     if isinstance(value, (str, bytes)):
         value = parsed(value)
         if type(value) is str and starts_like_json(value):
             saved = salvage(value)
-            # What is neither JSON nor the beginning of it is somebody's text, unless it begins as only messages do.
+            # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
     if type(value) is list:
         return value, False
@@ -137,7 +140,8 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def system_text(value: Any) -> str | None:
-    """The text of system instructions: plain text, a JSON array of parts, or messages; ``None`` if not captured."""
+    """Returns the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
+    captured."""
     if type(value) is not str:
         return None if value is None else _system_text(value)
     return value if is_prose(value) else _SYSTEM(value)
@@ -198,7 +202,7 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
 
 
 def _is_block(item: dict[str, Any]) -> bool:
-    """Whether ``item`` is a content block rather than a message: it names no role and no member of a message."""
+    """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
     kind = item.get("type")
@@ -224,7 +228,7 @@ _SYSTEM = Recent(_system_text)
 
 
 def json_array(text: str) -> list[Any] | None:
-    """The array that ``text`` spells, however deep it is; ``None`` where it spells none."""
+    """Returns the array that ``text`` spells, of any depth; ``None`` where it spells none."""
     if text[:1] != "[" or len(text) > MAX_JSON:
         return None
     try:
@@ -235,10 +239,10 @@ def json_array(text: str) -> list[Any] | None:
 
 
 def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
-    """The messages of a list in which each is in today's form and stands for itself, ``role`` where one has none.
-    ``None`` for all others, and for a list that is nested too deep.
+    """Returns the messages of a list in today's form (roles and parts), read in one pass; ``role`` where one has none.
+    Returns ``None`` for all other lists, and for one that is nested too deep.
 
-    How deep it is costs as much to find out as all the rest, and nearly every list is seen to be flat on the way.
+    Measuring the depth costs as much as all the rest, and nearly every list turns out to be flat on the way.
     """
     found: list[Message] = []
     known_flat = False
@@ -274,12 +278,12 @@ def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
 
 
 def _has_no_other(item: dict[str, Any], given: list[Any]) -> bool:
-    """Whether nothing in a message but its parts holds anything."""
+    """Returns whether no member of a message but its parts is a container."""
     return all(value is given or type(value) not in _CONTAINERS for value in item.values())
 
 
 def _is_flat(part: Any) -> bool:
-    """Whether a part holds no more than lists and maps of plain values."""
+    """Returns whether a part holds at most lists and maps of plain values."""
     if type(part) is not dict:
         return type(part) is not list
     for value in part.values():

@@ -1,4 +1,4 @@
-"""One part (or block) of a message, in whatever form a provider or framework writes it.
+"""Reads one part (or block) of a message, in any form that a provider or framework writes.
 
 OTel parts (``type`` + ``content``), OpenAI and Anthropic content blocks, Bedrock and Gemini blocks (the key is the
 type), Vercel AI SDK, LangChain and Haystack parts. Unknown types are kept as :class:`OtherPart`, never dropped.
@@ -23,16 +23,16 @@ _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
 _OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
 _REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
-"""Of most requests: type, id, name and arguments; of most responses: type, id and response."""
+"""Members of most requests (type, id, name and arguments) and of most responses (type, id and response)."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
 _OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
-"""How the Vercel AI SDK writes a tool's output in messages."""
+"""Members with which the Vercel AI SDK writes a tool's output in messages."""
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
 
 
 def parts_of(content: Any) -> Iterable[Part]:
-    """The parts of a message's content: a string, one block, or a list of blocks and strings."""
+    """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
     if type(content) is str:
         return (text_part(content),)
     if content is None:
@@ -45,7 +45,7 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """The content blocks that ``value`` spells as JSON, or ``value`` itself where it is plain text."""
+    """Returns the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
     found = parsed(value)
     if type(found) is dict:
         found = [found]
@@ -58,7 +58,7 @@ def _is_known(block: dict[str, Any]) -> bool:
 
 
 def part_of(block: dict[str, Any]) -> Part:
-    """The part that ``block`` describes."""
+    """Returns the part that ``block`` describes."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
@@ -70,14 +70,14 @@ def part_of(block: dict[str, Any]) -> Part:
 
 
 def text_part(value: Any) -> Part:
-    """A text part, or the mark that its text was not captured."""
+    """Returns a text part, or :data:`NOT_CAPTURED` for a placeholder."""
     if type(value) is str and len(value) > LONGEST_PLACEHOLDER:
         return Text(value)
     return NOT_CAPTURED if hidden(value) else Text(_flat(value))
 
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
-    """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
+    """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     if len(call) == _REQUEST_MEMBERS and "id" in call and "name" in call and "type" in call:
         arguments = call.get("arguments")
         if type(arguments) is dict:
@@ -102,7 +102,7 @@ def _call_id(block: dict[str, Any]) -> str:
 
 
 def response_of(block: dict[str, Any]) -> Part:
-    """A tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
+    """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
     if len(block) == _RESPONSE_MEMBERS and "response" in block and "id" in block and "type" in block:
         return ToolResponse(result_value(block["response"]), identifier(block["id"]))
     result = first(block, _RESULT_KEYS)
@@ -116,7 +116,7 @@ def response_of(block: dict[str, Any]) -> Part:
 
 
 def result_value(value: Any) -> Any:
-    """A tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
+    """Returns a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
         return None if len(value) <= LONGEST_PLACEHOLDER and hidden(value) else value
@@ -142,7 +142,8 @@ def _is_text_block(block: dict[str, Any]) -> bool:
 
 
 def _flat(value: Any) -> str:
-    """Text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers put in its place."""
+    """Returns text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
+    instead."""
     if type(value) is str:
         return value
     if type(value) is dict:
@@ -175,7 +176,7 @@ def _reasoning(block: dict[str, Any]) -> Part:
 
 
 def _inner(key: str, read: Callable[[dict[str, Any]], Part]) -> Callable[[dict[str, Any]], Part]:
-    """A reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+    """Returns a reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
 
     def reader(block: dict[str, Any]) -> Part:
         value = block[key] if key in block else block.get("content")
@@ -185,7 +186,8 @@ def _inner(key: str, read: Callable[[dict[str, Any]], Part]) -> Callable[[dict[s
 
 
 def media_of(block: dict[str, Any], kind: str) -> Media | None:
-    """The medium that ``block`` (of type ``kind``, ``""`` when the block names none) stands for, else ``None``."""
+    """Returns the image, sound, video or document that ``block`` stands for, with its type and place but never its
+    content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
     if kind:
         word = kind.lower().replace("-", "_").removeprefix("input_")
         if word not in _TYPES and not word.startswith(_MODALITIES):

@@ -12,9 +12,9 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 
 @dataclass(slots=True)
 class Reading:
-    """What one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does not say",
-    and the next dialect is asked; so a dialect fills only what its own keys state. Each call hands back a fresh one:
-    the reading of the highest dialect is completed in place with what those below it say.
+    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does
+    not say", and the next dialect is asked; so a dialect fills only fields that its own keys state. Each call returns a
+    fresh object: the caller completes the reading of the highest dialect in place with those of the lower ones.
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
@@ -46,20 +46,21 @@ class Reading:
 
 @runtime_checkable
 class Dialect(Protocol):
-    """One file, one object named ``DIALECT``. Pure: the same span gives the same reading.
+    """Reads the spans of one instrumentation: one file with one object named ``DIALECT``. Pure: the same span gives the
+    same reading.
 
     ``priority``: higher is asked first. Vendor dialects 50-90, the OTel GenAI conventions 40, generic fallbacks below.
     ``roots``: first segments of attribute keys (``"gen_ai"`` of ``gen_ai.system``) that make this dialect a candidate;
-    ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do.
-    A span is offered to every candidate whose hint matches; an empty set of hints means "offered every span".
+    ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do. Every
+    candidate is offered the span; a dialect without any of these hints is offered every span.
 
-    Two more hints may be given. ``marks``: attribute keys of which a span must have one, to be offered by its roots,
-    for a dialect that shares them with others. ``only_logs``: ``True`` where it reads nothing but log records.
+    Two more hints are optional. ``marks``: attribute keys of which a span must have one for its roots to count, for a
+    dialect that shares them with others. ``only_logs``: ``True`` for a dialect that reads only log records.
 
-    And two more methods. ``silent(keys)``: whether it says nothing of any span with these attribute keys that has no
-    events, log records or error status, nor a session on its resource; such spans are not offered to it.
-    ``read_rest(span, logs, said)``: as ``read``, where those asked before have ``said`` something (which may be
-    nothing); it may leave out what they said, but no note that it would have made.
+    Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
+    attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
+    such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
+    dialects asked before; it may omit fields that ``said`` has, but no note.
     """
 
     name: str
@@ -69,6 +70,6 @@ class Dialect(Protocol):
     names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        """What this dialect understands of ``span`` and the log records of the same span id; ``None`` if nothing.
-        Must not raise, whatever the attributes hold; a value that does not parse is left as the string it was."""
+        """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
+        Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
         ...

@@ -27,7 +27,7 @@ _MAX_NESTING = 4
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Whether a call of the tool ``name``, with its arguments in ``value``, is how the framework ends the run."""
+    """Returns whether the framework ends the run by a call of the tool ``name`` with the arguments in ``value``."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS
@@ -36,7 +36,7 @@ def is_final_answer(name: str, value: Any) -> bool:
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
-    """What a tool was called with; ``None`` when it was not captured or cut in two, since half an argument is none.
+    """Returns a tool's arguments; ``None`` when they were not captured or were cut in two.
 
     ``schema`` (JSON schema, or parameters by name; JSON text too) gives positional arguments their names.
     """
@@ -75,7 +75,7 @@ def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a tool gave back. ``failed`` when the result itself says so; ``call_id``, ``name`` where it names them."""
+    """A tool's result. ``failed``: the result itself says so; ``call_id``, ``name``: those that it names."""
 
     result: Captured | None = None
     call_id: str = ""
@@ -84,8 +84,8 @@ class Outcome:
 
 
 def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
-    """The result in ``value``: of text that was cut short, what is left of it. ``wrapped`` where the instrumentation is
-    known to write ``{"output": …}`` around every result."""
+    """Returns the result in ``value``; for text that was cut short, what is left of it. ``wrapped``: the
+    instrumentation is known to write ``{"output": …}`` around every result."""
     if hidden(value):
         return Outcome()
     found = parsed(value)
@@ -109,7 +109,7 @@ def _from_text(text: str) -> Any:
 
 
 def _is_wrapped(text: str) -> bool:
-    """Whether cut JSON is a message or envelope around the result, rather than the result."""
+    """Returns whether cut JSON is a message or envelope around the result, rather than the result."""
     head = text[:200]
     return any(mark in head for mark in _WRAPPERS)
 
@@ -137,7 +137,7 @@ def _outcome(found: Any, nesting: int) -> Outcome:
 
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The members of a LangChain ToolMessage, in any of its serialised forms."""
+    """Returns the members of a LangChain ToolMessage in any of its serialised forms, or ``None``."""
     if "lc" in found and type(found.get("kwargs")) is dict:
         inner: dict[str, Any] = found["kwargs"]
         return inner
@@ -157,7 +157,7 @@ def _message(message: dict[str, Any]) -> Outcome:
 
 
 def _envelope(found: dict[str, Any]) -> Outcome:
-    """MCP results, ``str`` of result objects, and ``{"result": …}`` with a word on success."""
+    """Reads MCP results, ``str`` of result objects, and ``{"result": …}`` with a status."""
     keys = found.keys()
     failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
     if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):

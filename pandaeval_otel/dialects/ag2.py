@@ -28,7 +28,7 @@ _TURNED = {"user": "assistant", "assistant": "user"}
 
 
 class AG2(Dialect):
-    """Reads what AG2 says in its own way."""
+    """Reads AG2's deviations from the conventions."""
 
     name = "ag2"
     priority = 70
@@ -60,14 +60,15 @@ def _read_chat(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _from_other_side(message: Message) -> Message:
-    """Who began the chat speaks as assistant in its own history, and hears users; calls are told right."""
+    """Swaps the roles of a message: the chat's initiator is the assistant in its own history, and the others are users.
+    Tool calls have the right role already."""
     if message.tool_requests or message.role not in _TURNED:
         return message
     return Message(_TURNED[message.role], message.parts, message.finish_reason)
 
 
 def _after(question: str, said: Messages) -> Messages:
-    """Without the chats before this one, which the history goes on to hold."""
+    """Returns the messages after the question: the history also holds earlier chats."""
     for index in range(len(said) - 1, -1, -1):
         if said[index].role == "user" and said[index].text == question:
             return said[index + 1 :]

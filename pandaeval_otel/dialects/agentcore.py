@@ -1,5 +1,5 @@
-"""Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry): content is taken off spans and put into the bodies
-of log records, whichever instrumentation wrote it, as JSON in JSON of that instrumentation's own making."""
+"""Reads Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry), which moves the content of any
+instrumentation's spans into the bodies of log records, as JSON in JSON in that instrumentation's own form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SIDES = ("input", "output")
 _EVENT_KEYS = frozenset({"content", "message", "finish_reason", "role", "id", "tool.result", "index"})
-"""The attributes of a per-message span event, which the content was."""
+"""Attributes of a per-message span event, from which the content came."""
 _TOOL_WORDS = (
     (semconv.OPERATION, "execute_tool"),
     ("traceloop.span.kind", "tool"),
@@ -96,7 +96,7 @@ def _read_tool(reading: Reading, given: Sequence[Any], made: Sequence[Any]) -> N
 
 
 def _value(item: Any) -> tuple[Any, str]:
-    """The content of a tool's message, and the call's id where it stands beside it."""
+    """Returns the content of a tool's message, and the call's id beside it or ``""``."""
     content = parsed(item.get("content")) if type(item) is dict else item
     if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
         return parsed(first(content, ("message", "content"))), identifier(content.get("id"))

@@ -1,8 +1,8 @@
-"""AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
+"""Reads AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
 
-The spans of agents and tools follow the conventions, without content. Each message that is handled begins a trace of
-its own unless the application has a span around the whole run. A message is read only in such a trace: in one of its
-own it would look like a run, and repeat what the agent's trace tells.
+The spans of agents and tools follow the conventions, without content. Each handled message begins a trace of its own
+unless the application has a span around the whole run. Messages are read only below such a span: in a trace of its own
+a message would look like a run, and repeat the agent's trace.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 _PROCESS = "autogen process"
 _MESSAGE, _RECIPIENT = "message", "recipient_agent_class"
 _CONTAINER = "ChatAgentContainer"
-"""The class that holds an agent of a team; all other recipients of a team's messages are managers."""
+"""Class that holds an agent of a team; all other recipients of a team's messages are managers."""
 _RESPONSES = ("response", "agent_response")
 
 
 class AutoGen(Dialect):
-    """Reads what a team was asked, and what each of its agents answered with all its inner messages."""
+    """Reads a team's question, and each agent's answer with all its inner messages."""
 
     name = "autogen"
     priority = 70

@@ -1,7 +1,7 @@
-"""Claude Code and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare names for everything.
+"""Reads Claude Code's and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare attribute names.
 
-A prompt of the user is one ``interaction``. What is said and what tools give back is there only where switches of the
-command line's environment allow it; the final answer mostly is not.
+Each prompt of the user is one ``interaction``. Messages and tool results are recorded only where environment variables
+of the command line allow it; the final answer mostly is not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE = (
 _GIVEN, _SAID = "new_context", ("response.model_output", "model_response")
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
 _PLACES = {"full_command": "command", "file_path": "file_path"}
-"""Arguments of the commonest tools, where not the whole input is written."""
+"""Arguments of the commonest tools, for spans without the whole input."""
 _TOOL_OUTPUT = "tool.output"
 _OUTPUTS = ("output", "content", "diff", "result")
 _SUCCESS, _ERROR = "success", "error"

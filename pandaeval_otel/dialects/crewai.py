@@ -1,6 +1,6 @@
-"""CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
+"""Reads CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
 
-The keys ``crewai.*`` of OpenLLMetry and OpenInference are theirs; this dialect keeps to CrewAI's own spans.
+OpenLLMetry and OpenInference have their own ``crewai.*`` keys, which their dialects read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
 _QUERIES = ("crewai.memory.query", "crewai.knowledge.query", "crewai.knowledge.task_prompt")
 _FOUND = ("crewai.memory.results", "crewai.memory.content", "crewai.knowledge.retrieved_knowledge")
 _TASK, _RULES = "Current Task:", "This is the expected criteria for your final answer"
-"""What stands before and behind a task's description in prompts."""
+"""Texts before and behind a task's description in prompts."""
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
 _QUOTED = '"name": "\''
 _TRUNCATED = (".truncated", "gen_ai.")
@@ -118,8 +118,8 @@ def _usage(metrics: Any) -> Usage | None:
 
 
 def _said(value: Any) -> Messages | None:
-    """Messages as they were meant: with a task's description alone where the framework's rules stand around it, with
-    calls and results that were written as text. ``None`` where nothing is to be mended."""
+    """Returns messages with the framework's rules around a task's description removed, and with calls and results that
+    were written as text restored. ``None`` where there is nothing to mend."""
     if type(value) is not str or not (_RULES in value or _QUOTED in value):
         return None
     found = messages_of(value, "user")
@@ -141,7 +141,7 @@ def _mended(message: Message) -> Message:
 
 
 def _unquoted(value: Any) -> Any:
-    """What the repr of a string stands for; deep in a history strings are written so."""
+    """Returns the string that a repr stands for, which strings deep in a history are written as."""
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])

@@ -1,4 +1,4 @@
-"""Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
+"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CUT = "...[TRUNCATED: original length "
 
 
 class GeminiCLI(Dialect):
-    """Reads what Gemini CLI puts into ``gen_ai.input.messages`` and ``gen_ai.output.messages``."""
+    """Reads ``gen_ai.input.messages`` and ``gen_ai.output.messages`` as Gemini CLI writes them."""
 
     name = "gemini_cli"
     priority = 70
@@ -50,7 +50,7 @@ DIALECT = GeminiCLI()
 
 
 def _content(attributes: Mapping[str, Any], key: str) -> tuple[Any, bool]:
-    """The attribute without the mark that a length limit left, and whether there was one."""
+    """Returns the attribute without the mark that a length limit left, and whether there was one."""
     value = attributes.get(key)
     if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
         return value[: value.rindex(_CUT)], True
@@ -75,5 +75,5 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
 
 
 def _model_content(result: Any) -> Any:
-    """What a subagent's result tells the model, rather than what it shows on the screen."""
+    """Returns the part of a subagent's result that is for the model rather than for the screen."""
     return result.get("llmContent", result) if type(result) is dict else result

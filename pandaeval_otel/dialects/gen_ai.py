@@ -1,7 +1,7 @@
-"""The OpenTelemetry GenAI conventions, in the words of every release since the first one (1.26).
+"""Reads the OpenTelemetry GenAI conventions of every release since the first one (1.26).
 
-Content may be JSON text or structure, on the span, on span events or on log records; the names of earlier releases are
-read beside today's. Provider names decide nothing: frameworks write their own name there.
+Content may be JSON text or structure, on the span, on span events or on log records; names of earlier releases are read
+beside today's. Provider names decide nothing: frameworks write their own name there.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ _KINDS = {
     "invoke_graph": Kind.WORKFLOW,
     "evaluation": Kind.EVALUATION,
 }
-"""``gen_ai.operation.name``; any other word is a step of some framework."""
+"""Kinds by ``gen_ai.operation.name``; any other word is a step of some framework."""
 
 _MERGED_TOOLS = "(merged tools)"
-"""ADK closes parallel calls with a span of this tool name. No tool was called."""
+"""Tool name of the span with which ADK closes parallel calls. It calls no tool."""
 _OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
 _EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
 _SENTENCE_END = (".", "!", "?", ":", "\n")
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+# Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL
 _ANY_AGENT = "OpenAI Agent"
-"""What openai-agents-v2 calls the agent on every span that is not an agent's."""
+"""Agent name that openai-agents-v2 writes on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
-"""Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
+"""Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
-"""Scope and beginning of the name of a chat, which AG2 gives an id of its own each time, and who began it as agent."""
-# Looked up here and not in another module: this is asked of every span.
+"""Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
+# Module constants: every span needs these names, and a lookup in another module costs more.
 _REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
 _RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
 _AGENT_NAME = semconv.AGENT_NAME
@@ -79,7 +79,7 @@ _CONVERSATION_ID = semconv.CONVERSATION_ID
 _SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
 _SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
-"""Keys that few spans have: one look tells that a span has none of them."""
+"""Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
 _NOTHING_SAID = Reading()
 
@@ -95,7 +95,7 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
-        """As :meth:`read`, without the messages that those asked before have read: they cost more than all else."""
+        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = kind_of(span, attributes)
@@ -117,7 +117,7 @@ DIALECT = GenAI()
 
 
 def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The span's attributes, with what only an operation-details event says filled in."""
+    """Returns the span's attributes, completed from operation-details events."""
     whole = dict(attributes)
     for detail in details:
         for key, value in detail.items():
@@ -172,7 +172,8 @@ def _read_rare(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
 
 
 def _response_id(value: Any) -> str:
-    """Agent Framework writes the previous response's id where the conversation's should stand."""
+    """Returns ``value`` if it is a response id, which Agent Framework writes in place of the conversation's, else
+    ``""``."""
     found = identifier(value)
     return found if found.startswith("resp_") else ""
 
@@ -244,7 +245,7 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
-    """The span's kind; ``None`` where nothing on it tells."""
+    """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
     operation = attributes.get(_OPERATION)
     kind = _KINDS.get(operation) if type(operation) is str else None
     if kind is not None:
@@ -257,7 +258,7 @@ def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
 
 
 def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
-    """Whether a span is a tool's, whatever score stands on it: nothing that an agent did is taken for a score."""
+    """Returns whether a span with a score is a tool's: no work of an agent may count as a score."""
     if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
         return True
     return kind_by_name(span.name)[0] is Kind.TOOL
@@ -278,8 +279,8 @@ def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kin
 
 
 def without_chunks(output: Messages | None) -> Messages | None:
-    """``output`` with a streamed answer as one message. It is one when several assistant messages carry a single finish
-    reason, on the last of them; separate answers carry one each."""
+    """Returns ``output`` with a streamed answer, which ADK records as one message per chunk, joined into one message.
+    Chunks share a single finish reason, on the last of them; separate answers have one each."""
     if not output or len(output) < 2 or not output[-1].finish_reason:
         return output
     if any(message.role != "assistant" or message.finish_reason for message in output[:-1]):
@@ -302,5 +303,6 @@ def _append(parts: list[Part], part: Part) -> None:
 
 
 def _continues(before: str, after: str) -> bool:
-    """Whether a text runs on: chunks end anywhere, but what follows a full stop without a space is another text."""
+    """Returns whether a text runs on: chunks end anywhere, but a capital right after a full stop begins another
+    text."""
     return not (before.endswith(_SENTENCE_END) and after[:1].isupper())

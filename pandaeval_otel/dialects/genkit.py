@@ -1,4 +1,4 @@
-"""Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step of them.
+"""Reads Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step.
 
 ``generate`` holds a model call, its tools, and the next ``generate`` with their results.
 """
@@ -33,7 +33,7 @@ _KINDS = {
     "evaluator": Kind.EVALUATION,
 }
 _RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executable-prompt"})
-"""Each of which is the run itself where no flow is around it."""
+"""Types that are the run itself if no flow is around them."""
 _NAMED_RUNS = frozenset({Kind.WORKFLOW, Kind.AGENT})
 
 
@@ -104,7 +104,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
 
 
 def _answer(made: Any) -> Message | None:
-    """``{"message": …, "finishReason": …}``, in older releases as the first of ``candidates``."""
+    """Reads ``{"message": …, "finishReason": …}``, which older releases write as the first of ``candidates``."""
     if type(made) is not dict:
         return None
     candidates = made.get("candidates")
@@ -116,7 +116,7 @@ def _answer(made: Any) -> Message | None:
 
 
 def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
-    """With what the provider told of its thoughts: not every plugin passes it on."""
+    """Adds the thoughts in the provider's raw response, which not every plugin passes on."""
     if any(isinstance(part, Reasoning) for part in answer.parts):
         return (answer,)
     told = [part for message in model_output(raw)[0] or () for part in message.parts]

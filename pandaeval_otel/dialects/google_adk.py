@@ -1,6 +1,6 @@
-"""Google ADK: ``gcp.vertex.agent.*`` of schema 1, and what the spans of schema 2 leave to be guessed.
+"""Reads Google ADK: ``gcp.vertex.agent.*`` of schema 1, and thoughts that schema 2 does not mark.
 
-With content off every content attribute is ``{}``; on a tool span that of the model call is always.
+With content capture off every content attribute is ``{}``; on a tool span the model call's attribute always is.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 
 def _unwrapped(result: Any) -> Any:
-    """What is no map was put into one."""
+    """Returns the value that ADK put into a map because it was none."""
     if type(result) is dict and result.keys() == {"result"}:
         return parsed(result["result"])
     return result
@@ -153,9 +153,9 @@ def _usage(metadata: Any) -> Usage | None:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """``output`` with its first text as the model's thought, if a second text stands right behind it: schema 2 makes
-    plain text of thoughts, and a model that did think writes its answer in one text. ``None`` if there is no such pair.
-    """
+    """Returns ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
+    turns thoughts into plain text, and a model that did think writes its answer in one text. ``None`` without such a
+    pair."""
     if not output or len(output) != 1 or len(output[0].parts) < 2:
         return None
     message = output[0]

@@ -1,4 +1,4 @@
-"""Haystack (2 and 3): pipelines, components, agents and their steps, under ``haystack.*``."""
+"""Reads Haystack (2 and 3): pipelines, components, agents and their steps, under ``haystack.*``."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _prompt(value: Any) -> Messages | None:
 
 
 def _definitions(value: Any) -> Any:
-    """Tools are serialised as ``{"type": class, "data": definition}``; a toolset's data holds a list of them."""
+    """Returns the definitions of tools serialised as ``{"type": class, "data": definition}``; a toolset's data holds a
+    list of them."""
     if value is None:
         return None
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
+"""Reads Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _kind(span: RawSpan) -> Kind | None:
         return None
     if word not in _DEFAULTS:
         return _KINDS.get(word)
-    # Of an instrumented span the conventions say what it is; of a function nobody does.
+    # The conventions state the kind of an instrumented span; nothing states that of a function.
     own = semconv.OPERATION not in span.attributes and (_INPUT in span.attributes or _OUTPUT in span.attributes)
     return run_kind(not span.parent_id) if own else None
 

@@ -1,6 +1,6 @@
-"""Langfuse's SDK: observations, each with its input and output as JSON.
+"""Reads Langfuse's SDK: observations, each with its input and output as JSON.
 
-Langfuse's processor exports spans of other instrumentations besides; those it leaves as they are.
+Langfuse's processor also exports spans of other instrumentations, unchanged.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def _read_talk(reading: Reading, span: RawSpan) -> None:
 
 
 def _request(given: Any) -> tuple[Any, Any]:
-    """The messages of a generation's input and the tools that were offered, which stand beside them (OpenAI) or among
-    them, as messages of the role ``tool`` that hold a definition (LangChain)."""
+    """Returns the messages of a generation's input and the tools that it offers, which stand beside them (OpenAI) or
+    among them, as messages of the role ``tool`` with a definition (LangChain)."""
     if type(given) is dict and "tools" in given:
         return {key: value for key, value in given.items() if key != "tools"}, tool_definitions(given["tools"])
     if not isinstance(given, list):
@@ -161,7 +161,7 @@ def _is_definition(item: Any) -> bool:
 
 
 def _usage(details: Any) -> Usage | None:
-    """Langfuse counts cached and reasoning tokens beside, not within, its ``input`` and ``output``."""
+    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, ``input`` and ``output``."""
     if type(details) is not dict:
         return None
     spent, made, total = (_first(details, words) for words in (_SPENT_WORDS, _MADE_WORDS, _TOTAL_WORDS))

@@ -1,7 +1,7 @@
-"""LangSmith's OpenTelemetry export: each run with all its inputs and outputs as one JSON text.
+"""Reads LangSmith's OpenTelemetry export: each run with all its inputs and outputs as one JSON text.
 
-They stand under ``gen_ai.prompt`` and ``gen_ai.completion`` on every kind of run, a tool's arguments included, and
-retrievers call themselves embeddings; so what it says of a span goes before the GenAI conventions.
+These texts stand under ``gen_ai.prompt`` and ``gen_ai.completion`` on every kind of run, a tool's arguments included,
+and retrievers call themselves embeddings; so this dialect goes before the GenAI conventions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _kind(span: RawSpan) -> Kind:
 
 
 def _is_agent(span: RawSpan) -> bool:
-    """LangChain names the agent on all its runs; the agent's own run has that name, and is no node of its graph."""
+    """Returns whether a run is the agent's own: it has the agent's name, which LangChain writes on all of the agent's
+    runs, and is no node of its graph."""
     named = span.attributes.get(_AGENT)
     return bool(named) and named == _run_name(span) and span.attributes.get(_NODE) != named
 
@@ -92,7 +93,7 @@ def _run_name(span: RawSpan) -> str:
 
 
 def _error(span: RawSpan) -> str | None:
-    """A failed run has the status OK like any other, but an ``exception`` event."""
+    """Returns the error in an ``exception`` event: a failed run has the status OK like any other."""
     for event in span.events:
         if event.name == semconv.EXCEPTION:
             return str(event.attributes.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)[:MAX_ERROR]

@@ -1,4 +1,4 @@
-"""LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for everything that a person said.
+"""Reads LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for everything that a person said.
 
 A call is one long ``agent_session``; each ``agent_turn`` in it is a run. Newer releases write the conventions besides.
 """

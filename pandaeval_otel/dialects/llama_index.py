@@ -1,5 +1,5 @@
-"""LlamaIndex's own OpenTelemetry integration: spans named after methods, and what happened as span events whose nested
-fields are flattened with dots. (Its other instrumentations have dialects of their own.)"""
+"""Reads LlamaIndex's own OpenTelemetry integration: spans named after methods, with span events whose nested fields are
+flattened with dots. (Other instrumentations of LlamaIndex have dialects of their own.)"""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def _answer(told: Mapping[str, Any]) -> Messages | None:
 
 
 def _message(item: dict[str, Any]) -> Message:
-    """A ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside them."""
+    """Reads a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
+    them."""
     blocks = [block for block in as_list(item.get("blocks")) if type(block) is dict]
     content = [{**block, "type": block.get("block_type"), "arguments": block.get("tool_kwargs")} for block in blocks]
     beside = item.get("additional_kwargs")
@@ -127,7 +128,8 @@ def _retrieval(told: Mapping[str, Any]) -> Reading:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """The call stands in a summary of the step's input. It is cut after 200 characters; the model's request is not."""
+    """Reads a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
+    model's request is not)."""
     reading = Reading(kind=Kind.TOOL)
     if event is not None:
         reading.tool_name = identifier(event.attributes.get("tool.name"))

@@ -1,7 +1,7 @@
-"""Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
+"""Reads Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
 
 Spans are named by templates (``Function: {name}``), and hold the SDKs' own objects: ``raw_input`` and ``response``,
-``request_data`` and ``response_data``, ``events``. What newer releases write besides follows the conventions.
+``request_data`` and ``response_data``, ``events``. Newer releases also follow the conventions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Mastra: ``mastra.span.type`` on every span, of which its first exporters said the rest in bare names, and the later
-ones half in the conventions' words.
+"""Reads Mastra: ``mastra.span.type`` on every span; its first exporters wrote all else in bare names, the later ones
+half in the conventions' words.
 
 A run's loop is one ``model_generation``, below it a ``model_step`` for each model call and the tools that it asked for.
 Tokens stand on the loop, and the answer; in newer releases on the calls, which are spans of their own below the steps.
@@ -50,18 +50,18 @@ _KINDS = {
 }
 _LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
 _AGENT_STEP = "agent_step"
-"""What newer releases call a step's operation."""
+"""Operation of a step in newer releases."""
 _METADATA = "mastra.metadata."
 _THREAD, _USERS = "threadId", ("mastra.metadata.resourceId", "resourceId")
 _AGENT_NAMES = (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")
 _TOOLS_OF_AGENT = "agent.available_tools"
 _BODY = "mastra.metadata.body"
-"""A provider's whole answer, in which alone a step's thoughts stand."""
+"""Key of a provider's whole answer, the only place of a step's thoughts."""
 _TOOL_SUCCESS = "gen_ai.tool.success"
 _FINISH, _FAILED = "gen_ai.response.finish_reasons", "error"
 _CALLED = re.compile(r"(?:\[tool: [^\]]*\])+$")
 _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
-"""What stands for calls and results in the history of a step: they are no text, and the tools' spans tell them."""
+"""Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
 
 
 class Mastra(Dialect):
@@ -115,7 +115,7 @@ def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
     attributes = span.attributes
     reading.agent_name = identifier(first(attributes, _AGENT_NAMES))
     reading.input = asked(given)[0]
-    # Later releases put the texts of all steps together here; the last of them is told by the model's spans alone.
+    # Later releases join the texts of all steps here; only the model's spans tell the last of them.
     made = parsed(attributes.get("output"))
     text = made.get("text") if type(made) is dict else made
     if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
@@ -147,7 +147,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
 
 
 def _tools_in(given: Any) -> tuple[ToolDefinition, ...] | None:
-    """Those in a provider's request: ``{"body": …}``."""
+    """Returns the tools in a provider's request, ``{"body": …}``."""
     found = parsed(given)
     body = parsed(found.get("body")) if type(found) is dict else None
     return tool_definitions(body.get("tools")) if type(body) is dict else None
@@ -167,7 +167,7 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
 
 
 def _output(made: Any, body: Any) -> Messages | None:
-    """``{"text": …, "toolCalls": […], "reasoning": […]}``."""
+    """Reads ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
     parts: list[Part] = [Reasoning(thought) for thought in _thoughts(made.get("reasoning"), body)]
@@ -189,7 +189,7 @@ def _thoughts(told: Any, body: Any) -> Iterable[str]:
 
 
 def _texts(thoughts: Sequence[Any]) -> list[str]:
-    """Of a streamed thought there are pieces, each with its id."""
+    """Joins the pieces of streamed thoughts, which carry the thought's id."""
     found: dict[Any, str] = {}
     for index, thought in enumerate(thoughts):
         inner = thought.get("payload", thought) if type(thought) is dict else thought

@@ -1,5 +1,5 @@
-"""Tool calls over MCP as the protocol's SDKs and servers write them beside the conventions: the Python SDK, FastMCP,
-Logfire and whatever states JSON-RPC's method alone."""
+"""Reads tool calls over MCP that do not follow the conventions: of the Python SDK, FastMCP, Logfire, and of spans that
+state only JSON-RPC's method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CALL = f"{semconv.MCP_TOOL_CALL} "
 
 
 class MCP(Dialect):
-    """Reads what names the method and the tool of an MCP call outside of the conventions' own attributes."""
+    """Reads the method and the tool of an MCP call outside the conventions' own attributes."""
 
     name = "mcp"
     priority = 55

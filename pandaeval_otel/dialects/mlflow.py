@@ -1,6 +1,6 @@
-"""MLflow's own spans. Every value is JSON, strings too: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
+"""Reads MLflow's own spans. Every value is JSON, strings too: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
 
-With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead, and there is nothing to do here.
+With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _kind(span: RawSpan) -> Kind:
 
 
 def _tool_name(span: RawSpan) -> str:
-    """The span's name: of spans of one name MLflow numbers the later ones (``search_1``), keeping the function's."""
+    """Returns the function's name if the span's is that name and a number (``search_1``), with which MLflow marks later
+    spans of one name; else the span's name."""
     function = identifier(parsed(span.attributes.get(_FUNCTION)))
     stem, _, number = span.name.rpartition("_")
     if function and number.isdecimal() and stem == function:

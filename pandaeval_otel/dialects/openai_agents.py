@@ -1,5 +1,5 @@
-"""OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and parts of messages
-that are the text of the SDK's own objects."""
+"""Reads the OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and message
+parts that are reprs of the SDK's own objects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 _AGENT = "invoke_agent"
 _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
-"""How a text part begins that is the repr of a ``Response…`` object or of a dictionary."""
+"""Beginnings of a text part that is the repr of a ``Response…`` object or of a dictionary."""
 
 
 class OpenAIAgents(Dialect):
-    """Reads what is special on spans of openai-agents-v2."""
+    """Reads the peculiarities of openai-agents-v2."""
 
     name = "openai_agents"
     priority = 70
@@ -48,7 +48,7 @@ DIALECT = OpenAIAgents()
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:
-    """The messages in ``value`` with the objects in them read; ``None`` if there are none."""
+    """Returns the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
     if type(value) is not str or not any(mark in value for mark in _OBJECTS):
         return None
     found = messages_of(value, role)

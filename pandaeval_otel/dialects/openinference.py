@@ -1,7 +1,7 @@
-"""OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
+"""Reads OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
 
-Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (parallel
-tool results and thoughts are run together in the copy), and this dialect keeps silent about what they state.
+Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (the copy
+runs parallel tool results and thoughts together), and this dialect leaves the fields to them.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
 _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
 _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
-"""Haystack: agents whose model calls have no spans name the model only in the repr of their messages."""
+"""Finds the model in the repr of messages: Haystack agents whose model calls have no spans name it only there."""
 _MAX_CACHED = 20_000
-"""Characters of a tool definition that is remembered: the same few come with every model call."""
+"""Most characters of a tool definition that is remembered: the same few recur with every model call."""
 _MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "', '"thinking":"')
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
@@ -149,7 +149,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
 
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:
-    """The response that a call of OpenAI's Responses API goes on from, as its request or its response has it."""
+    """Returns the response that a call of OpenAI's Responses API continues, from its request or its response."""
     for value in (attributes.get(_INVOCATION), attributes.get(OUTPUT)):
         if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
             return match[1]
@@ -189,8 +189,8 @@ def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """A whole definition, or (where the name stands beside it) only the schema of the parameters. Of one that was cut
-    short the parameters are left out: half a schema is another schema."""
+    """Reads a whole definition, or only the schema of the parameters where the name stands beside it. The parameters of
+    a definition that was cut short are left out: half a schema is another schema."""
     found = parsed(schema)
     if type(found) is str:
         found = _without_parameters(salvage(found))
@@ -210,7 +210,7 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Haystack's agents count the calls of each tool that they have."""
+    """Returns the tools whose calls a Haystack agent counts: all that it has."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
     found = parsed(value)
@@ -220,7 +220,7 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
-    """CrewAI's kickoff: the tasks' descriptions, with the crew's inputs put in where they are named."""
+    """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
     text = crew_question(attributes[_CREW_TASKS])
     inputs = parsed(attributes.get(_CREW_INPUTS))
     for name, value in inputs.items() if type(inputs) is dict else ():
@@ -260,8 +260,8 @@ def _document(fields: Fields) -> dict[str, Any]:
 
 
 def with_thoughts(output: Messages, response: str) -> Messages:
-    """``output`` with the thoughts that ``response`` (the same answer's raw body, as JSON) holds in front. A text that
-    only repeats a thought is taken for one."""
+    """Returns ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
+    instrumentations leave them. A text that only repeats a thought is dropped."""
     if not any(mark in response for mark in _MARKS):
         return output
     if any(type(part) is Reasoning for message in output for part in message.parts):

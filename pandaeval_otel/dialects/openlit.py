@@ -1,7 +1,7 @@
-"""OpenLIT: the GenAI conventions, with words of its own for tools.
+"""Reads OpenLIT: the GenAI conventions, with its own attributes for tools.
 
 A model call that asks for several tools has their names, ids and arguments joined by commas under the keys of one tool.
-The answer's message tells them apart; where content is not captured, names and ids are still known from here.
+The answer's message tells them apart; where content is not captured, only these keys have names and ids.
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ def _pieces(value: Any) -> list[str]:
 
 
 def _objects(value: Any, expected: int) -> list[Any]:
-    """JSON objects joined by commas, as a list, if there are as many as expected; else nothing is known of any."""
+    """Returns JSON objects joined by commas as a list, if there are as many as expected; else so many ``None``."""
     found = parsed(f"[{value}]") if type(value) is str else None
     return found if isinstance(found, list) and len(found) == expected else [None] * expected

@@ -1,8 +1,8 @@
-"""OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
+"""Reads OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
 
 Until about release 0.53 messages were spread over ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``; newer releases
-write the OTel conventions' messages. ``traceloop.*`` is the same in both, and what it holds is wrapped in the arguments
-and callbacks of whatever was instrumented. LiteLLM and others write the older generation's keys, too.
+write the OTel conventions' messages. ``traceloop.*`` is the same in both, and its values are wrapped in the arguments
+and callbacks of the instrumented framework. LiteLLM and others write the older generation's keys, too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CALL_KINDS = {
     "embeddings": Kind.EMBEDDING,
     "vector_db_retrieve": Kind.RETRIEVAL,
 }
-"""Operations of spans that some frameworks' instrumentations call a task, as they do every method."""
+"""Kinds by operation, for spans that some frameworks' instrumentations call a task, like every method."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
 _INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
@@ -170,7 +170,7 @@ def _entity(span: RawSpan) -> str:
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """What a LangChain callback was given, without its tags and metadata."""
+    """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     found = parsed(value)
     return found[member] if type(found) is dict and member in found and "kwargs" in found else found
 

@@ -1,5 +1,5 @@
-"""Pipecat: a voice call is one trace, a ``conversation`` of turns. Model calls have the conventions' names, but bare
-ones for what was said; tools have ``tool.*``."""
+"""Reads Pipecat: a voice call is one trace, a ``conversation`` of turns. Model calls have the conventions' names, but
+bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 

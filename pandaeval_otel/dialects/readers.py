@@ -1,7 +1,7 @@
-"""What dialects read with: values that may be anything, messages, tools, sessions and usage, in every form that is met.
+"""Functions with which dialects read values of any type, messages, tools, sessions and usage, in every known form.
 
-Nothing here raises, whatever a value is; all of it may be called on any thread. These names stay; modules of this
-folder that begin with an underscore are ours to change.
+None of them raises, whatever a value is, and any thread may call them. These names stay; modules of this folder that
+begin with an underscore may change.
 """
 
 from pandaeval_otel.dialects._common import (

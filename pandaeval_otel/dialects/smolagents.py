@@ -1,4 +1,4 @@
-"""smolagents under the conventions: tool calls and results that it tells its models in plain text.
+"""Reads smolagents under the conventions: tool calls and results that it tells its models in plain text.
 
 ``Calling tools:`` and a list stand at the end of the assistant's message, ``Observation:`` and the results, or
 ``Error:`` and what failed, in the user's next one, which may go on with ``New task:``.
@@ -56,7 +56,7 @@ DIALECT = Smolagents()
 
 @dataclass(slots=True)
 class _Telling:
-    """What ``messages`` tell, and what was asked for last."""
+    """``told``: the reading of ``messages``; ``asked``: the last tool requests in it."""
 
     messages: Messages = ()
     told: Messages = ()
@@ -64,7 +64,7 @@ class _Telling:
 
 
 class _Tellings:
-    """Tells conversations; of one that has grown since it was last told, only the new. Safe on any thread."""
+    """Reads conversations; of one that has grown since its last reading, only the new messages. Safe on any thread."""
 
     def __init__(self) -> None:
         self._last: tuple[_Telling, ...] = ()
@@ -128,7 +128,8 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> Iterator[ToolResponse]:
-    """One result a line where there are as many lines as calls; otherwise nobody can tell where one ends."""
+    """Yields one result per line if there are as many lines as calls; else one for all, since nothing separates
+    them."""
     lines: list[Any] = [text] if len(asked) < 2 else text.split("\n")
     if len(asked) > 1 and len(lines) != len(asked):
         yield ToolResponse(text)

@@ -1,5 +1,5 @@
-"""Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in the
-attributes that the events had; everything else has the operation ``framework``."""
+"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in
+the attributes that the events had; all other spans have the operation ``framework``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _read_client(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _texts(value: Any, role: str) -> Messages | None:
-    """Text, or several texts in one: ``["…", "…"]``; the last of them is what was said."""
+    """Returns a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
     parts: list[Part] = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
     return (Message(role, (parts[-1],)),) if parts else None
 

@@ -1,5 +1,5 @@
-"""Strands Agents: what its spans say besides the conventions that they follow (messages in span events, as Bedrock
-blocks, in default mode; details events in experimental mode)."""
+"""Reads what Strands Agents writes besides the conventions, which its spans follow (in default mode with messages in
+span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CYCLE = "execute_event_loop_cycle"
 
 
 class Strands(Dialect):
-    """Reads the attributes of Strands that stand in no convention."""
+    """Reads the attributes of Strands that no convention defines."""
 
     name = "strands"
     priority = 75

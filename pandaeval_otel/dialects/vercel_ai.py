@@ -1,7 +1,7 @@
-"""Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
+"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
 
-One outer span for a whole ``generateText`` or ``streamText``, below it one per model call and tool call. Of the outer
-span's usage it depends on the release whether it repeats one call or sums up all of them.
+One outer span covers a whole ``generateText`` or ``streamText``, with one span per model call and tool call below it.
+Depending on the release, the outer span's usage repeats one call or sums up all of them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """A list with one JSON text for each tool, the same with every call."""
+    """Reads a list with one JSON text for each tool, which is the same with every call."""
     if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
         return _TOOL_TEXTS(_BETWEEN.join(value))
     return tool_definitions(value)
@@ -160,7 +160,7 @@ _TOOL_TEXTS = Recent(lambda text: tool_definitions(text.split(_BETWEEN)))
 
 
 def _read_prompt(reading: Reading, value: Any) -> None:
-    """``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
+    """Reads ``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
     prompt = parsed(value)
     if type(prompt) is not dict:
         reading.input, cut = read_messages(value, "user")
@@ -187,8 +187,8 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """The message of a whole run in release 7, which holds the answer, then all calls, then the results of those that
-    did not fail, as calls, results and answer. ``None`` where it is nothing of the kind."""
+    """Splits the message of a whole run in release 7 (the answer, then all calls, then the results of successful ones)
+    into calls, results and answer. ``None`` for any other output."""
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
     parts = output[0].parts

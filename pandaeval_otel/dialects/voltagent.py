@@ -1,4 +1,4 @@
-"""VoltAgent: ``entity.*`` on every span of an agent or workflow, ``span.type`` on those inside of it."""
+"""Reads VoltAgent: ``entity.*`` on every span of an agent or workflow, ``span.type`` on the spans inside."""
 
 from __future__ import annotations
 
