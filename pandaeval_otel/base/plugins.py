@@ -29,16 +29,16 @@ Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 
 
 def find(package: str, attribute: str) -> tuple[Any, ...]:
-    """The object named ``attribute`` of every public module below ``package``, in module order.
+    """Returns the object named ``attribute`` of every public module below ``package``, in module order.
 
-    Modules whose name begins with ``_`` are shared helpers and are passed over. Raises :class:`ImportError`, naming
-    the file, when a module cannot be imported: a broken component must not vanish silently.
+    Skips modules whose name begins with ``_``, which are shared helpers. Raises :class:`ImportError`, naming the file,
+    when a module cannot be imported: a broken component must not vanish silently.
     """
     return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
 
 
 def find_by_module(package: str, attribute: str) -> dict[str, Any]:
-    """The same of the modules that stand in the folder of ``package`` itself, each under the name of its file."""
+    """Returns what :func:`find` does by file name, for the modules in the folder of ``package`` itself."""
     here = (module for module in _modules(package, pkgutil.iter_modules) if hasattr(module, attribute))
     return {module.__name__.rpartition(".")[2]: getattr(module, attribute) for module in here}
 
@@ -58,12 +58,13 @@ def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleTy
 
 
 class NotUsableError(Exception):
-    """What a module holds cannot be used; the message says why."""
+    """A module's object cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """``name``: of the entry point; ``origin``: the distribution and its version; ``value``: what ``module`` holds."""
+    """``name``: the entry point's; ``origin``: the distribution and its version; ``value``: the object in
+    ``module``."""
 
     name: str
     origin: str
@@ -73,15 +74,15 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """Those of one group that can be used, and the names of the entry points of those that cannot."""
+    """The usable plugins of one group, and the names of the unusable ones' entry points."""
 
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 
 
 def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Plugins:
-    """Every object named ``attribute`` in the modules that installed packages name under ``group``, in the order of the
-    packages' names. ``check`` raises for one that cannot be used: :class:`NotUsableError`, or anything else.
+    """Returns every object named ``attribute`` in the modules that installed packages name under ``group``, in the
+    order of the packages' names. ``check`` raises for an unusable one: :class:`NotUsableError`, or anything else.
 
     Imports the modules. Reads the metadata of all installed packages once in a process (some milliseconds). Does not
     raise; any thread.
@@ -104,7 +105,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
 
 
 def told(error: BaseException) -> str:
-    """An error in one printable line, with the place in the code where it arose."""
+    """Returns an error as one printable line, with the place in the code where it arose."""
     if isinstance(error, NotUsableError):
         text = str(error)
     else:
@@ -130,5 +131,5 @@ def _points(group: str) -> Sequence[EntryPoint]:
 
 @cache
 def _all() -> Any:
-    """One look at the packages serves all groups. What it gives is of another type in Python 3.12."""
+    """Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
     return entry_points()

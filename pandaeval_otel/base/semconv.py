@@ -122,8 +122,8 @@ RANK_CONVERSATION = 2
 RANK_SESSION = 3
 RANK_DIALECT = 4
 RANK_RESOURCE = 10
-"""Added to a key's rank when it was found on the resource: what a process says of itself is weaker than what any of its
-spans says, but keeps the order of the keys."""
+"""Added to the rank of a key on the resource: a process's own id is weaker than that of any of its spans, but keeps the
+order of the keys."""
 
 SESSION_RANKS: Mapping[str, int] = MappingProxyType(
     {

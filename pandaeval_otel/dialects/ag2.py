@@ -1,5 +1,5 @@
-"""AG2: ``ag2.span.type`` beside the conventions. Its classic releases have a span around each chat of two agents, told
-from the side of the one that began it; the new ones a span for every count of tokens."""
+"""Reads AG2: ``ag2.span.type`` beside the conventions. Classic releases put a span around each chat of two agents, from
+its initiator's point of view; new releases write a span for every count of tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: the spans of its workflows. Its agents follow the conventions."""
+"""Reads the workflow spans of Microsoft Agent Framework. Its agents follow the conventions."""
 
 from __future__ import annotations
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, one_session, said_by_user, system_of, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, one_session, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Part
+from pandaeval_otel.model import Kind, Message, Part
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
@@ -73,7 +73,7 @@ def _private(attributes: Mapping[str, Any], name: str) -> Any:
 
 
 def _history(value: Any) -> Messages | None:
-    """``{"items": [messages, function calls and their outputs]}``."""
+    """Reads ``{"items": [messages, function calls and their outputs]}``."""
     found = parsed(value)
     return messages_of(found.get("items"), "user") if type(found) is dict else None
 
@@ -93,7 +93,6 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     old = attributes.get("lk.function_tool.args")
     reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
     result = _private(attributes, "function_tool.output")
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(result)
     if attributes.get(_TOOL_FAILED) is True:
         reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]

@@ -1,7 +1,7 @@
-"""Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
+"""Reads Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
 
-The format is a setting and stands nowhere on the wire; the names of attributes tell it. What newer formats share with
-the OpenTelemetry conventions is left to those.
+The format is a setting that spans do not state; the names of attributes tell it. The conventions' dialect reads what
+newer formats share with them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _CACHE_READ = ("gen_ai.aggregated_usage.cache_read.input_tokens",)
 _CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
 _REASONING = ("gen_ai.aggregated_usage.details.reasoning_tokens",)
 _CARRIER = "final_result"
-"""The output tool; of several types it is followed by the type's name."""
+"""Name of the output tool; for several output types the type's name follows."""
 _MAX_CACHED = 50_000
-"""Characters of request parameters that are remembered: the same come with every model call of an agent."""
+"""Most characters of request parameters that are remembered: they recur with every model call of an agent."""
 
 
 class PydanticAI(Dialect):
-    """Reads ``pydantic_ai.*`` and the bare names that came before them."""
+    """Reads ``pydantic_ai.*`` and the bare names that preceded them."""
 
     name = "pydantic_ai"
     priority = 80
@@ -107,7 +107,7 @@ def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
-    """All messages of the run and those before it, and whether they were cut short."""
+    """Returns all messages of the run and those before it, and whether they were cut short."""
     if _MESSAGES in attributes:
         value = attributes[_MESSAGES]
         if isinstance(value, (list, tuple)):
@@ -117,8 +117,8 @@ def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
 
 
 def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Messages | None, result: Any) -> None:
-    """Of a transcript that was cut short the question is known if this is the first run and the cut came after it; a
-    result as long as the cut transcript was cut with it."""
+    """Reads a transcript that was cut short: it has the question if this is the first run and the cut came after it. A
+    result as long as the transcript was cut as well."""
     if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
         first = next(index for index, message in enumerate(told) if message.role == "assistant")
         reading.input = told[:first] or None
@@ -142,7 +142,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a model was offered: tools, and by name those that only carry its answer."""
+    """Tools that a model was offered, and the names of those that only carry its answer."""
 
     tools: tuple[ToolDefinition, ...] | None = None
     carriers: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What happened, in the field's terms: spans (as they arrived, and read), messages, tool calls, traces, turns,
+"""Describes what happened in the field's terms: spans (raw and normalised), messages, tool calls, traces, turns,
 sessions.
 
 Imports base.

@@ -10,7 +10,7 @@ from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usag
 
 
 class _ReadWhenAsked:
-    """A field that may be given as :class:`Captured`, and then is its value."""
+    """A field that may be set to a :class:`Captured`, and then returns its value."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = f"_{name}"
@@ -44,7 +44,7 @@ class ToolCall:
 
 
 class Trigger(StrEnum):
-    """Why a trace was closed, or a unit scored again."""
+    """The reason why a trace was closed, or a unit scored again."""
 
     EXPLICIT = "explicit"
     ROOT_ENDED = "root_ended"
@@ -58,18 +58,18 @@ class Trigger(StrEnum):
 
 
 FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger.SHUTDOWN})
-"""Triggers that close a trace before it said that it was done."""
+"""Triggers that may close an unfinished trace."""
 
 
-# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# These objects must not be changed. They are not frozen because setting the fields of a frozen object takes four
 # times as long, and there are many.
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
-    """A user message and what the outermost agent answered. ``None`` = not captured, ``""`` = captured and empty.
-    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: when
-    the turn began (0: not known)."""
+    """A user message and the outermost agent's answer. ``None`` = not captured, ``""`` = captured and empty.
+    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: start
+    of the turn in Unix nanoseconds (0: unknown)."""
 
     user: str | None
     assistant: str | None
@@ -130,14 +130,15 @@ class Trace:
 
     @property
     def forced(self) -> bool:
-        """Closed by a cap or a shutdown before the root ended: judged metrics must not read it as a finished run."""
+        """Whether a cap or a shutdown closed it before the root ended: judged metrics must not read it as a finished
+        run."""
         return self.trigger in FORCED and not self.complete
 
     @property
     def is_step(self) -> bool:
-        """Whether this is one step of a run whose other steps are traces of their own: model calls that nothing holds
-        together, the last of which asks for tools. Whoever made them runs the tools and asks again, with this step in
-        the history; the trace of the run's last step shows the whole of it."""
+        """Whether this is one step of a run whose other steps are traces of their own: model calls without a common
+        span, the last of which asks for tools. The application runs the tools and calls the model again, with this step
+        in the history; the trace of the run's last step shows the whole run."""
         if not self.ends_in_tool_call or not self.complete or self.error is not None:
             return False
         kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
@@ -155,8 +156,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: what its decided traces left behind, ordered by (earliest span start, trace id).
-    ``traces`` holds summaries, not traces: a session of thousands of turns stays small."""
+    """A conversation: summaries of its decided traces, ordered by (earliest span start, trace id), so that a session of
+    thousands of turns stays small."""
 
     session_id: str
     traces: tuple[Any, ...] = ()

@@ -1,6 +1,6 @@
 """The root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
 
-SDK instrumentations make a span of each model call. Where nothing is open around them, each is a trace of its own: four
+SDK instrumentations make a span of each model call. Without an open span around them, each is a trace of its own: four
 questions become a dozen traces, and none of them shows what the agent did.
 """
 
@@ -24,21 +24,22 @@ _INVOKE_AGENT = "invoke_agent"
 
 
 def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> AgentTurn:
-    """Opens the span ``invoke_agent {name}`` around what the agent does for one message of a user.
+    """Opens the span ``invoke_agent {name}`` around the agent's work for one message of a user.
 
-    A context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and coroutine
-    functions. Spans that start inside are below it; it is below the current span, such as a web server's, if there is
-    one. An exception that leaves it is recorded on the span, which then has status ERROR, and goes on.
+    Returns a context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and
+    coroutine functions. Spans that start inside are its children; its parent is the current span, such as a web
+    server's, if there is one. An exception that leaves it is recorded on the span, which gets status ERROR, and
+    propagates.
 
-    ``tracer_provider``: default the global one, asked for when the span starts. Raises ``TypeError`` as a decorator of
-    a generator function: the span would be current in the caller's code between two steps.
+    ``tracer_provider``: default the global one when the span starts. Raises ``TypeError`` as a decorator of a generator
+    function: the span would be current in the caller's code between two steps.
     """
     return AgentTurn(name, tracer_provider)
 
 
 class AgentTurn:
-    """What :func:`agent_turn` returns. Each use opens a span of its own. One object may be used again and nested,
-    though not by two threads at once; decorated functions may run anywhere."""
+    """The return value of :func:`agent_turn`. Each use opens a span of its own. One object may be used again and
+    nested, but not by two threads at once; decorated functions may run on any thread."""
 
     def __init__(self, name: str, tracer_provider: TracerProvider | None) -> None:
         self._name, self._provider = name, tracer_provider

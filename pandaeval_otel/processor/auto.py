@@ -1,8 +1,8 @@
-"""For ``opentelemetry-instrument``: adds our processors to the providers that it configured, without a line of code.
+"""Adds our processors to the providers that ``opentelemetry-instrument`` configures, without a line of code.
 
 There is no entry point for span processors, so this runs as ``opentelemetry_post_instrument``, after the SDK and all
 instrumentations were set up. It does nothing unless PANDAEVAL_ENDPOINT is set: an application that adds the processor
-itself must not get a second one for having this package installed.
+itself must not get a second one because this package is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _SIGNALS = ("TRACES", "METRICS", "LOGS")
 
 
 def instrument() -> None:
-    """Called once by ``opentelemetry-instrument``. Never raises: an application must start without us."""
+    """Adds the processors; ``opentelemetry-instrument`` calls it once. Never raises: an application must start
+    anyway."""
     if not os.environ.get("PANDAEVAL_ENDPOINT", "").strip() or not enabled():
         return
     try:
@@ -35,7 +36,7 @@ def instrument() -> None:
 
 
 def _add_processors() -> None:
-    # Not at the top: without an endpoint neither gRPC nor the SDK are to be loaded.
+    # Not at the top: without an endpoint neither gRPC nor the SDK may be loaded.
     from pandaeval_otel.processor.processors import PandaEvalLogProcessor, PandaEvalSpanProcessor
 
     tracers = trace.get_tracer_provider()
@@ -55,14 +56,16 @@ def _add_processors() -> None:
 
 
 def explain_default_exporter(environ: Mapping[str, str] = os.environ) -> None:
-    """Where no endpoint of OTLP is set, replaces what the exporter says of failures by a sentence every ten minutes."""
+    """Replaces the failure messages of OpenTelemetry's own exporter by one every ten minutes, unless an OTLP endpoint
+    is set: ``opentelemetry-distro`` exports to ``localhost:4317`` by default, whether or not anything listens there."""
     variables = ["OTEL_EXPORTER_OTLP_ENDPOINT", *(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT" for signal in _SIGNALS)]
     if not any(environ.get(name, "").strip() for name in variables):
         logging.getLogger(_LOGGER).addFilter(_Explained())
 
 
 class _Explained(logging.Filter):
-    """Passes on what speaks of anything else. Any thread: two of them may both be told."""
+    """Replaces records about the default endpoint and passes all others. On any thread: two may both log the
+    message."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -50,8 +50,8 @@ def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> 
 def session_end(session: str | None = None) -> None:
     """Says that a session (default: the one in use) is over, so that it is scored without waiting for it to be idle.
 
-    Called inside a trace it takes effect when this trace is done, else when those are that were sent before. Needs a
-    processor in this process; does nothing when there is none or no session is known. Never blocks or raises.
+    It takes effect when the trace around the call is done; outside of a trace, when all traces sent before are. Needs a
+    processor in this process; does nothing if there is none or no session is known. Never blocks or raises.
     """
     named = session or scope_in(context_api.get_current()).session
     if named:
@@ -61,10 +61,10 @@ def session_end(session: str | None = None) -> None:
 
 
 class SessionListener(Protocol):
-    """Who wants to know that a session is over."""
+    """Learns that a session is over."""
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """``trace_id``: the trace in which it was said, 0 for none."""
+        """Takes the end of ``session``. ``trace_id``: the trace around the call, 0 for none."""
         ...
 
 
@@ -72,8 +72,8 @@ SESSION_LISTENERS: WeakSet[SessionListener] = WeakSet()
 
 
 class Using:
-    """What the ``using_…`` functions return. May be entered again and nested, though not by two threads at once;
-    decorated functions may run anywhere."""
+    """The return value of the ``using_…`` functions. It may be entered again and nested, but not by two threads at
+    once; decorated functions may run on any thread."""
 
     def __init__(self, propagate: bool, **said: str) -> None:
         self._said: dict[str, Any] = {**said}
@@ -97,7 +97,7 @@ class Using:
         try:
             _runtime.detach(self._tokens.pop())
         except ValueError:
-            # Entered in a generator that is closed in another context: this one never had our value.
+            # Entered in a generator that is closed in another context, which never had our value.
             return
 
     def __call__(self, function: Function) -> Function:

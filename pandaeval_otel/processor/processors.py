@@ -21,7 +21,7 @@ from pandaeval_otel.processor.telemetry import ProcessorTelemetry
 
 
 class Handover:
-    """Base of the processors. Arguments that are not given come from the environment (docs/instrument.md)."""
+    """Base of both processors: arguments, a forwarder that may be shared, and its end."""
 
     def __init__(
         self,
@@ -51,32 +51,32 @@ class Handover:
             self._inbox = self._forwarder.inbox
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Whether all that ended before, of open traces too, was taken by the collector within the time."""
+        """Returns whether the collector took all ended spans, of open traces too, within the time."""
         return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Sends what there is, for at most ``shutdown_timeout`` seconds. What comes later is counted and ignored."""
+        """Sends what is held, for at most ``shutdown_timeout`` seconds. Later spans are counted and ignored."""
         if self._forwarder is not None:
-            # First: a child that is forked in the midst of this could not end the lease a second time.
+            # First: a child forked in the middle of this could not end the lease again.
             self._inbox = Inbox(self._forwarder.refuse)
             self._lease.end()
 
 
 class PandaEvalSpanProcessor(Handover, SpanProcessor):
-    """Sends every trace to a PandaEval collector as soon as it is complete, beside whatever else a provider exports.
+    """Sends every trace to a PandaEval collector as soon as it is complete, beside other exporters of the provider.
 
     On the application's threads it stamps the ids of :mod:`pandaeval_otel.processor.context` and appends to a bounded
-    queue; all else happens on one daemon thread. It never blocks but in :meth:`force_flush` and :meth:`shutdown`, never
-    raises, and drops whole traces, counted, where it must. Arguments that are not given come from the environment
-    (docs/instrument.md). Raises :class:`ValueError` for arguments that make no sense.
+    queue; all else happens on one daemon thread. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises.
+    Where it must, it drops whole traces and counts them. Missing arguments come from the environment
+    (docs/instrument.md). The constructor raises :class:`ValueError` for wrong arguments.
     """
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Called by the SDK on the thread that starts the span."""
         try:
             context = current() if parent_context is None else parent_context
-            # Not the span itself: it would live on until the worker has seen it, which costs more than all of this. And
-            # not by the property, which costs more than the append.
+            # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
+            # public property, which costs more than the append.
             item: Any = span._context
             if context and (SCOPE in context or BAGGAGE in context):
                 scope = stamp(span, context)
@@ -101,10 +101,10 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
 
 class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """Sends events (log records of a trace with an event name, a structured body or ``gen_ai.*`` attributes) together
-    with the spans of their trace; ordinary log lines are passed over at once.
+    with the spans of their trace; ignores ordinary log lines.
 
-    Give it the arguments that :class:`pandaeval_otel.PandaEvalSpanProcessor` was given: with equal ones both share a
-    thread and a trace goes out whole. Behaves like it in every other way.
+    Give it the arguments of the :class:`pandaeval_otel.PandaEvalSpanProcessor`: with equal ones both share a thread and
+    send a trace whole. It behaves like it in every other way.
     """
 
     def on_emit(self, log_record: Any) -> None:
@@ -129,7 +129,7 @@ def _is_event(record: Any) -> bool:
 
 
 def _let_go(log_record: Any) -> Any:
-    """The same record without its context, which holds on to spans and all that was attached."""
+    """Returns the record without its context, which would keep spans and attached values alive."""
     record = log_record.log_record
     if not getattr(record, "context", None):
         return log_record

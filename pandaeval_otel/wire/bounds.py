@@ -31,7 +31,7 @@ _MAX_COUNT = 0xFFFFFFFF
 
 
 def outline(chunk: bytes) -> Any:
-    """A stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one that would be more resources,
+    """Returns a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
     scopes and items than any trace has."""
     if len(chunk) > SMALL and _containers(chunk) > MAX_ITEMS:
         raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
@@ -56,8 +56,8 @@ def _containers(chunk: bytes) -> int:
 
 
 def nested(data: bytes, room: Room) -> int:
-    """How many fields stand inside of an ``AnyValue``, itself included; no more than one above the cap are counted.
-    Below: array (5) and map (6) > values (1) > in a map: value (2)."""
+    """Counts the fields inside an encoded ``AnyValue``, itself included, and stops at one above the cap. Fields below:
+    array (5) and map (6) > values (1) > in a map: value (2)."""
     number = 0
     stack = [(data, "any")]
     while stack:
@@ -78,7 +78,7 @@ _INSIDE[("pair", 0x12)] = "any"
 
 
 def inside(values: Iterable[Any]) -> int:
-    """How many values stand inside of decoded lists and maps."""
+    """Counts the values inside decoded lists and maps."""
     number = 0
     stack = [*values]
     while stack:
@@ -94,10 +94,10 @@ def inside(values: Iterable[Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is counted of a message, by the tags of its fields: ``attributes`` and ``dropped``, where OTLP counts those
-    that are not there; ``lists``: the cap of a repeated field, where it is counted, and what its items are; ``body``: a
-    field that is an attribute's value by itself. ``whole``: its values are decoded all at once, so that what may stand
-    in one is shared by all."""
+    """The counted fields of a message, by tag. ``attributes``, and ``dropped``, in which OTLP counts missing ones.
+    ``lists``: for each repeated field its cap, the field in which OTLP counts missing items, and the items' shape.
+    ``body``: a field that is a value like an attribute's. ``whole``: all values are decoded at once, so that they share
+    one cap."""
 
     attributes: int
     dropped: int
@@ -113,13 +113,13 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """The encoded message, without what is above the caps: the same object where nothing has to go. Raises
-    ``ValueError`` where it is no protobuf message."""
+    """Returns the encoded message without anything above the caps: the same object if nothing is. Raises ``ValueError``
+    where it is no protobuf message."""
     return raw if len(raw) <= SMALL else cut(raw, shape, room)
 
 
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """The same, whatever its size."""
+    """Does what :func:`within` does, for a message of any size."""
     kept: dict[int, bytes] = {}
     lists = {tag: _Items(*rules) for tag, rules in shape.lists.items()}
     dropped: dict[int, int] = {}
@@ -162,7 +162,7 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Items:
-    """What is kept of a repeated field, at most ``cap`` items."""
+    """The kept items of a repeated field, at most ``cap``."""
 
     cap: int
     counted_in: int
@@ -171,7 +171,7 @@ class _Items:
     attributes: int = 0
 
     def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
-        """How many of so many copies there is room for, and whether they are kept as they are."""
+        """Keeps as many of the copies as there is room for. Returns their number, and whether they are unchanged."""
         taken = min(copies, self.cap - len(self.kept))
         if self.attributes > MAX_EVENT_ATTRIBUTES:
             taken = 0
@@ -179,21 +179,21 @@ class _Items:
             return 0, True
         kept = item if len(item) <= 2 * MAX_ATTRIBUTES else cut(item, self.shape, room)
         tag = self.shape.attributes
-        self.attributes += taken * (kept.count(tag) + kept.count(tag | 0x80))  # no more of them can stand in it
+        self.attributes += taken * (kept.count(tag) + kept.count(tag | 0x80))  # an upper bound of its attributes
         self.kept += [kept] * taken
         return taken, kept is item
 
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one message: those with too much inside are replaced by a remark."""
+    """The values of one message, where a remark replaces each that holds too much."""
 
     shape: Shape
     room: Room
     inside: int = 0
 
     def of(self, data: bytes) -> bytes:
-        """An encoded ``AnyValue``."""
+        """Returns an encoded ``AnyValue``, or the remark in its place."""
         if self.shape.whole:
             self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:

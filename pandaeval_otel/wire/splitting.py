@@ -26,19 +26,19 @@ from pandaeval_otel.wire.own_output import is_own_record, is_own_span
 from pandaeval_otel.wire.skeleton import Head, Request
 
 OWN_SCOPE = "pandaeval.evaluation"
-"""Scope of everything that the collector emits; coming back in, it is counted and ignored (:mod:`own_output`)."""
+"""Scope of the collector's own output, which is counted and ignored when it comes back (:mod:`own_output`)."""
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _BY_WHOM = TYPE.encode()
-"""Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
+"""Bytes that every label contains and few other records do, whose attributes then need no search."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Takes an ``ExportTraceServiceRequest`` apart by trace id.
+    """Splits an ``ExportTraceServiceRequest`` by trace id.
 
-    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`,
-    and :class:`DenseError`, if ``at_most`` is given, for more resources, scopes and spans than that.
+    Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
+    :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
     """
     skeleton = _skeleton(ExportTraceServiceRequest, request, at_most)
     split = Split([])
@@ -53,7 +53,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
             split.decoded += len(raw_spans)
             if scope.scope.name == OWN_SCOPE:
                 spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
-            # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
+            # Straight-line code that looks up once what neighbours share: most of a span's cost at the door.
             trace_id, is_trace = b"", False
             for span, raw in zip(spans, raw_spans, strict=True):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
@@ -77,11 +77,11 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 
 
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Takes an ``ExportLogsServiceRequest`` apart by trace id.
+    """Splits an ``ExportLogsServiceRequest`` by trace id.
 
-    Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
-    structured body. Ordinary log lines are counted as ``ignored``. People's verdicts go to ``labels``, whatever scope
-    they come in. Raises as :func:`split_traces` does.
+    Keeps only records that can belong to an agent's trace: they name a trace, and have an event name or a structured
+    body. Counts ordinary log lines as ``ignored``, and puts people's verdicts into ``labels``, whatever their scope.
+    Raises as :func:`split_traces` does.
     """
     skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
     split = Split([])
@@ -113,10 +113,9 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """16 bytes that stand for the content of a log record, or of a span as ``skeleton.Fields``, whichever way it came.
+    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal by every door.
 
-    Left out, and taken out of the message for good, is what a transport may change on the way: flags, trace state and
-    the time of observation.
+    It removes from the message what a transport may change on the way: flags, trace state and the time of observation.
     """
     if message.flags:
         message.flags = 0
@@ -124,12 +123,12 @@ def hash_and_strip(message: Any) -> bytes:
         message.observed_time_unix_nano = 0
     elif message.trace_state:
         message.trace_state = ""
-    # Of the hashes at hand the quickest: processors have instructions for it.
+    # The fastest hash available: processors have instructions for it.
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
 def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
-    """The request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
+    """Returns the request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
     try:
         skeleton = Request.FromString(request)
     except DecodeError as error:
@@ -140,7 +139,7 @@ def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
 
 
 def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
-    """The request, and its bytes without the items that were rejected because they are none."""
+    """Returns the parsed request, and its bytes without items that are no valid message, which it rejects."""
     try:
         try:
             return kind.FromString(request), request
@@ -169,7 +168,7 @@ def _is_dense(skeleton: Any, at_most: int) -> bool:
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
-    """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
+    """Returns the items (parsed and raw) in our scope that are not our own output: they are treated like all others."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
     split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
@@ -196,14 +195,14 @@ class _Builder:
             self._split.message = f"{kind} {name!r}: {why}"
 
     def label(self, record: Any) -> None:
-        """Takes a person's verdict, or rejects it."""
+        """Takes a person's verdict, or rejects a bad one."""
         try:
             self._split.labels.append(label_of(record))
         except LabelError as error:
             self.reject("label", record.event_name, str(error))
 
     def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
-        """The fragment of a trace, and where raw items of this resource and scope are put."""
+        """Returns the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
@@ -238,8 +237,8 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """The items of a stored chunk, to rebuild the index of open traces after a restart. One item is parsed at a time:
-    whatever was stored, a start must not end over it. Raises :class:`MalformedOtlpError`."""
+    """Yields the items of a stored chunk, to rebuild the index of open traces after a restart. Parses one item at a
+    time, so that no stored content can exhaust memory at a start. Raises :class:`MalformedOtlpError`."""
     room = Room()
     try:
         for resourced in outline(chunk).resourced:
@@ -262,7 +261,7 @@ def _log_item(raw: bytes) -> Item:
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
-    """The request without items that are no message of this kind, how many those are, and what is wrong with the first.
+    """Returns the request without items that are no message of this kind, their number, and the first one's error.
     Raises ``DecodeError`` where it is no request at all."""
     outline = Request.FromString(request)
     bad, why = 0, ""
