@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -18,6 +19,7 @@ from pandaeval_otel.dialects._values import first, parsed
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
+_TIME = attrgetter("time_ns")
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
 _INPUT_ROLES = {
     semconv.SYSTEM_EVENT: "system",
@@ -41,7 +43,7 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
     """Returns what the span's events say; where they say nothing, what its log records say in time order."""
     told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
-        in_order = sorted(logs, key=_time) if len(logs) > 1 else logs
+        in_order = sorted(logs, key=_TIME) if len(logs) > 1 else logs
         by_log = _told([(log_name(log), log.body, log.attributes) for log in in_order])
         told.input = by_log.input if told.input is None else told.input
         told.output = by_log.output if told.output is None else told.output
@@ -66,10 +68,6 @@ def message_of_event(name: str, body: Any) -> Message | None:
 def is_input(name: str) -> bool:
     """Returns whether a per-message event of this name belongs to the model's input."""
     return name in _INPUT_ROLES
-
-
-def _time(log: RawLog) -> int:
-    return log.time_ns
 
 
 def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:

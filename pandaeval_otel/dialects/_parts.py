@@ -62,7 +62,11 @@ def part_of(block: dict[str, Any]) -> Part:
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
-        return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))
+        return (
+            reader(block)
+            if reader
+            else media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"})
+        )
     for key, keyed_reader in _BY_KEY.items():
         if key in block:
             return keyed_reader(block)
@@ -156,10 +160,6 @@ def _flat(value: Any) -> str:
 def _flat_once(value: Any) -> str:
     inner = first(value, ("text", "value", "content")) if type(value) is dict else None
     return inner if type(inner) is str else ""
-
-
-def _rest(block: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key != "type"}
 
 
 def _text(block: dict[str, Any]) -> Part:

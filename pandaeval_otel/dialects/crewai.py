@@ -25,7 +25,6 @@ from pandaeval_otel.model import (
     Text,
     ToolRequest,
     ToolResponse,
-    Usage,
 )
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -110,11 +109,8 @@ def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
     result = first(attributes, _RESULTS)
     if not hidden(result):
         reading.output = (Message("assistant", (Text(str(result)),)),)
-    reading.usage = _usage(parsed(first(attributes, _USAGE)))
-
-
-def _usage(metrics: Any) -> Usage | None:
-    return usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
+    metrics = parsed(first(attributes, _USAGE))
+    reading.usage = usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
 
 
 def _said(value: Any) -> Messages | None:

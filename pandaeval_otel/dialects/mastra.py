@@ -14,7 +14,6 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     MAX_ERROR,
-    SessionIds,
     captured,
     one_session,
     prefixed_sessions,
@@ -81,7 +80,11 @@ class Mastra(Dialect):
         operation = attributes.get(semconv.OPERATION)
         if operation == _LOOP or (word == _STEP and operation != _AGENT_STEP):
             kind = Kind.STEP
-        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        reading = Reading(
+            kind=kind,
+            session_ids=prefixed_sessions(attributes, _METADATA) or one_session(attributes.get(_THREAD)),
+            user_id=prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS)),
+        )
         given, made = _side(attributes, word, "input"), _side(attributes, word, "output")
         if kind is Kind.AGENT:
             _read_agent(reading, span, given)
@@ -101,14 +104,6 @@ DIALECT = Mastra()
 
 def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
     return first(attributes, (f"mastra.{word}.{side}", side))
-
-
-def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
-    return prefixed_sessions(attributes, _METADATA) or one_session(attributes.get(_THREAD))
-
-
-def _user(attributes: Mapping[str, Any]) -> str:
-    return prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS))
 
 
 def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:

@@ -53,12 +53,13 @@ def _with_objects(value: Any, role: str) -> Messages | None:
         return None
     found = messages_of(value, role)
     return found and tuple(
-        Message(message.role, tuple(_part(part) for part in message.parts), message.finish_reason) for message in found
+        Message(
+            message.role,
+            tuple((_OBJECT(part.text) or part) if type(part) is Text else part for part in message.parts),
+            message.finish_reason,
+        )
+        for message in found
     )
-
-
-def _part(part: Part) -> Part:
-    return (_OBJECT(part.text) or part) if type(part) is Text else part
 
 
 def _object(text: str) -> Part | None:

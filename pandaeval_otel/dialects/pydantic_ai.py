@@ -150,13 +150,8 @@ class _Request:
 
 def _request(value: Any) -> _Request:
     if type(value) is str and len(value) <= _MAX_CACHED:
-        return _remembered_request(value)
+        return _REMEMBERED_REQUEST(value)
     return _parsed_request(value)
-
-
-@lru_cache(maxsize=256)
-def _remembered_request(text: str) -> _Request:
-    return _parsed_request(text)
 
 
 def _parsed_request(value: Any) -> _Request:
@@ -166,3 +161,6 @@ def _parsed_request(value: Any) -> _Request:
     carriers = tool_definitions(found.get("output_tools")) or ()
     tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
     return _Request(tools, frozenset(tool.name for tool in carriers))
+
+
+_REMEMBERED_REQUEST = lru_cache(maxsize=256)(_parsed_request)

@@ -80,7 +80,8 @@ class VercelAI(Dialect):
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _kind(span)
-        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        user = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
+        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=user)
         if kind is None:
             if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
                 reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
@@ -123,10 +124,6 @@ def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
         if found:
             return found
     return ()
-
-
-def _user(attributes: Mapping[str, Any]) -> str:
-    return prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
 
 
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:

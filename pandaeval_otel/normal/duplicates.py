@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pandaeval_otel.model import Kind, Span, Usage
+from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.normal.tool_calls import same_tool
 from pandaeval_otel.normal.tree import Tree
 
@@ -118,7 +118,7 @@ def _merged(group: Sequence[Span]) -> Span:
         if getattr(keeper, name) in _NOTHING:
             stated = (getattr(other, name) for other in others)
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
-    fill["usage"] = max(usages, key=_tokens) if usages else None
+    fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
     fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
@@ -131,10 +131,6 @@ _FILLED = (
     *("agent_name", "user_id", "documents", "content_refs"),
 )
 _NOTHING = (None, "", ())
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.input + usage.output
 
 
 def _outcome(attempts: Iterable[Span]) -> str | None:

@@ -56,7 +56,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     judged = _evaluations(whole)
     tree, folded = merge_duplicates(_without(whole, judged))
     roots = tree.roots
-    root = roots[0] if roots else _outermost(tree)
+    root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
     output = said.turns[-1].assistant if said.turns else None
     facts = _facts(tree.spans)
@@ -99,7 +99,9 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         revision=closing.revision,
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
-        response_id=bounded(_last_response(models), MAX_ID_CHARS),
+        response_id=bounded(
+            next((span.response_id for span in reversed(models) if span.response_id), ""), MAX_ID_CHARS
+        ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
     )
@@ -181,10 +183,6 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
 
 
-def _outermost(tree: Tree) -> Span:
-    return next((span for span in tree.spans if not span.parent_id), tree.spans[0])
-
-
 def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
     """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
     the trace, else the name of the workflow or service."""
@@ -203,10 +201,6 @@ def _workflow(root: Span) -> str:
         return ""
     called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
     return agent_named(called) if called != root.name else ""
-
-
-def _last_response(models: Sequence[Span]) -> str:
-    return next((span.response_id for span in reversed(models) if span.response_id), "")
 
 
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:

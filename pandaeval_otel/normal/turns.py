@@ -181,7 +181,9 @@ def of_turn(trace: Trace, index: int) -> Trace:
         turns=(turn,),
         tool_calls=tuple([call for call in trace.tool_calls if since <= call.start_ns < until]),
         reasoning=_reasoning(spans),
-        error=trace.error if index + 1 == len(turns) else _error(trace, turn),
+        error=trace.error
+        if index + 1 == len(turns)
+        else next((span.error for span in trace.spans if span.span_id == turn.span_id), None),
         ends_in_tool_call=trace.ends_in_tool_call and index + 1 == len(turns),
         llm_calls=len([span for span in spans if span.kind is Kind.LLM]),
     )
@@ -196,7 +198,3 @@ def _reasoning(spans: tuple[Span, ...]) -> tuple[str, ...]:
         if isinstance(part, Reasoning) and part.text
     ]
     return tuple(dict.fromkeys(said))
-
-
-def _error(trace: Trace, turn: Turn) -> str | None:
-    return next((span.error for span in trace.spans if span.span_id == turn.span_id), None)

@@ -11,18 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
-EVENT = "gen_ai.evaluation.result"
+EVENT = semconv.EVALUATION_EVENT
 TYPE = "gen_ai.evaluation.evaluator.type"
 HUMAN = "human"
 MOST_COMMENT, MOST_ID = 1000, 256
 PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
-_NAME, _SCORE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value"
-_LABEL, _COMMENT = "gen_ai.evaluation.score.label", "gen_ai.evaluation.explanation"
+_NAME, _SCORE = semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE
+_LABEL, _COMMENT = semconv.EVALUATION_LABEL, semconv.EVALUATION_EXPLANATION
 _ANNOTATOR = "gen_ai.evaluation.evaluator.id"
-_SESSIONS = ("gen_ai.conversation.id", "session.id", "pandaeval.session.id")
+_SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
 _LEVEL = "pandaeval.level"
 _LEVELS = ("trace", "session")
 

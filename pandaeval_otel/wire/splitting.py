@@ -40,11 +40,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
     Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
     :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
     """
-    skeleton = _skeleton(ExportTraceServiceRequest, request, at_most)
-    split = Split([])
-    full, sound = _parse(ExportTraceServiceRequest, Span, request, split)
-    if sound is not request:
-        request, skeleton = sound, Request.FromString(sound)
+    split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
         raw_resource = skeleton.resourced[resource_index]
@@ -83,11 +79,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
     body. Counts ordinary log lines as ``ignored``, and puts people's verdicts into ``labels``, whatever their scope.
     Raises as :func:`split_traces` does.
     """
-    skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
-    split = Split([])
-    full, sound = _parse(ExportLogsServiceRequest, LogRecord, request, split)
-    if sound is not request:
-        request, skeleton = sound, Request.FromString(sound)
+    split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
         raw_resource = skeleton.resourced[resource_index]
@@ -127,29 +119,24 @@ def hash_and_strip(message: Any) -> bytes:
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
-def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
-    """Returns the request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
+def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, Any, bytes, Any]:
+    """Parses a request. Returns an empty split, the request parsed, its bytes and its outline, the latter three without
+    items that are no valid message, which the split counts as rejected. Raises :class:`MalformedOtlpError` and
+    :class:`DenseError`."""
+    split = Split([])
     try:
         skeleton = Request.FromString(request)
-    except DecodeError as error:
-        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
-    if at_most and _is_dense(skeleton, at_most):
-        raise DenseError
-    return skeleton
-
-
-def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
-    """Returns the parsed request, and its bytes without items that are no valid message, which it rejects."""
-    try:
+        if at_most and _is_dense(skeleton, at_most):
+            raise DenseError
         try:
-            return kind.FromString(request), request
+            return split, kind.FromString(request), request, skeleton
         except DecodeError:
             request, bad, why = sifted(request, item)
             if not bad:
                 raise
-            split.decoded = split.rejected = bad
-            split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
-            return kind.FromString(request), request
+        split.decoded = split.rejected = bad
+        split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
+        return split, kind.FromString(request), request, Request.FromString(request)
     except DecodeError as error:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
