@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "dialects": "Dialect Reading readers",
-    "model": "Captured Kind Media Message NOT_CAPTURED OtherPart Part Reasoning Session Span Text ToolCall ToolDefinition "
-    "ToolRequest ToolResponse Trace Trigger Turn Usage",
+    "model": "Captured Kind Media Message NOT_CAPTURED OtherPart Part Reasoning Session Span Text ToolCall "
+    "ToolDefinition ToolRequest ToolResponse Trace Trigger Turn Usage",
     "model.raw": "RawEvent RawLink RawLog RawSpan Resource Scope",
     "processor.agents": "agent_turn",
     "processor.context": "session_end using_case using_session using_user",

@@ -6,19 +6,15 @@ questions become a dozen traces, and none of them shows what the agent did.
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, TypeVar, cast
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, TracerProvider
 
 from pandaeval_otel.base import semconv
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from pandaeval_otel.processor.context import Around, Function
 
 _INVOKE_AGENT = "invoke_agent"
 
@@ -37,7 +33,7 @@ def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> A
     return AgentTurn(name, tracer_provider)
 
 
-class AgentTurn:
+class AgentTurn(Around):
     """The return value of :func:`agent_turn`. Each use opens a span of its own. One object may be used again and
     nested, but not by two threads at once; decorated functions may run on any thread."""
 
@@ -62,15 +58,7 @@ class AgentTurn:
         """Decorates a function or a coroutine function."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"agent_turn cannot decorate the generator {function.__name__}: use it with `with` inside")
+        return super().__call__(function)
 
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with AgentTurn(self._name, self._provider):
-                return function(*args, **kwargs)
-
-        @functools.wraps(function)
-        async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with AgentTurn(self._name, self._provider):
-                return await function(*args, **kwargs)
-
-        return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)
+    def _again(self) -> AgentTurn:
+        return AgentTurn(self._name, self._provider)

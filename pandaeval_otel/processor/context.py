@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager
 from contextvars import Token
 from dataclasses import replace
 from types import TracebackType
@@ -71,7 +72,29 @@ class SessionListener(Protocol):
 SESSION_LISTENERS: WeakSet[SessionListener] = WeakSet()
 
 
-class Using:
+class Around:
+    """A context manager that decorates: each call of a decorated function enters another one."""
+
+    def _again(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    def __call__(self, function: Function) -> Function:
+        """Decorates a function or a coroutine function."""
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return function(*args, **kwargs)
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return await function(*args, **kwargs)
+
+        return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)
+
+
+class Using(Around):
     """The return value of the ``using_…`` functions. It may be entered again and nested, but not by two threads at
     once; decorated functions may run on any thread."""
 
@@ -103,31 +126,13 @@ class Using:
     def __call__(self, function: Function) -> Function:
         """Decorates a function of any kind."""
         if inspect.isasyncgenfunction(function):
-            wrapper = self._async_generator(function)
-        elif inspect.isgeneratorfunction(function):
-            wrapper = self._generator(function)
-        elif inspect.iscoroutinefunction(function):
-            wrapper = self._coroutine(function)
-        else:
-            wrapper = self._function(function)
-        return cast(Function, functools.wraps(function)(wrapper))
+            return cast(Function, functools.wraps(function)(self._async_generator(function)))
+        if inspect.isgeneratorfunction(function):
+            return cast(Function, functools.wraps(function)(self._generator(function)))
+        return super().__call__(function)
 
     def _again(self) -> Using:
         return Using(self._propagate, **self._said)
-
-    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
-                return function(*args, **kwargs)
-
-        return wrapper
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
-                return await function(*args, **kwargs)
-
-        return wrapper
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
