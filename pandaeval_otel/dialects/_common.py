@@ -1,4 +1,4 @@
-"""What several dialects read in the same way: sessions, users, usage, errors, names, outcomes and tool definitions."""
+"""Reads what several dialects share: sessions, users, usage, errors, names, outcomes and tool definitions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
         return None
     if _DETAIL_KEYS.isdisjoint(attributes):
         return Usage(spent or 0, made or 0)
-    return usage_in(attributes, semconv.USAGE_INPUT, semconv.USAGE_OUTPUT, *_DETAILS)
+    return Usage(spent or 0, made or 0, *[_tokens(attributes, keys) or 0 for keys in _DETAILS])
 
 
 def usage_in(
@@ -95,11 +95,7 @@ def usage_in(
     if given is None and answered is None:
         return None
     return Usage(
-        given or 0,
-        answered or 0,
-        _tokens(source, cache_read) or 0,
-        _tokens(source, cache_write) or 0,
-        _tokens(source, thought) or 0,
+        given or 0, answered or 0, *[_tokens(source, keys) or 0 for keys in (cache_read, cache_write, thought)]
     )
 
 

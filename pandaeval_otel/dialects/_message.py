@@ -9,21 +9,10 @@ from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, ToolResponse
 
 ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "chatbot": "assistant",
-    "tool-call": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "tool-response": "tool",
-    "toolresult": "tool",
-    "ipython": "tool",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "bot", "chatbot", "tool-call"), "assistant"),
+    **dict.fromkeys(("tool", "function", "tool-response", "toolresult", "ipython"), "tool"),
 }
 _OURS = frozenset(ROLES.values())
 # LangChain: "type": "human"; constructors: "id": [..., "HumanMessage"]; also "AIMessageChunk".

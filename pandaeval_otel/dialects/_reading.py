@@ -1,4 +1,4 @@
-"""What a dialect is, and what it hands back."""
+"""The interface of a dialect, and the reading that it returns."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
     instrumentation is known to write ``{"output": …}`` around every result."""
     if hidden(value):
         return Outcome()
-    found = parsed(value)
-    if type(found) is str:
-        found = _from_text(found)
+    found = _structure(value)
     if wrapped and type(found) is dict and found.keys() == {"output"}:
         found = _structure(found["output"])
     return _outcome(found, 0)
@@ -138,11 +136,8 @@ def _outcome(found: Any, nesting: int) -> Outcome:
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
     """Returns the members of a LangChain ToolMessage in any of its serialised forms, or ``None``."""
-    if "lc" in found and type(found.get("kwargs")) is dict:
-        inner: dict[str, Any] = found["kwargs"]
-        return inner
-    if found.get("type") == "tool" and type(found.get("data")) is dict:
-        inner = found["data"]
+    inner = found.get("kwargs") if "lc" in found else found.get("data") if found.get("type") == "tool" else None
+    if type(inner) is dict:
         return inner
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
 

@@ -75,7 +75,7 @@ def _messages(items: Sequence[Any], role: str) -> Messages | None:
 def _message(item: dict[str, Any], role: str) -> Messages:
     content = parsed(item.get("content"))
     if type(content) is dict and "content" not in content and "message" not in content:
-        # LangChain: what a graph was given and what it returned, with its whole state.
+        # LangChain: a graph's input or output, with its whole state.
         said = (asked if role == "user" else answered)(content)[0]
         if said:
             return said

@@ -102,7 +102,7 @@ DIALECT = CrewAI()
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
     inputs = first(attributes, _INPUTS)
     if parsed(inputs) in (None, "", "null", {}, []):
-        # Without inputs the crew was asked what its tasks say; the messages of its span say "null".
+        # Without inputs the tasks are the question; the messages of the crew's span say "null".
         reading.input = (Message("user", (NOT_CAPTURED,)),)
     else:
         reading.input = asked(inputs)[0] or said_by_user(str(inputs))

@@ -29,26 +29,14 @@ from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
-    "fetch_response": Kind.LLM,
-    "completion": Kind.LLM,
-    "chat.completions": Kind.LLM,
-    "text.completions": Kind.LLM,
-    "llm_call": Kind.LLM,
-    "llm_request": Kind.LLM,
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "fetch_response", "completion"), Kind.LLM),
+    **dict.fromkeys(("chat.completions", "text.completions", "llm_call", "llm_request"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
-    "retrieval": Kind.RETRIEVAL,
-    "vector_db_retrieve": Kind.RETRIEVAL,
-    "invoke_agent": Kind.AGENT,
-    "agent_call": Kind.AGENT,
+    **dict.fromkeys(("retrieval", "vector_db_retrieve"), Kind.RETRIEVAL),
+    **dict.fromkeys(("invoke_agent", "agent_call"), Kind.AGENT),
     "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
-    "execute_tool": Kind.TOOL,
-    "tool_call": Kind.TOOL,
-    "invoke_workflow": Kind.WORKFLOW,
-    "invoke_swarm": Kind.WORKFLOW,
-    "invoke_graph": Kind.WORKFLOW,
+    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
+    **dict.fromkeys(("invoke_workflow", "invoke_swarm", "invoke_graph"), Kind.WORKFLOW),
     "evaluation": Kind.EVALUATION,
 }
 """Kinds by ``gen_ai.operation.name``; any other word is a step of some framework."""

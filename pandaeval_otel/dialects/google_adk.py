@@ -27,7 +27,7 @@ _MERGED = "execute_tool (merged)"
 _THOUGHT = "gen_ai.usage.reasoning.output_tokens"
 _GUESSED = ("thoughts were told from the answer by their place",)
 
-# The first word of a span's name; releases before 1.15 put what is run in brackets.
+# Kinds by the first word of a span's name; releases before 1.15 put the agent's or tool's name in brackets.
 _KINDS = {
     "invocation": Kind.WORKFLOW,
     "agent_run": Kind.AGENT,

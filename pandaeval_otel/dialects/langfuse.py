@@ -98,7 +98,7 @@ def _kind(span: RawSpan) -> Kind | None:
     if kind is not None:
         return kind
     if stated is None and kind_by_name(span.name)[0] is not None:
-        return None  # a plain span whose name says what it is: the conventions' reader knows
+        return None  # a plain span whose name states the kind: the conventions' dialect reads it
     named = identifier(parsed(attributes.get(_AGENT)))
     if named and named == span.name and identifier(parsed(attributes.get(_NODE))) != named:
         return Kind.AGENT

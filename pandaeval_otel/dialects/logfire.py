@@ -123,7 +123,7 @@ def _client(attributes: Mapping[str, Any]) -> Reading | None:
 
 
 def _read_events(reading: Reading, value: Any) -> None:
-    """Of the Responses API all items stand in one list, and the answer is what the assistant said at its end."""
+    """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
     given, made = told_in_list(value)
     if made is None and given:
         at = len(given)

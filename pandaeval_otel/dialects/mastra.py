@@ -34,18 +34,10 @@ _TYPE = "mastra.span.type"
 _KINDS = {
     "agent_run": Kind.AGENT,
     "workflow_run": Kind.WORKFLOW,
-    "model_generation": Kind.LLM,
-    "llm_generation": Kind.LLM,
-    "model_step": Kind.LLM,
-    "model_inference": Kind.LLM,
-    "tool_call": Kind.TOOL,
-    "mcp_tool_call": Kind.TOOL,
-    "provider_tool_call": Kind.TOOL,
-    "client_tool_call": Kind.TOOL,
+    **dict.fromkeys(("model_generation", "llm_generation", "model_step", "model_inference"), Kind.LLM),
+    **dict.fromkeys(("tool_call", "mcp_tool_call", "provider_tool_call", "client_tool_call"), Kind.TOOL),
     "rag_embedding": Kind.EMBEDDING,
-    "scorer_run": Kind.EVALUATION,
-    "scorer_step": Kind.EVALUATION,
-    "classifier_evaluation": Kind.EVALUATION,
+    **dict.fromkeys(("scorer_run", "scorer_step", "classifier_evaluation"), Kind.EVALUATION),
 }
 _LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
 _AGENT_STEP = "agent_step"

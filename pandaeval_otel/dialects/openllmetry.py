@@ -104,7 +104,7 @@ DIALECT = OpenLLMetry()
 def _has_lists(span: RawSpan) -> bool:
     if not _INDEXED.isdisjoint(span.attributes):
         return True
-    # The SDK drops the oldest attributes first: what is left of a list may begin anywhere.
+    # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
     return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
 
 

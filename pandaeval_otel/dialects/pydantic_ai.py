@@ -101,7 +101,7 @@ def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
         asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
         reading.input = asked or None
         reading.system = system_of(asked)
-    # A run without a result failed or was put off: what was said on the way is no answer.
+    # A run without a result failed or was deferred: its intermediate words are no answer.
     if type(result) is str and not hidden(result):
         reading.output = with_answer(without_carriers(made, _is_carrier), result)
 

@@ -1,4 +1,4 @@
-"""The root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
+"""Opens the root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
 
 SDK instrumentations make a span of each model call. Without an open span around them, each is a trace of its own: four
 questions become a dozen traces, and none of them shows what the agent did.

@@ -22,8 +22,8 @@ from pandaeval_otel.processor.worker import Flush, Worker
 _log = logging.getLogger(__name__)
 
 _WAKE_AT = 2
-"""The worker is woken early when the queue is filled to this fraction (1/2). Not before: a worker that runs beside the
-application costs it more than spans that wait."""
+"""Divisor of the queue's size: the worker is woken early when that many items wait. Not before: a worker that runs
+beside the application costs it more than spans that wait."""
 _LATE_S = 0.5
 
 

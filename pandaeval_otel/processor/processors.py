@@ -87,7 +87,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
                 inbox.append(item)
             else:
                 inbox.full(item)
-        except Exception:  # noqa: BLE001, S110 - whatever a context holds, the application's span starts
+        except Exception:  # noqa: BLE001, S110 - no content of a context may keep the application's span from starting
             pass
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -114,7 +114,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
             if record.trace_id and _is_event(record):
                 inbox = self._inbox
                 (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
-        except Exception:  # noqa: BLE001, S110 - whatever a record holds, the application goes on
+        except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
             pass
 
     def emit(self, log_data: Any) -> None:

@@ -126,7 +126,7 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
     try:
         value = {name: read(text)}
         Settings(**value)
-    except Exception as error:  # a redactor is the user's code, which raises what it likes when it is imported
+    except Exception as error:  # importing a redactor runs the user's code, which may raise anything
         if name == "redact":
             raise ValueError(f"{variable}={text!r} cannot be used, and sending content without it is worse") from error
         _log.warning("%s is passed over: %s", variable, error)

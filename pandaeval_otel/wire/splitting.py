@@ -203,7 +203,7 @@ class _Builder:
         split = self._split
         split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
-        if whole:  # and hardly anything but what they stand in
+        if whole:  # and few empty resources and scopes beside its items
             whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
         for fragment in split.fragments:
             fragment.start_ns = min(fragment.start_ns, MAX_TIME)
