@@ -96,8 +96,8 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
 
 
 def _side(body: Any, side: str, role: str) -> Messages:
-    """Returns one half of a log body that holds a whole call: ``{"input": {"messages": […]}, "output": {"messages":
-    […]}}``, which the AWS distribution makes of content on spans."""
+    """Returns one half of a log body that holds a whole call, as the AWS distribution writes content of spans:
+    ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
     if type(body) is str and body.startswith('{"'):
         body = parsed(body)
     half = body.get(side) if type(body) is dict else None

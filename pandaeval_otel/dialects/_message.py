@@ -95,8 +95,8 @@ def role_of(item: dict[str, Any], default: str) -> str:
 
 
 def _unwrapped(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns the members of a message in one of LangChain's serialised forms, ``{"lc": 1, "id": [.., class], "kwargs":
-    {..}}`` or ``{"type", "data": {..}}``; else ``item``."""
+    """Returns the members of a message in one of LangChain's serialised forms, else ``item``:
+    ``{"lc": 1, "id": [.., class], "kwargs": {..}}`` or ``{"type", "data": {..}}``."""
     kwargs = item.get("kwargs")
     if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
         name = item["id"][-1] if item["id"] else ""
