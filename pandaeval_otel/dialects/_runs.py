@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
+from pandaeval_otel.dialects._common import CUT
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json
 from pandaeval_otel.dialects._values import hidden, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message, Text
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,15 @@ def model_input(value: Any) -> tuple[Messages | None, bool]:
 def model_output(value: Any) -> tuple[Messages | None, bool]:
     """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
+
+
+def read_sides(reading: Reading, given: Any, made: Any) -> None:
+    """Puts the input and the output of a model call or (for any other kind) a run onto its reading, with a note if
+    either was cut short."""
+    to_model = reading.kind is Kind.LLM
+    reading.input, cut = model_input(given) if to_model else asked(given)
+    reading.output, answer_cut = model_output(made) if to_model else answered(made)
+    reading.notes = CUT if cut or answer_cut else ()
 
 
 def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:

@@ -8,7 +8,7 @@ from typing import Any
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._runs import answered, asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
@@ -62,7 +62,7 @@ class Haystack(Dialect):
         elif kind is Kind.AGENT:
             _read_agent(reading, attributes)
         elif kind is Kind.WORKFLOW:
-            _read_pipeline(reading, attributes)
+            read_sides(reading, first(attributes, _INPUTS), first(attributes, _OUTPUTS))
         elif kind is Kind.RETRIEVAL:
             _read_retrieval(reading, attributes)
         return reading
@@ -168,12 +168,6 @@ def _read_agent(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.system = system_of(question)
     if not reading.output and made.get("last_message") is not None:
         reading.output = messages_of([made["last_message"]], "assistant")
-
-
-def _read_pipeline(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input, cut = asked(first(attributes, _INPUTS))
-    reading.output, cut_too = answered(first(attributes, _OUTPUTS))
-    reading.notes = CUT if cut or cut_too else ()
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
-    CUT,
     MAX_ERROR,
     agent_named,
     give_outcome,
@@ -21,7 +20,7 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
@@ -129,10 +128,7 @@ def _read_talk(reading: Reading, span: RawSpan) -> None:
     made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_TRACE_OUTPUT)
     if reading.kind is Kind.LLM:
         given, reading.tools = _request(given)
-    to_model = reading.kind is Kind.LLM
-    reading.input, cut = model_input(given) if to_model else asked(given)
-    reading.output, answer_cut = model_output(made) if to_model else answered(made)
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, given, made)
     reading.request_model = identifier(parsed(attributes.get(_MODEL)))
     reading.usage = _usage(parsed(attributes.get(_USAGE)))
     if reading.kind is Kind.LLM:

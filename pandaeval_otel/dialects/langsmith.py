@@ -11,7 +11,6 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
-    CUT,
     MAX_ERROR,
     agent_named,
     give_outcome,
@@ -22,7 +21,7 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Captured, Kind
@@ -123,11 +122,7 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 def _read_messages(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    given, made = attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD)
-    to_model = reading.kind is Kind.LLM
-    reading.input, cut = model_input(given) if to_model else asked(given)
-    reading.output, answer_cut = model_output(made) if to_model else answered(made)
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
     if reading.kind is Kind.LLM:
         reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
-    CUT,
     agent_named,
     give_outcome,
     one_session,
@@ -19,7 +18,7 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.model import Kind, Usage
@@ -98,10 +97,8 @@ def _tool_name(span: RawSpan) -> str:
 
 def _read_model_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
     given = parsed(attributes.get(_INPUTS))
-    reading.input, cut = model_input(given)
-    reading.output, answer_cut = model_output(attributes.get(_OUTPUTS))
+    read_sides(reading, given, attributes.get(_OUTPUTS))
     reading.output = without_protocol(reading.output)
-    reading.notes = CUT if cut or answer_cut else ()
     reading.system = system_of(reading.input)
     offered = attributes.get(_TOOLS)
     if offered is None and type(given) is dict:
@@ -114,9 +111,7 @@ def _read_model_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 def _read_run(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    reading.input, cut = asked(attributes.get(_INPUTS))
-    reading.output, answer_cut = answered(attributes.get(_OUTPUTS))
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, attributes.get(_INPUTS), attributes.get(_OUTPUTS))
     reading.usage = _usage(attributes)
     if reading.kind is Kind.AGENT:
         reading.agent_name = agent_named(span.name)

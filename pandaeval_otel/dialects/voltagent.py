@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import CUT, captured, one_session, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import captured, one_session, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._runs import answered, asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier
 from pandaeval_otel.model import Kind, Usage
@@ -63,9 +63,7 @@ DIALECT = VoltAgent()
 
 
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input, cut = asked(attributes.get(_INPUT))
-    reading.output, cut_too = answered(attributes.get(_OUTPUT))
-    reading.notes = CUT if cut or cut_too else ()
+    read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
     if reading.kind is Kind.RETRIEVAL:
         reading.documents = tuple(as_list(attributes.get(_OUTPUT)))
         return
