@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from contextvars import Token
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 import opentelemetry.context as context_api
@@ -23,6 +23,9 @@ from opentelemetry import baggage, trace
 from opentelemetry.context import Context
 
 from pandaeval_otel.processor._scope import NOTHING, SCOPE, ContextIds, scope_in
+
+if TYPE_CHECKING:
+    from pandaeval_otel.processor.forwarder import Forwarder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,15 +64,7 @@ def session_end(session: str | None = None) -> None:
             listener.session_ended(named, trace_id)
 
 
-class SessionListener(Protocol):
-    """Learns that a session is over."""
-
-    def session_ended(self, session: str, trace_id: int) -> None:
-        """Takes the end of ``session``. ``trace_id``: the trace around the call, 0 for none."""
-        ...
-
-
-SESSION_LISTENERS: WeakSet[SessionListener] = WeakSet()
+SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
 class Around:

@@ -53,7 +53,8 @@ class Forwarder:
         return self.worker.closed
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """See :func:`pandaeval_otel.processor.context.session_end`."""
+        """Takes the end of ``session``. ``trace_id``: the trace around the call of
+        :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
     def flush(self, timeout: float) -> bool:
