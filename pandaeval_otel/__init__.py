@@ -44,51 +44,23 @@ if TYPE_CHECKING:
     from pandaeval_otel.processor.context import using_case as using_case
     from pandaeval_otel.processor.context import using_session as using_session
     from pandaeval_otel.processor.context import using_user as using_user
-    from pandaeval_otel.processor.log_processor import PandaEvalLogProcessor as PandaEvalLogProcessor
+    from pandaeval_otel.processor.processors import PandaEvalLogProcessor as PandaEvalLogProcessor
+    from pandaeval_otel.processor.processors import PandaEvalSpanProcessor as PandaEvalSpanProcessor
     from pandaeval_otel.processor.results import wait_for_result as wait_for_result
     from pandaeval_otel.processor.results import watch_results as watch_results
-    from pandaeval_otel.processor.span_processor import PandaEvalSpanProcessor as PandaEvalSpanProcessor
 
-_WHERE = {
-    "Captured": "model",
-    "Dialect": "dialects",
-    "Kind": "model",
-    "Media": "model",
-    "Message": "model",
-    "NOT_CAPTURED": "model",
-    "OtherPart": "model",
-    "PandaEvalLogProcessor": "processor.log_processor",
-    "PandaEvalSpanProcessor": "processor.span_processor",
-    "Part": "model",
-    "RawEvent": "model.raw",
-    "RawLink": "model.raw",
-    "RawLog": "model.raw",
-    "RawSpan": "model.raw",
-    "Reading": "dialects",
-    "Reasoning": "model",
-    "Resource": "model.raw",
-    "Scope": "model.raw",
-    "Session": "model",
-    "Span": "model",
-    "Text": "model",
-    "ToolCall": "model",
-    "ToolDefinition": "model",
-    "ToolRequest": "model",
-    "ToolResponse": "model",
-    "Trace": "model",
-    "Trigger": "model",
-    "Turn": "model",
-    "Usage": "model",
-    "agent_turn": "processor.agents",
-    "readers": "dialects",
-    "session_end": "processor.context",
-    "using_case": "processor.context",
-    "using_session": "processor.context",
-    "using_user": "processor.context",
-    "wait_for_result": "processor.results",
-    "watch_results": "processor.results",
+_NAMES = {
+    "dialects": "Dialect Reading readers",
+    "model": "Captured Kind Media Message NOT_CAPTURED OtherPart Part Reasoning Session Span Text ToolCall "
+    "ToolDefinition ToolRequest ToolResponse Trace Trigger Turn Usage",
+    "model.raw": "RawEvent RawLink RawLog RawSpan Resource Scope",
+    "processor.agents": "agent_turn",
+    "processor.context": "session_end using_case using_session using_user",
+    "processor.processors": "PandaEvalLogProcessor PandaEvalSpanProcessor",
+    "processor.results": "wait_for_result watch_results",
 }
-"""The module below this package that each public name is imported from."""
+"""Public names by the module below this package that they are imported from."""
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_WHERE)
 
 

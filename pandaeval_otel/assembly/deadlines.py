@@ -1,4 +1,4 @@
-"""A heap of deadlines whose owners may move them at any time."""
+"""A heap of deadlines that may be moved at any time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """Moving a deadline later costs nothing (it is looked at again when the old one passes); earlier costs one push.
+    """Moving a deadline later is free (the heap checks it again when the old one passes); earlier costs one push.
 
-    ``due_at(key)`` answers the true deadline, or ``None`` for a key that is gone. Seconds on any one clock.
+    ``due_at(key)`` returns the true deadline, or ``None`` for a removed key. Seconds on any one clock.
     """
 
     def __init__(self, due_at: Callable[[K], float | None]) -> None:
@@ -22,13 +22,13 @@ class Deadlines(Generic[K]):
         self._ticket = 0
 
     def set(self, key: K, deadline: float) -> None:
-        """Promises that ``key`` is looked at no later than ``deadline``."""
+        """Schedules a check of ``key`` no later than ``deadline``."""
         scheduled = self._scheduled.get(key)
         if scheduled is None or deadline < scheduled:
             self._push(key, deadline)
 
     def pop_due(self, now: float) -> K | None:
-        """A key whose true deadline has passed, or ``None``. The caller must remove or move it."""
+        """Returns a key whose true deadline has passed, or ``None``. The caller must remove or move it."""
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != deadline:
@@ -43,7 +43,7 @@ class Deadlines(Generic[K]):
         return None
 
     def next_deadline(self) -> float | None:
-        """When to look next; may be early, never late. ``None`` when there is nothing to wait for."""
+        """Returns when to check next, perhaps early but never late; ``None`` when there is nothing to wait for."""
         return self._heap[0][0] if self._heap else None
 
     def _push(self, key: K, deadline: float) -> None:

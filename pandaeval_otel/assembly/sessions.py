@@ -1,4 +1,4 @@
-"""Session assembly: when a conversation is over. Pure; the clock is passed in; it holds ids and times only."""
+"""Decides when a session is over. Pure; the caller passes the clock; it holds ids and times only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pandaeval_otel.model import Trigger
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
-    """A session to be scored for good, and why."""
+    """A session that is over and due for its final scores, and why."""
 
     session_id: str
     trigger: Trigger
@@ -39,11 +39,11 @@ class SessionAssembler:
         return session_id in self._open
 
     def forget(self, session_id: str) -> None:
-        """Somebody else goes on with this session, if it is open."""
+        """Forgets a session that somebody else continues, if it is open."""
         self._open.pop(session_id, None)
 
     def touch(self, session_id: str, now: float) -> None:
-        """A trace of this session was decided."""
+        """Notes that a trace of this session was decided."""
         session = self._open.get(session_id)
         if session is None:
             session = self._open[session_id] = _Open(now, now)
@@ -51,13 +51,13 @@ class SessionAssembler:
         self._deadlines.set(session_id, self._deadline(session))
 
     def end(self, session_id: str, now: float) -> None:
-        """The application says that the session is over: it is due at once."""
+        """Makes a session due at once, since the application says that it is over."""
         session = self._open.setdefault(session_id, _Open(now, now))
         session.explicit = True
         self._deadlines.set(session_id, now)
 
     def take_due(self, now: float, limit: int = 256) -> list[DueSession]:
-        """At most ``limit`` sessions that are over; they are forgotten here."""
+        """Returns and forgets at most ``limit`` sessions that are over."""
         due: list[DueSession] = []
         while len(due) < limit and (session_id := self._deadlines.pop_due(now)) is not None:
             session = self._open.pop(session_id)
@@ -65,7 +65,7 @@ class SessionAssembler:
         return due
 
     def take_all(self, trigger: Trigger) -> list[DueSession]:
-        """All open sessions, at the end of a file."""
+        """Returns and forgets all open sessions, at the end of a file."""
         due = [DueSession(session_id, trigger) for session_id in self._open]
         self._open.clear()
         return due

@@ -1,8 +1,8 @@
-"""Trace assembly: which traces are open, and when each is done.
+"""Tracks open traces, and decides when each is done.
 
 It holds ids and numbers only, never content. One thread (or one event loop) owns an assembler, so it has no locks.
-A trace is closed at the first of: the processor says so; a parentless span ended, nobody waits for a local parent and
-it was quiet; nothing came for long; or a cap. Every closed trace carries why.
+A trace closes at the first of: the processor says so; a parentless span ended, no span misses a local parent and no
+span came for ``quiet`` seconds; no span came for ``idle`` seconds; or a cap. Every closed trace carries the reason.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class CloseRules:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is remembered of a decided trace, enough to tell late spans from copies of known ones."""
+    """Memory of a decided trace, enough to tell late spans from copies of known ones."""
 
     revision: int
     known: frozenset[bytes]
     chunks: tuple[int, ...] = ()
     size: int = 0
     final: bool = False
-    """Closed by a cap, or too often, or too long ago: late spans are only counted."""
+    """It closed by a cap, or too often, or too long ago: late spans are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """How the items of one fragment were taken: ``stored`` are new, ``duplicate`` were known, ``late`` came after a
-    decision that is final, or after a cap was reached; such a fragment is not taken at all. ``reopened``: a decided
-    trace will be decided again."""
+    """The outcome for the items of one fragment: ``stored`` are new, ``duplicate`` were known, ``late`` came after a
+    final decision or a cap; such a fragment is not taken at all. ``reopened``: a decided trace will be decided
+    again."""
 
     stored: int = 0
     duplicate: int = 0
@@ -56,7 +56,7 @@ class Added:
 @dataclass(frozen=True, slots=True)
 class DueTrace:
     """A trace to be decided. ``chunks`` are the caller's handles, in order of arrival. ``complete``: its root ended.
-    ``fragment``: all that is missing lives in other processes. ``known``: ids of all items."""
+    ``fragment``: all missing spans live in other processes. ``known``: ids of all items."""
 
     trace_id: bytes
     trigger: Trigger
@@ -76,7 +76,7 @@ class DueTrace:
 
     @property
     def capped(self) -> bool:
-        """Decided by a cap, which is final."""
+        """Whether a cap closed it, which makes the decision final."""
         return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -98,8 +98,8 @@ class _Open:
 
 
 class TraceAssembler:
-    """Open traces by id. ``now`` is seconds on a monotonic clock: a restart restarts the waiting, so that time spent
-    down is not idleness."""
+    """Holds open traces by id. ``now`` is seconds on a monotonic clock: a restart restarts all waits, so that downtime
+    does not count as idleness."""
 
     def __init__(self, rules: CloseRules | None = None) -> None:
         self.rules = rules or CloseRules()
@@ -115,17 +115,17 @@ class TraceAssembler:
 
     @property
     def deciding(self) -> int:
-        """Traces handed out by :meth:`take_due` whose decision was not reported yet."""
+        """The number of traces handed out by :meth:`take_due` whose decision was not reported yet."""
         return len(self._deciding)
 
     @property
     def items(self) -> int:
-        """Items that no decision covers yet, those being decided included. Looks at every open trace."""
+        """The number of items that no decision covers yet, including those being decided. Visits every open trace."""
         waiting = sum(t.late_spans if t.revision > 1 else len(t.known) for t in self._open.values())
         return waiting + sum(due.new_items for due in self._deciding.values())
 
     def knows(self, trace_id: bytes) -> bool:
-        """Whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
+        """Returns whether the trace is open or being decided; if not, the caller has to look for a :class:`Decided`."""
         return trace_id in self._open or trace_id in self._deciding
 
     def add(
@@ -137,9 +137,9 @@ class TraceAssembler:
         now: float,
         decided: Decided | None = None,
     ) -> Added:
-        """Takes the items of one stored chunk. ``decided``: what is remembered of the trace, if it was decided.
+        """Takes the items of one stored chunk. ``decided``: the memory of the trace, if it was decided.
 
-        Only unknown ids touch a timer or re-open a trace: a sender that repeats itself keeps nothing open.
+        Only unknown ids touch a timer or reopen a trace: a sender that repeats itself keeps nothing open.
         """
         trace = self._open.get(trace_id)
         if trace is None:
@@ -167,45 +167,45 @@ class TraceAssembler:
         return Added(stored, duplicate, reopened=trace.reopened_at is not None)
 
     def reopened(self) -> frozenset[bytes]:
-        """Traces that were decided before and wait to be decided again: what they had must be kept for them."""
+        """Returns the decided traces that wait to be decided again, whose stored chunks must be kept."""
         waiting = {trace_id for trace_id, trace in self._open.items() if trace.revision > 1}
         return frozenset(waiting | {trace_id for trace_id, due in self._deciding.items() if due.revision > 1})
 
     def close(self, trace_id: bytes) -> None:
-        """The application says that this trace is done: it is due at once. Unknown ids are ignored."""
+        """Makes a trace due at once, since the application says that it is done. Ignores unknown ids."""
         trace = self._open.get(trace_id)
         if trace is not None:
             trace.explicit = True
             self._deadlines.set(trace_id, trace.first_at)
 
     def take_due(self, now: float, limit: int = 256) -> list[DueTrace]:
-        """At most ``limit`` traces that are done. Report each with :meth:`decided` or :meth:`give_back`."""
+        """Returns at most ``limit`` traces that are done. The caller reports each with :meth:`decided`."""
         due: list[DueTrace] = []
         while len(due) < limit and (trace_id := self._deadlines.pop_due(now)) is not None:
             if trace_id in self._deciding:
-                # It was re-opened while its last decision is still being written: look again when that is done.
+                # It was reopened while its last decision is still being written: check again when that is done.
                 self._deadlines.set(trace_id, now + 0.05)
                 continue
             due.append(self._take_out(trace_id, self._trigger(self._open[trace_id], now)))
         return due
 
     def take_all(self, trigger: Trigger, limit: int = 256) -> list[DueTrace]:
-        """At most ``limit`` open traces, due or not: at the end of a file, or when told to decide on shutdown."""
+        """Returns at most ``limit`` open traces, due or not: at the end of a file, or to decide them on shutdown."""
         ids = [trace_id for trace_id in self._open if trace_id not in self._deciding][:limit]
         return [self._take_out(trace_id, trigger) for trace_id in ids]
 
     def decided(self, trace_id: bytes) -> None:
-        """The decision is stored; from now on the caller's memory answers for this trace."""
+        """Notes that the decision is stored; from now on the caller remembers the trace."""
         self._deciding.pop(trace_id, None)
 
     def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
-        """Takes out an open trace that somebody else goes on with. Returns how many of its items no decision covers,
-        and its chunks. Raises :class:`KeyError` for one that is not open."""
+        """Removes an open trace that somebody else continues. Returns how many of its items no decision covers, and its
+        chunks. Raises :class:`KeyError` for one that is not open."""
         trace = self._open.pop(trace_id)
         return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
 
     def next_deadline(self) -> float | None:
-        """When :meth:`take_due` should be called next; ``None`` while nothing is open."""
+        """Returns when to call :meth:`take_due` next; ``None`` while nothing is open."""
         return self._deadlines.next_deadline()
 
     def _begin(self, decided: Decided | None, now: float) -> _Open:
@@ -219,11 +219,12 @@ class TraceAssembler:
         return trace
 
     def is_final(self, decided: Decided) -> bool:
-        """Whether late spans of this trace are only counted."""
+        """Returns whether late spans of this trace are only counted."""
         return decided.final or decided.revision > len(self.rules.reopen_delays)
 
     def _is_full(self, trace: _Open) -> bool:
-        """A cap is reached. What comes now is not waited for, or a fast sender could grow a trace that is due."""
+        """Returns whether a cap is reached. Later items are not taken, or a fast sender could grow a trace that is
+        due."""
         return trace.spans >= self.rules.max_spans or trace.size >= self.rules.max_bytes
 
     def _take(self, trace: _Open, items: Iterable[Item]) -> tuple[int, int]:

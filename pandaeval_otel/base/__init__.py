@@ -1,4 +1,4 @@
-"""What every room uses: attribute names, caps, JSON, printable names, and how components are found.
+"""Serves every room: attribute names, caps, JSON, printable names, and the discovery of components.
 
 Imports no other room.
 """

@@ -1,8 +1,8 @@
 """Parses JSON text into values that can be written as JSON again: with orjson where it is installed, else with Python's
 own parser.
 
-Both give the same values. What JSON has no word for stays the text that it was (``NaN``, numbers beyond a float), and
-half a surrogate pair becomes U+FFFD; whole numbers of more than 64 bits become floats.
+Both give the same values. Values that JSON cannot express (``NaN``, numbers beyond a float) stay text, half a surrogate
+pair becomes U+FFFD, and whole numbers of more than 64 bits become floats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SURROGATES = re.compile(
 
 
 def loads(text: str) -> Any:
-    """The value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
+    """Returns the value of ``text``. Raises :class:`ValueError` where it is not JSON, or :class:`RecursionError`."""
     try:
         return _quick(text)
     except ValueError:  # not JSON, or one of the words that only the slow way understands
@@ -42,7 +42,8 @@ def _fraction(digits: str) -> float | str:
 
 
 as_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
-"""A value as JSON text, what JSON has no word for as its ``str``. ``json.dumps`` would make an encoder each time."""
+"""Writes a value as JSON text, with the ``str`` of values that JSON lacks. ``json.dumps`` would make an encoder each
+time."""
 
 _decode = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=str).decode
 
@@ -58,13 +59,13 @@ def _quickest() -> Callable[[str], Any]:
 _quick = _quickest()
 
 _ODD = re.compile(r"[^\[\]{},:.\-\d \n\0]|\d{16}|-0", re.ASCII)
-"""What stands between the strings of a repr that JSON would read in another way, or not at all."""
+"""Matches text between the strings of a repr that JSON would read in another way, or not at all."""
 
 
 def loads_repr(text: str) -> Any:
-    """The value of the ``repr`` of a dictionary or list that is JSON but for its quotes and three words, as nearly all
-    are: a tenth of the time that Python's own parser takes. Raises :class:`ValueError` for all others."""
-    pieces = text.split("'")  # strings stand at every other place, unless one has a quote in it
+    """Returns the value of the ``repr`` of a dictionary or list that differs from JSON only in quotes and three words,
+    as nearly all do, in a tenth of the time of Python's own parser. Raises :class:`ValueError` for all others."""
+    pieces = text.split("'")  # every other piece is a string, unless one has a quote in it
     between = "\0".join(pieces[::2])
     bare = between.replace("None", "").replace("True", "").replace("False", "")
     quoted = '"' in text

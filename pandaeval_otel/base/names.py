@@ -9,8 +9,8 @@ _DIGEST_BYTES = 8
 
 
 def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
-    """The name in at most ``most`` characters, all of them printable. A longer one ends with a digest of all of it, so
-    that two long names stay two. The same name always gives the same; what this returns it returns unchanged."""
+    """Returns the name in at most ``most`` characters, all of them printable. A longer one ends with a digest of the
+    whole name, so that two long names stay distinct. Deterministic and idempotent."""
     if len(name) <= most and name.isprintable():
         return name
     if len(name) <= most and len(shown := escaped(name)) <= most:
@@ -20,8 +20,8 @@ def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with everything that is no printable character written as an escape (``\\n``, ``\\x1b``, ``\\u202e``):
-    control characters, line ends, marks that turn the direction, halves of pairs."""
+    """Returns the text with every unprintable character as an escape (``\\n``, ``\\x1b``, ``\\u202e``): control
+    characters, line ends, marks that change the direction, halves of surrogate pairs."""
     if text.isprintable():
         return text
     return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])

@@ -1,15 +1,17 @@
-"""What other packages bring along: an entry point in one of our groups names a module that holds what our own modules
-of that kind hold.
+"""Finds components instead of listing them: one new file in a package is one new component, and so is an entry point of
+an installed package in one of our groups.
 
-Whatever is wrong with one costs that one: it is logged, with the package and the cure, and left out.
+A module named by an entry point holds what our own modules of that kind hold. One that cannot be used is logged, with
+its package and the cure, and left out; nothing else fails.
 """
 
 from __future__ import annotations
 
 import importlib
 import logging
+import pkgutil
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -21,16 +23,48 @@ from pandaeval_otel.base.names import escaped
 _log = logging.getLogger(__name__)
 
 _LONGEST = 500
-"""Characters of what is told of an error."""
+"""Most characters of an error that :func:`told` repeats."""
+
+Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
+
+
+def find(package: str, attribute: str) -> tuple[Any, ...]:
+    """Returns the object named ``attribute`` of every public module below ``package``, in module order.
+
+    Skips modules whose name begins with ``_``, which are shared helpers. Raises :class:`ImportError`, naming the file,
+    when a module cannot be imported: a broken component must not vanish silently.
+    """
+    return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
+
+
+def find_by_module(package: str, attribute: str) -> dict[str, Any]:
+    """Returns what :func:`find` does by file name, for the modules in the folder of ``package`` itself."""
+    here = (module for module in _modules(package, pkgutil.iter_modules) if hasattr(module, attribute))
+    return {module.__name__.rpartition(".")[2]: getattr(module, attribute) for module in here}
+
+
+@cache
+def _modules(package: str, walk: Walk = pkgutil.walk_packages) -> tuple[ModuleType, ...]:
+    root = importlib.import_module(package)
+    found = []
+    for info in walk(root.__path__, f"{package}."):
+        if info.ispkg or any(part.startswith("_") for part in info.name.split(".")):
+            continue
+        try:
+            found.append(importlib.import_module(info.name))
+        except Exception as error:  # whatever a module raises: the error has to name the module
+            raise ImportError(f"{info.name} could not be imported: {error}") from error
+    return tuple(found)
 
 
 class NotUsableError(Exception):
-    """What a module holds cannot be used; the message says why."""
+    """A module's object cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """``name``: of the entry point; ``origin``: the distribution and its version; ``value``: what ``module`` holds."""
+    """``name``: the entry point's; ``origin``: the distribution and its version; ``value``: the object in
+    ``module``."""
 
     name: str
     origin: str
@@ -40,15 +74,15 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """Those of one group that can be used, and the names of the entry points of those that cannot."""
+    """The usable plugins of one group, and the names of the unusable ones' entry points."""
 
     found: tuple[Plugin, ...]
     lost: tuple[str, ...]
 
 
 def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Plugins:
-    """Every object named ``attribute`` in the modules that installed packages name under ``group``, in the order of the
-    packages' names. ``check`` raises for one that cannot be used: :class:`NotUsableError`, or anything else.
+    """Returns every object named ``attribute`` in the modules that installed packages name under ``group``, in the
+    order of the packages' names. ``check`` raises for an unusable one: :class:`NotUsableError`, or anything else.
 
     Imports the modules. Reads the metadata of all installed packages once in a process (some milliseconds). Does not
     raise; any thread.
@@ -71,7 +105,7 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
 
 
 def told(error: BaseException) -> str:
-    """An error in one printable line, with the place in the code where it arose."""
+    """Returns an error as one printable line, with the place in the code where it arose."""
     if isinstance(error, NotUsableError):
         text = str(error)
     else:
@@ -97,5 +131,5 @@ def _points(group: str) -> Sequence[EntryPoint]:
 
 @cache
 def _all() -> Any:
-    """One look at the packages serves all groups. What it gives is of another type in Python 3.12."""
+    """Returns the entry points of all groups, read once. Their type differs in Python 3.12."""
     return entry_points()

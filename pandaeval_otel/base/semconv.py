@@ -122,8 +122,8 @@ RANK_CONVERSATION = 2
 RANK_SESSION = 3
 RANK_DIALECT = 4
 RANK_RESOURCE = 10
-"""Added to a key's rank when it was found on the resource: what a process says of itself is weaker than what any of its
-spans says, but keeps the order of the keys."""
+"""Added to the rank of a key on the resource: a process's own id is weaker than that of any of its spans, but keeps the
+order of the keys."""
 
 SESSION_RANKS: Mapping[str, int] = MappingProxyType(
     {
@@ -138,7 +138,7 @@ SESSION_RANKS: Mapping[str, int] = MappingProxyType(
 """Precedence of the keys that name a conversation; the lower rank wins within a trace. 1 an attribute that the user
 configured, 2 the GenAI conventions' own key, 3 the general session keys (``session.id`` may also be a browser session),
 4 keys of one dialect (those use :data:`RANK_DIALECT` themselves), 12 to 14 the same keys on the resource. Where there
-is none of them, the responses or the history that a trace goes on from tell it (:mod:`pandaeval_otel.normal.responses`,
-:mod:`pandaeval_otel.normal.history`). Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*``
+is none of them, the responses or the history that a trace goes on from tell it (:mod:`pandaeval_otel.normal.session`,
+:mod:`pandaeval_otel.normal.session`). Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*``
 (project), ids of runs and calls."""
 SESSION_KEYS = frozenset(SESSION_RANKS)

@@ -1,14 +1,13 @@
 """The words of instrumentations: each file reads one instrumentation's way of writing GenAI spans.
 
-A dialect never raises and never decides alone: several may read one span (an OpenInference processor on a native
-span, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first dialect that has it.
+A dialect never raises and never decides alone: several may read one span (one that an OpenInference processor copied
+its keys onto, say), and :func:`pandaeval_otel.normal.spans.normalize` takes each field from the first that states it.
 
 Imports base, model.
 """
 
 from pandaeval_otel.dialects import readers
 from pandaeval_otel.dialects._found import dialects
-from pandaeval_otel.dialects._protocol import Dialect
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 
 __all__ = ["Dialect", "Reading", "dialects", "readers"]

@@ -1,30 +1,48 @@
-"""What several dialects read in the same way: sessions, users, usage, errors and tool definitions."""
+"""Reads what several dialects share: sessions, users, usage, errors, names, outcomes and tool definitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._events import log_name
+from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._recent import Recent
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.model import ToolDefinition, Usage
+from pandaeval_otel.dialects._tool_values import Outcome
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
 _INPUT_TODAY, _OUTPUT_TODAY = semconv.USAGE_INPUT[0], semconv.USAGE_OUTPUT[0]
-_DETAIL_KEYS = frozenset(semconv.USAGE_CACHE_READ + semconv.USAGE_CACHE_WRITE + semconv.USAGE_REASONING)
+_DETAILS = (semconv.USAGE_CACHE_READ, semconv.USAGE_CACHE_WRITE, semconv.USAGE_REASONING)
+_DETAIL_KEYS = frozenset().union(*_DETAILS)
 
 MAX_ERROR = 500
-"""Characters of an error text: enough to tell what failed, too little to carry a conversation."""
+"""Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
 
 SessionIds = tuple[tuple[int, str], ...]
+Keys = tuple[str, ...]
+CUT = ("messages were cut short by a length limit",)
+SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
+"""Names under which applications put the id of a conversation into free metadata, best first."""
+USER_WORDS = ("user_id", "userId")
+_GENERIC_NAMES = frozenset(
+    {
+        *("agent", "agents", "agent_executor", "agentexecutor", "langgraph", "runnablesequence", "runnableagent"),
+        *("runnablelambda", "runnableparallel", "call_model", "model", "functionagent", "reactagent"),
+        *("agentworkflow", "agent workflow", "team", "workflow", "chain", "llmchain", "pipeline", "crew"),
+    }
+)
 
 
 def session_candidates(
     attributes: Mapping[str, Any], resource: Resource, ranks: Mapping[str, int] = semconv.SESSION_RANKS
 ) -> SessionIds:
-    """``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, its resource."""
+    """Returns ``(rank, id)`` for each key of ``ranks`` that names a session on the span or, ten ranks lower, on its
+    resource."""
     found: SessionIds = ()
     for key, rank in ranks.items():
         if key in attributes and (name := session_id(attributes[key])):
@@ -35,14 +53,21 @@ def session_candidates(
 
 
 def session_id(value: Any) -> str:
-    """A session id; ``""`` for placeholders and for OpenAI response ids, which some frameworks write in its place: they
-    change with every call."""
+    """Returns a session id; ``""`` for placeholders and for OpenAI response ids, which change with every call and which
+    some frameworks write in its place."""
     found = identifier(value)
     return "" if found.startswith("resp_") else found
 
 
+def one_session(value: Any) -> SessionIds:
+    """Returns ``value`` as the session that a dialect's own key names; ``()`` where it is no session id."""
+    name = session_id(value)
+    return ((semconv.RANK_DIALECT, name),) if name else ()
+
+
 def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """The tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither side."""
+    """Returns the tokens that ``gen_ai.usage.*`` states in any release's words; ``None`` when it states neither
+    side."""
     get = attributes.get
     spent, made = get(_INPUT_TODAY), get(_OUTPUT_TODAY)
     if type(spent) is not int or spent < 0:
@@ -53,18 +78,30 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
         return None
     if _DETAIL_KEYS.isdisjoint(attributes):
         return Usage(spent or 0, made or 0)
+    return Usage(spent or 0, made or 0, *[_tokens(attributes, keys) or 0 for keys in _DETAILS])
+
+
+def usage_in(
+    source: Mapping[str, Any],
+    spent: Keys,
+    made: Keys,
+    cache_read: Keys = (),
+    cache_write: Keys = (),
+    thought: Keys = (),
+) -> Usage | None:
+    """Returns the tokens of each side under the first of its keys that holds a number; ``None`` when neither ``spent``
+    nor ``made`` is there."""
+    given, answered = _tokens(source, spent), _tokens(source, made)
+    if given is None and answered is None:
+        return None
     return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=_tokens(attributes, semconv.USAGE_CACHE_READ) or 0,
-        cache_write=_tokens(attributes, semconv.USAGE_CACHE_WRITE) or 0,
-        reasoning=_tokens(attributes, semconv.USAGE_REASONING) or 0,
+        given or 0, answered or 0, *[_tokens(source, keys) or 0 for keys in (cache_read, cache_write, thought)]
     )
 
 
-def _tokens(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
     for key in keys:
-        value = attributes.get(key)
+        value = source.get(key)
         if value is not None:
             found = value if type(value) is int and value >= 0 else count(value)
             if found is not None:
@@ -73,10 +110,10 @@ def _tokens(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
 
 
 def error_of(span: RawSpan, logs: Sequence[RawLog] = ()) -> str | None:
-    """A short text when the span failed, else ``None``.
+    """Returns a short text when the span failed, else ``None``.
 
     It failed when its status is ERROR, or when its status is unset and it names an ``error.type`` or records an
-    exception, as a span event or a log record. An explicit OK wins over them: the application says that it coped.
+    exception, as a span event or a log record. An explicit OK wins: the application says that it coped.
     """
     failed = span.status_code == STATUS_ERROR
     error_type = span.attributes.get(semconv.ERROR_TYPE)
@@ -97,8 +134,8 @@ def _exception(span: RawSpan, logs: Sequence[RawLog]) -> str:
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """The tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or MCP
-    form, of JSON strings, or of names. ``None`` when it is absent or cannot be read, ``()`` when the list is empty."""
+    """Returns the tools in ``value``: a list (or JSON text of one) of definitions in OTel, OpenAI, Anthropic, Gemini or
+    MCP form, of JSON strings, or of names. ``None`` when it is absent or unreadable, ``()`` when the list is empty."""
     return _TOOLS(value) if type(value) is str else _tool_definitions(value)
 
 
@@ -145,7 +182,7 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
 
 
 def _reads_only(item: dict[str, Any]) -> bool | None:
-    """What the hints of a definition say; one that may destroy something does not only read."""
+    """Returns whether a definition's hints call it read-only (``False`` for a destructive one), else ``None``."""
     annotations = item.get("annotations")
     hints = annotations if type(annotations) is dict else item
     read_only = hints.get("readOnlyHint")
@@ -155,5 +192,82 @@ def _reads_only(item: dict[str, Any]) -> bool | None:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """The non-empty strings of a list, or the one string."""
+    """Returns the non-empty strings of a list, or the one string."""
     return tuple(item for item in as_list(value) if type(item) is str and item)
+
+
+def agent_named(name: str) -> str:
+    """Returns ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
+    return "" if name.lower() in _GENERIC_NAMES else identifier(name)
+
+
+def system_of(messages: Messages | None) -> str | None:
+    """Returns the text of the system messages among ``messages``, or ``None``."""
+    found: list[str] = []
+    for message in messages or ():
+        if message.role == "system" and (text := message.text):
+            found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
+    return "\n".join(found) if found else None
+
+
+def said_by_user(text: str) -> Messages:
+    """Returns one user message with ``text``."""
+    return (Message("user", (Text(text),)),)
+
+
+def metadata_sessions(metadata: Any) -> SessionIds:
+    """Returns ``(rank, id)`` from free metadata (a map, or JSON of one) that names a conversation."""
+    if type(metadata) is str and not any(word in metadata for word in SESSION_WORDS):
+        return ()
+    found = parsed(metadata)
+    if not isinstance(found, Mapping):
+        return ()
+    return next((session for word in SESSION_WORDS if (session := one_session(found.get(word)))), ())
+
+
+def prefixed_sessions(attributes: Mapping[str, Any], prefix: str) -> SessionIds:
+    """Returns ``(rank, id)`` from an attribute ``prefix`` + word that names a conversation; values may be JSON
+    strings."""
+    for key in _prefixed(prefix, SESSION_WORDS):
+        if key in attributes and (session := one_session(parsed(attributes[key]))):
+            return session
+    return ()
+
+
+def prefixed_user(attributes: Mapping[str, Any], prefix: str) -> str:
+    """Returns the user that an attribute ``prefix`` + word names, or ``""``."""
+    for key in _prefixed(prefix, USER_WORDS):
+        if key in attributes and (name := identifier(parsed(attributes[key]))):
+            return name
+    return ""
+
+
+@cache
+def _prefixed(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(prefix + word for word in words)
+
+
+def captured(value: Any) -> Captured | None:
+    """Returns ``value`` parsed; ``None`` where it is absent or a placeholder."""
+    return None if hidden(value) else Captured(parsed(value))
+
+
+def crew_question(tasks: Any) -> str:
+    """Returns the descriptions of a CrewAI crew's tasks, one per line."""
+    found = [task.get("description") for task in as_list(tasks) if type(task) is dict]
+    return "\n".join(text for text in found if type(text) is str)
+
+
+def give_outcome(reading: Reading, outcome: Outcome) -> None:
+    """Puts a tool's outcome onto its span's reading; a result that says that it failed becomes the span's error."""
+    reading.result = outcome.result
+    reading.tool_call_id = reading.tool_call_id or outcome.call_id
+    reading.tool_name = reading.tool_name or outcome.name
+    if outcome.failed:
+        text = outcome.result.value if outcome.result else None
+        reading.error = str(text or "tool error")[:MAX_ERROR]
+
+
+def run_kind(parentless: bool) -> Kind:
+    """Returns the kind of a chain, a task or a plain function: the run itself if nothing is above it, else a step."""
+    return Kind.WORKFLOW if parentless else Kind.STEP

@@ -1,8 +1,7 @@
-"""What frameworks wrap around the result of a tool: messages, result objects and protocol replies, as JSON or as the
-``repr`` of Python, by whatever instrumentation they were recorded.
+"""Removes what frameworks wrap around the result of a tool: messages, result objects and protocol replies, as JSON or
+as Python's ``repr``, whichever instrumentation recorded them.
 
-Only what can be nothing but a wrapper is taken off: members that a tool's own answer hardly has stand beside its
-content.
+Only unmistakable wrappers are removed: beside their content they have members that a tool's own answer hardly has.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reprs import from_repr
 
 _MOST = 50
-"""Wrappers inside each other; messages hold no more structures than that."""
+"""Most nested wrappers; no message nests more structures."""
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _REPR = re.compile(
     r"\s*(?:\[?\s*[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
@@ -43,8 +42,8 @@ _VALUES = ("text", "json", "content", *_ERRORS)
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:
-    """The result inside of ``value``, and whether a wrapper says that the tool failed. Never raises; what is unwrapped
-    once stays as it is."""
+    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
+    twice changes nothing."""
     failed = False
     for _ in range(_MOST):
         inner = _inner(value)
@@ -55,15 +54,15 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 
 
 def may_say_failed(value: Any) -> bool:
-    """Whether it is worth while to look for a wrapper that says that the tool failed. All that say so are among those
-    that may."""
+    """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
+    not."""
     if type(value) is str:
         return ("rror" in value or "ail" in value) and _SAYS_FAILED.search(value) is not None
     return type(value) is dict or type(value) is list
 
 
 def _inner(value: Any) -> tuple[Any, bool] | None:
-    """What is in one wrapper; ``None`` where there is none."""
+    """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
     if type(value) is str:
         found = _from_repr(value)
         return None if found is None else _inner(found)
@@ -82,7 +81,7 @@ def _from_repr(text: str) -> Any:
 
 
 def _of_list(found: list[Any]) -> tuple[Any, bool] | None:
-    """One message in a list, or blocks of text."""
+    """Reads a list of one message, or of text blocks."""
     if len(found) == 1 and type(found[0]) is dict and not _ANSWERS.isdisjoint(found[0]):
         return _of_object(found[0])
     return (_text_of(found), False) if _is_text(found) else None
@@ -107,7 +106,7 @@ def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
 
 
 def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
-    """A message of LangChain in one of its forms, or what a graph's node returns instead."""
+    """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
     inner = found.get("kwargs") if "lc" in found or len(found) == 1 else None
     if inner is None and found.get("type") == "tool":
         inner = found.get("data")
@@ -136,7 +135,7 @@ def _of_llama_index(found: dict[str, Any]) -> tuple[Any, bool] | None:
 
 
 def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
-    """A result with a word on success, or with the call that it answers, as protocols and providers send it."""
+    """Reads a result beside a status or the id of its call, as protocols and providers send it."""
     keys = found.keys()
     failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
     if "content" in keys and keys <= _BESIDE:
@@ -152,7 +151,7 @@ def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
 
 
 def _alone(found: Mapping[str, Any]) -> tuple[Any, bool] | None:
-    """The only member: around another wrapper, or called the result."""
+    """Reads the only member, if it is named ``result`` or holds another wrapper."""
     inner = found.get("output", found.get("result"))
     if "result" in found and inner is not None:
         return inner, False
@@ -160,7 +159,7 @@ def _alone(found: Mapping[str, Any]) -> tuple[Any, bool] | None:
 
 
 def _is_text(blocks: list[Any]) -> bool:
-    """Whether there are nothing but blocks of text."""
+    """Returns whether all blocks are text."""
     return bool(blocks) and all(
         type(block) is dict
         and type(block.get("text")) is str

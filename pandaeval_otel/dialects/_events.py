@@ -1,4 +1,4 @@
-"""Messages that travel as events: one event or log record per message, or one that holds them all.
+"""Reads messages that travel as events: one event or log record per message, or one that holds them all.
 
 Until semantic conventions 1.36 each message was an event (``gen_ai.user.message`` … ``gen_ai.choice``), as a log record
 whose body is a map, as JSON text in the body, or as a span event whose attributes are the map. Since 1.37 one
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
+from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._values import first, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message
+from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
+_TIME = attrgetter("time_ns")
 _MESSAGE_KEYS = frozenset({"role", "content", "parts", "tool_calls"})
 _INPUT_ROLES = {
     semconv.SYSTEM_EVENT: "system",
@@ -29,7 +31,7 @@ _INPUT_ROLES = {
 
 @dataclass(slots=True)
 class EventContent:
-    """What the events of one span told. ``None`` = no event spoke of it, or its content was hidden."""
+    """Messages in the events of one span. ``None``: no event has any, or their content was hidden."""
 
     input: Messages | None = None
     output: Messages | None = None
@@ -38,10 +40,10 @@ class EventContent:
 
 
 def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
-    """What the span's events say, and where they say nothing its log records (in time order)."""
+    """Returns what the span's events say; where they say nothing, what its log records say in time order."""
     told = _told([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
-        in_order = sorted(logs, key=_time) if len(logs) > 1 else logs
+        in_order = sorted(logs, key=_TIME) if len(logs) > 1 else logs
         by_log = _told([(log_name(log), log.body, log.attributes) for log in in_order])
         told.input = by_log.input if told.input is None else told.input
         told.output = by_log.output if told.output is None else told.output
@@ -50,13 +52,13 @@ def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
 
 
 def log_name(log: RawLog) -> str:
-    """The event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
+    """Returns the event name of a log record: its field, or for older emitters its ``event.name`` attribute."""
     return log.event_name or str(log.attributes.get(semconv.EVENT_NAME) or "")
 
 
 def message_of_event(name: str, body: Any) -> Message | None:
-    """The message of one per-message event, given its name and its body (or its attributes, for a span event);
-    ``None`` for other events. Content that is missing altogether is marked as not captured."""
+    """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
+    ``None`` for other events. A message without any content is marked as not captured."""
     if name == semconv.CHOICE_EVENT:
         return _choice(_body(body))
     role = _INPUT_ROLES.get(name)
@@ -64,12 +66,8 @@ def message_of_event(name: str, body: Any) -> Message | None:
 
 
 def is_input(name: str) -> bool:
-    """Whether a per-message event of this name belongs to the model's input."""
+    """Returns whether a per-message event of this name belongs to the model's input."""
     return name in _INPUT_ROLES
-
-
-def _time(log: RawLog) -> int:
-    return log.time_ns
 
 
 def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
@@ -92,26 +90,22 @@ def _told(events: Iterable[tuple[str, Any, Mapping[str, Any]]]) -> EventContent:
             elif body is not attributes:
                 given += _side(body, "input", "user")
                 made += _side(body, "output", "assistant")
-    told.input, told.output = _captured(given), _captured(made)
+    told.input = tuple(given) if tells(given) else None
+    told.output = tuple(made) if tells(made) else None
     return told
 
 
 def _side(body: Any, side: str, role: str) -> Messages:
-    """One half of a log body that holds a whole call: ``{"input": {"messages": […]}, "output": {"messages": […]}}``
-    (what the AWS distribution makes of content on spans)."""
+    """Returns one half of a log body that holds a whole call, as the AWS distribution writes content of spans:
+    ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
     if type(body) is str and body.startswith('{"'):
         body = parsed(body)
     half = body.get(side) if type(body) is dict else None
     return messages_of(half.get("messages"), role) or () if type(half) is dict else ()
 
 
-def _captured(messages: list[Message]) -> Messages | None:
-    seen = any(part is not NOT_CAPTURED for message in messages for part in message.parts)
-    return tuple(messages) if seen else None
-
-
 def _body(body: Any) -> dict[str, Any]:
-    """The map of an event, wherever it stands; plain text is its content."""
+    """Returns the map of an event, which may be JSON text; plain text becomes its content."""
     body = parsed(body)
     if type(body) is dict or isinstance(body, Mapping):
         whole = parsed(body.get(semconv.EVENT_CONTENT))
@@ -136,8 +130,8 @@ def _choice(body: dict[str, Any]) -> Message:
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
-    """Arguments and result of a tool span that tells them as events: ``gen_ai.tool.message`` holds what went in,
-    ``gen_ai.choice`` what came out (Strands). ``None`` where there is no such event."""
+    """Returns arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
+    the arguments, ``gen_ai.choice`` the result. ``None`` where there is no such event."""
     arguments = result = None
     for event in span.events:
         if event.name == semconv.TOOL_EVENT:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from types import NoneType
 
-from pandaeval_otel.base.discovery import find
-from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed
-from pandaeval_otel.dialects._protocol import Dialect
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.model import Captured, Kind, Message, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -28,8 +26,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """All dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; one of
-    another package that cannot be used is logged and left out."""
+    """Returns all dialects, highest priority first. Raises :class:`ImportError` when one of ours cannot be imported; an
+    unusable one of another package is logged and left out."""
     found: list[Dialect] = [*find("pandaeval_otel.dialects", "DIALECT")]
     taken = {dialect.name for dialect in found}
 
@@ -42,8 +40,8 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 class Foreign:
-    """A dialect of another package. What it hands back is checked, since all that follows relies on it; what is wrong
-    raises ``TypeError``, which costs this reading and no other."""
+    """Wraps a dialect of another package and checks its readings, on which all later steps rely: a wrong one raises
+    ``TypeError``, which costs that reading alone."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.name = dialect.name
@@ -71,7 +69,7 @@ class Foreign:
 
 
 def _check(dialect: object, taken: set[str]) -> None:
-    """Raises :class:`NotUsableError` for what is no dialect, or goes by a name that is taken."""
+    """Raises :class:`NotUsableError` for an object that is no dialect or whose name is taken."""
     if not isinstance(dialect, Dialect):
         raise NotUsableError("its DIALECT lacks one of name, priority, roots, scopes, names and read")
     if type(dialect.name) is not str or not dialect.name or dialect.name in taken:

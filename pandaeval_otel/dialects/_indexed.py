@@ -1,4 +1,5 @@
-"""Lists spread over many attributes, one leaf each: ``llm.input_messages.0.message.role``, ``gen_ai.prompt.0.content``.
+"""Reads lists spread over many attributes, one leaf each: ``llm.input_messages.0.message.role``,
+``gen_ai.prompt.0.content``.
 
 SDKs drop the oldest attributes of a span that has too many, so a list may begin anywhere and have gaps.
 """
@@ -24,11 +25,11 @@ _FEW = 3
 _SIMPLE_ROLES = frozenset({"system", "user", "assistant"})
 _HIDDEN = (NOT_CAPTURED,)
 _UNKNOWN_ROLE = "assistant"
-"""Of a message that lost its role to the limit while others have theirs: nobody's question must be made up."""
+"""Role of a message that lost its own to the limit while others have theirs: no user's question must be invented."""
 
 
 def indexed(attributes: Mapping[str, Any], wanted: frozenset[str]) -> dict[str, list[Fields]]:
-    """The items of each of the ``wanted`` lists that is there (``llm.input_messages``), in order."""
+    """Returns the items, in order, of each of the ``wanted`` lists (``llm.input_messages``) that is there."""
     found: dict[str, dict[int, Fields]] = {}
     for key, value in attributes.items():
         place = _place(key)
@@ -47,15 +48,15 @@ def indexed(attributes: Mapping[str, Any], wanted: frozenset[str]) -> dict[str, 
 
 @lru_cache(maxsize=8192)
 def _place(key: str) -> tuple[str, int, str] | None:
-    """The list that an attribute belongs to, its item's index, and what of the item it is. The same few hundred keys
-    come with every model call."""
+    """Returns an attribute's list, index and path within the item. The same few hundred keys recur with every model
+    call."""
     match = _PLACE.match(key)
     return None if match is None else (match["list"], int(match["index"]), match["path"].removeprefix("message."))
 
 
 def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: str = "") -> Messages | None:
-    """The messages of a list; ``role`` is theirs where none has one, ``finish_reason`` that of the last. ``None`` when
-    there is no list, or all of its content was hidden."""
+    """Returns the messages of a list; ``role`` is for messages where none has one, ``finish_reason`` for the last.
+    ``None`` when there is no list, or all of its content was hidden."""
     if not items:
         return None
     found = [_simple(fields) or _message(fields, items, role) for fields in items]
@@ -68,7 +69,7 @@ def indexed_messages(items: Sequence[Fields] | None, role: str, finish_reason: s
 
 
 def _simple(fields: Fields) -> Message | None:
-    """A message of nothing but a role and text, as most are."""
+    """Returns a message that is only a role and text, as most are; else ``None``."""
     role, text, reason = fields.get("role"), fields.get("content"), fields.get("finish_reason", "")
     if len(fields) > _FEW or (len(fields) == _FEW and not reason) or type(role) is not str:
         return None
@@ -85,7 +86,7 @@ def _simple(fields: Fields) -> Message | None:
 
 @lru_cache(maxsize=4096)
 def _path(path: str) -> tuple[str, str, str]:
-    """``tool_calls.0.tool_call.function.name`` as ``("tool_calls", "0", "function.name")``."""
+    """Splits ``tool_calls.0.tool_call.function.name`` into ``("tool_calls", "0", "function.name")``."""
     head, _, rest = path.partition(".")
     index, _, leaf = rest.partition(".")
     return head, index, leaf.removeprefix("tool_call.").removeprefix("message_content.")
@@ -167,7 +168,7 @@ def _call(call: Fields) -> Part:
 
 
 def _block(block: Fields) -> Part | None:
-    """The part of one content block; ``None`` for thoughts of which only a signature or ciphertext was kept."""
+    """Returns the part of one content block; ``None`` for thoughts of which only a signature or ciphertext was kept."""
     if "function.name" in block:
         return _call({path.rpartition(".")[2]: value for path, value in block.items()})
     kind = block.get("type")

@@ -1,4 +1,4 @@
-"""One message from a dictionary that holds its role and content, in whatever form a provider or framework writes it."""
+"""Reads one message from a dictionary with its role and content, in any form that a provider or framework writes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,10 @@ from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, ToolResponse
 
 ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "chatbot": "assistant",
-    "tool-call": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "tool-response": "tool",
-    "toolresult": "tool",
-    "ipython": "tool",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "bot", "chatbot", "tool-call"), "assistant"),
+    **dict.fromkeys(("tool", "function", "tool-response", "toolresult", "ipython"), "tool"),
 }
 _OURS = frozenset(ROLES.values())
 # LangChain: "type": "human"; constructors: "id": [..., "HumanMessage"]; also "AIMessageChunk".
@@ -36,11 +25,11 @@ _SELDOM = frozenset(
         *("toolCalls", "function_call", "finishReason", "stop_reason", "stopReason"),
     }
 )
-"""Members that few messages have: one look tells that a message has none of them."""
+"""Members that few messages have: one set operation tells that a message has none of them."""
 
 
 def message_of(item: dict[str, Any], role: str) -> Message:
-    """One message from a dictionary that holds its role and content."""
+    """Returns the message in a dictionary; ``role`` where it names none."""
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     if _SELDOM.isdisjoint(item):
@@ -58,7 +47,7 @@ def message_of(item: dict[str, Any], role: str) -> Message:
 
 
 def _common_message(item: dict[str, Any], role: str) -> Message:
-    """As :func:`message_of`, of one that has no members but those that most have."""
+    """Returns what :func:`message_of` does, for a message without any of the rare members."""
     role = role_of(item, role)
     parts = _content_parts(item, role)
     if "tool_calls" in item:
@@ -67,11 +56,12 @@ def _common_message(item: dict[str, Any], role: str) -> Message:
 
 
 def _requests(calls: Any) -> list[Part]:
-    return [request_of(call) for call in _list(calls) if type(call) is dict] if calls else []
+    calls = parsed(calls)
+    return [request_of(call) for call in calls if type(call) is dict] if isinstance(calls, (list, tuple)) else []
 
 
 def otel_message(item: dict[str, Any], role: str) -> Message:
-    """Today's form, which most messages have: nothing but a role and parts."""
+    """Returns a message in today's form, which most have: a role and parts."""
     parts: list[Part] = []
     for part in item["parts"]:
         parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
@@ -82,14 +72,15 @@ def otel_message(item: dict[str, Any], role: str) -> Message:
 
 
 def true_role(role: str, parts: list[Part]) -> str:
-    """Tool results come with the role ``user`` from several frameworks; no user wrote them."""
+    """Returns ``tool`` for a message of role ``user`` that holds only tool results, as several frameworks write them;
+    else ``role``."""
     if role != "user" or not parts or type(parts[0]) is not ToolResponse:
         return role
     return "tool" if all(type(part) is ToolResponse for part in parts) else role
 
 
 def role_of(item: dict[str, Any], default: str) -> str:
-    """``system | user | assistant | tool`` from a role, a LangChain type or class name; ``default`` where none says."""
+    """Returns ``system | user | assistant | tool`` from a role, a LangChain type or a class name, else ``default``."""
     word = item.get("role")
     if type(word) is str and word:
         if word in _OURS:
@@ -104,7 +95,8 @@ def role_of(item: dict[str, Any], default: str) -> str:
 
 
 def _unwrapped(item: dict[str, Any]) -> dict[str, Any]:
-    """LangChain's serialised forms: ``{"lc": 1, "id": [.., class], "kwargs": {..}}`` and ``{"type", "data": {..}}``."""
+    """Returns the members of a message in one of LangChain's serialised forms, else ``item``:
+    ``{"lc": 1, "id": [.., class], "kwargs": {..}}`` or ``{"type", "data": {..}}``."""
     kwargs = item.get("kwargs")
     if type(kwargs) is dict and isinstance(item.get("id"), (list, tuple)):
         name = item["id"][-1] if item["id"] else ""
@@ -158,8 +150,3 @@ def finish_reason_of(item: dict[str, Any]) -> str:
 def _member(item: dict[str, Any], key: str, inner: str) -> Any:
     value = item.get(key)
     return value.get(inner) if type(value) is dict else None
-
-
-def _list(value: Any) -> list[Any]:
-    value = parsed(value)
-    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,4 +1,4 @@
-"""Messages from whatever a dialect's attribute, event or log body holds.
+"""Reads messages from any value of an attribute, event or log body.
 
 Understood: OTel messages (``role`` + ``parts``), OpenAI chat messages and Responses items, Anthropic and Bedrock
 messages, Gemini contents, LangChain messages (constructors, dictionaries, pairs), and the request and response bodies
@@ -7,9 +7,10 @@ around them; each as JSON text (also encoded twice, or cut short) or already str
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from pandaeval_otel.base._json import as_text
+from pandaeval_otel.base._json import as_text, loads
 from pandaeval_otel.dialects._message import (
     CLASS_ROLES,
     ITEM_ROLES,
@@ -23,30 +24,35 @@ from pandaeval_otel.dialects._message import (
 from pandaeval_otel.dialects._parts import part_of, text_part
 from pandaeval_otel.dialects._recent import GrowingList, Recent
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json, without_cut_values
-from pandaeval_otel.dialects._todays import json_array, todays_messages
-from pandaeval_otel.dialects._values import hidden, is_prose, parsed, too_deep
+from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, MAX_JSON, hidden, is_prose, parsed, too_deep
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Text
 
-__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text", "was_cut"]
+__all__ = ["Messages", "message_of", "messages_of", "read_messages", "role_of", "system_text", "tells", "was_cut"]
 
 Messages = tuple[Message, ...]
 
 _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input_messages", "output_messages")
 _ANY_LIST = frozenset(_LISTS)
 _MAX_NESTING = 6
+_CONTAINERS = frozenset({dict, list})
+_TEXT_MEMBERS = 2
+"""Members of a part that is text and nothing else: its type and the text."""
+_MESSAGE_MEMBERS = 2
+"""Members of a message that is nothing but a role and parts."""
 
 
 def messages_of(value: Any, role: str) -> Messages | None:
-    """The messages in ``value``; ``role`` is what a message without one gets (``user`` for inputs).
+    """Returns the messages in ``value``; a message without a role gets ``role`` (``user`` for inputs).
 
-    ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose content was
-    hidden. A message whose content was hidden beside others that were not holds :data:`NOT_CAPTURED`.
+    Returns ``()`` for a captured, empty list; ``None`` for an absent value, a placeholder, or messages all of whose
+    content was hidden. A hidden message among others that are not holds :data:`NOT_CAPTURED`.
     """
     return read_messages(value, role)[0]
 
 
 def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
-    """As :func:`messages_of`, and whether the text had been cut short (its last message is then incomplete)."""
+    """Returns what :func:`messages_of` does, and whether the text was cut short (its last message is then
+    incomplete)."""
     if value is None:
         return None, False
     if type(value) is str:
@@ -58,12 +64,13 @@ def read_messages(value: Any, role: str) -> tuple[Messages | None, bool]:
 
 
 def was_cut(value: Any) -> bool:
-    """What :func:`read_messages` says of ``value`` second, without its messages."""
+    """Returns whether ``value`` was cut short, as :func:`read_messages` does, without reading its messages."""
     return _structure(value)[1]
 
 
 def _read_given(text: str) -> tuple[Messages | None, bool]:
-    """As :func:`_read` for inputs; of a conversation that has grown since it was last read, only the new is read."""
+    """Reads inputs as :func:`_read` does; of a conversation that has grown since its last reading, only the new
+    part."""
     grown = _CONVERSATIONS.split(text)
     if grown is not None:
         before, rest = grown
@@ -76,7 +83,7 @@ def _read_given(text: str) -> tuple[Messages | None, bool]:
     found = None if items is None else todays_messages(items, "user")
     if not found:
         return _read_otherwise(text, items, "user")
-    if not _tells(found):
+    if not tells(found):
         return None, False
     _CONVERSATIONS.keep(text, found)
     return found, False
@@ -87,7 +94,7 @@ def _read_made(text: str) -> tuple[Messages | None, bool]:
     found = None if items is None else todays_messages(items, "assistant")
     if not found:
         return _read_otherwise(text, items, "assistant")
-    return (found if _tells(found) else None), False
+    return (found if tells(found) else None), False
 
 
 def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Messages | None, bool]:
@@ -106,10 +113,11 @@ def _understood(value: Any, cut: bool, role: str) -> tuple[Messages | None, bool
     found = tuple(_messages(value, role, 0))
     if cut:
         found = without_cut_values(found)
-    return (found if not found or _tells(found) else None), cut
+    return (found if not found or tells(found) else None), cut
 
 
-def _tells(messages: Messages) -> bool:
+def tells(messages: Iterable[Message]) -> bool:
+    """Returns whether any part of ``messages`` was captured."""
     for message in messages:
         for part in message.parts:
             if part is not NOT_CAPTURED:
@@ -118,12 +126,13 @@ def _tells(messages: Messages) -> bool:
 
 
 def _structure(value: Any) -> tuple[Any, bool]:
-    """The structure that ``value`` holds or spells, ``None`` for placeholders, and whether it had been cut short."""
+    """Returns the structure that ``value`` holds or spells (``None`` for placeholders), and whether it was cut
+    short."""
     if isinstance(value, (str, bytes)):
         value = parsed(value)
         if type(value) is str and starts_like_json(value):
             saved = salvage(value)
-            # What is neither JSON nor the beginning of it is somebody's text, unless it begins as only messages do.
+            # Text that is neither JSON nor the beginning of it was written by somebody, unless it begins like messages.
             return (value, False) if saved is None and not value.startswith('[{"') else (saved, True)
     if type(value) is list:
         return value, False
@@ -131,7 +140,8 @@ def _structure(value: Any) -> tuple[Any, bool]:
 
 
 def system_text(value: Any) -> str | None:
-    """The text of system instructions: plain text, a JSON array of parts, or messages; ``None`` if not captured."""
+    """Returns the text of system instructions (plain text, a JSON array of parts, or messages); ``None`` if not
+    captured."""
     if type(value) is not str:
         return None if value is None else _system_text(value)
     return value if is_prose(value) else _SYSTEM(value)
@@ -192,7 +202,7 @@ def _from_dict(item: dict[str, Any], role: str, nesting: int) -> list[Message]:
 
 
 def _is_block(item: dict[str, Any]) -> bool:
-    """Whether ``item`` is a content block rather than a message: it names no role and no member of a message."""
+    """Returns whether ``item`` is a content block rather than a message: it has no role and no other member of one."""
     if "role" in item or "parts" in item or "kwargs" in item or "tool_calls" in item or "data" in item:
         return False
     kind = item.get("type")
@@ -215,3 +225,70 @@ def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()
 _GIVEN, _MADE = Recent(_read_given), Recent(_read_made)
 _SYSTEM = Recent(_system_text)
+
+
+def json_array(text: str) -> list[Any] | None:
+    """Returns the array that ``text`` spells, of any depth; ``None`` where it spells none."""
+    if text[:1] != "[" or len(text) > MAX_JSON:
+        return None
+    try:
+        found = loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if type(found) is list else None
+
+
+def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
+    """Returns the messages of a list in today's form (roles and parts), read in one pass; ``role`` where one has none.
+    Returns ``None`` for all other lists, and for one that is nested too deep.
+
+    Measuring the depth costs as much as all the rest, and nearly every list turns out to be flat on the way.
+    """
+    found: list[Message] = []
+    known_flat = False
+    for item in items:
+        if type(item) is not dict or type(given := item.get("parts")) is not list or "role" not in item:
+            return None
+        word = item["role"]
+        bare = len(item) == _MESSAGE_MEMBERS
+        if not known_flat and not (bare and type(word) is str) and not _has_no_other(item, given):
+            if too_deep(items):
+                return None
+            known_flat = True
+        parts: list[Part] = []
+        for part in given:
+            if (
+                type(part) is dict
+                and len(part) == _TEXT_MEMBERS
+                and part.get("type") == "text"
+                and type(text := part.get("content")) is str
+                and len(text) > LONGEST_PLACEHOLDER
+            ):
+                parts.append(Text(text))  # most parts are just this
+                continue
+            if not known_flat and not _is_flat(part):
+                if too_deep(items):
+                    return None
+                known_flat = True
+            parts.append(part_of(part) if type(part) is dict else text_part(part))
+        said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
+        reason = "" if bare else finish_reason_of(item)
+        found.append(Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason))
+    return tuple(found)
+
+
+def _has_no_other(item: dict[str, Any], given: list[Any]) -> bool:
+    """Returns whether no member of a message but its parts is a container."""
+    return all(value is given or type(value) not in _CONTAINERS for value in item.values())
+
+
+def _is_flat(part: Any) -> bool:
+    """Returns whether a part holds at most lists and maps of plain values."""
+    if type(part) is not dict:
+        return type(part) is not list
+    for value in part.values():
+        if type(value) is not str and type(value) in _CONTAINERS:
+            for inner in value.values() if type(value) is dict else value:
+                if type(inner) is not str and type(inner) in _CONTAINERS:
+                    return False
+    return True

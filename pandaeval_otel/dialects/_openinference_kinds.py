@@ -1,4 +1,4 @@
-"""What an OpenInference span is, and which agent it belongs to: from its stated kind, or from what is left of it."""
+"""Tells an OpenInference span's kind and agent, from its stated kind or from its remaining attributes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier
-from pandaeval_otel.dialects._vendor import agent_named
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
@@ -48,7 +48,7 @@ _MERGED_TOOLS = "(merged tools)"
 
 
 def kind_of(span: RawSpan) -> Kind | None:
-    """The span's kind; ``None`` when nothing on it is OpenInference's, or what it is cannot be told."""
+    """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
     attributes = span.attributes
     stated = attributes.get(SPAN_KIND)
     if stated is None and not _is_ours(span):
@@ -67,7 +67,7 @@ def kind_of(span: RawSpan) -> Kind | None:
 
 
 def agent_of(span: RawSpan, kind: Kind) -> str:
-    """The agent that the span belongs to, where somebody named it."""
+    """Returns the agent that the span belongs to, or ``""`` if nobody named it."""
     attributes = span.attributes
     named = identifier(attributes.get(AGENT_NAME)) or _agent_in_metadata(attributes.get(METADATA))
     if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
@@ -87,7 +87,7 @@ def _agent_in_name(span: RawSpan) -> str:
 
 
 def tool_of(span: RawSpan) -> str:
-    """The tool that a TOOL span calls."""
+    """Returns the name of the tool that a TOOL span calls."""
     return identifier(span.attributes.get(TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
 
 
@@ -102,7 +102,7 @@ def _is_ours(span: RawSpan) -> bool:
 
 
 def _inferred(span: RawSpan) -> Kind | None:
-    """The kind of a span that lost it to the SDK's attribute limit, or whose instrumentation did not know it."""
+    """Infers the kind of a span that lost it to the SDK's attribute limit, or whose instrumentation did not know it."""
     attributes = span.attributes
     if TOOL_NAME in attributes:
         return _tool_kind(span)
@@ -133,7 +133,7 @@ def _tool_kind(span: RawSpan) -> Kind:
 
 
 def _is_envelope(span: RawSpan) -> bool:
-    """OpenAI Agents: the trace itself is an AGENT span that is no agent."""
+    """Returns whether an AGENT span of OpenAI Agents stands for the whole trace rather than for an agent."""
     return "openai_agents" in span.scope.name and NODE not in span.attributes and AGENT_NAME not in span.attributes
 
 
@@ -142,7 +142,8 @@ def _is_langchain(span: RawSpan) -> bool:
 
 
 def _is_named_graph(span: RawSpan) -> bool:
-    """LangChain puts the agent's name into the metadata of all its spans; the agent's own span has it as its name."""
+    """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then it
+    is the agent's own."""
     return bool(span.name) and _agent_in_metadata(span.attributes.get(METADATA)) == span.name
 
 

@@ -1,4 +1,4 @@
-"""One part (or block) of a message, in whatever form a provider or framework writes it.
+"""Reads one part (or block) of a message, in any form that a provider or framework writes.
 
 OTel parts (``type`` + ``content``), OpenAI and Anthropic content blocks, Bedrock and Gemini blocks (the key is the
 type), Vercel AI SDK, LangChain and Haystack parts. Unknown types are kept as :class:`OtherPart`, never dropped.
@@ -9,26 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pandaeval_otel.dialects._media import media_of
 from pandaeval_otel.dialects._values import LONGEST_PLACEHOLDER, first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
+from pandaeval_otel.model import NOT_CAPTURED, Media, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
 
+MAX_URI = 2048
+_MODALITIES = ("image", "audio", "video", "document", "file")
+_TYPES = frozenset({"blob", "uri", "file", "media", "binary", "inline_data", "file_data"})
+_URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_id", "image_url", "s3Location")
+_MIME_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "format")
 _TEXT_KEYS = ("content", "text", "refusal")
 _REASONING_KEYS = ("content", "text", "thinking", "reasoning", "reasoningText", "summary")
 _NAME_KEYS = ("name", "toolName", "tool_name")
 _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
 _OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
 _REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
-"""Of most requests: type, id, name and arguments; of most responses: type, id and response."""
+"""Members of most requests (type, id, name and arguments) and of most responses (type, id and response)."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
 _OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
-"""How the Vercel AI SDK writes a tool's output in messages."""
+"""Members with which the Vercel AI SDK writes a tool's output in messages."""
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
 
 
 def parts_of(content: Any) -> Iterable[Part]:
-    """The parts of a message's content: a string, one block, or a list of blocks and strings."""
+    """Returns the parts of a message's content: a string, one block, or a list of blocks and strings."""
     if type(content) is str:
         return (text_part(content),)
     if content is None:
@@ -41,7 +45,7 @@ def parts_of(content: Any) -> Iterable[Part]:
 
 
 def blocks_of(value: Any) -> Any:
-    """The content blocks that ``value`` spells as JSON, or ``value`` itself where it is plain text."""
+    """Returns the content blocks that ``value`` spells as JSON, or ``value`` itself if it is plain text."""
     found = parsed(value)
     if type(found) is dict:
         found = [found]
@@ -54,11 +58,15 @@ def _is_known(block: dict[str, Any]) -> bool:
 
 
 def part_of(block: dict[str, Any]) -> Part:
-    """The part that ``block`` describes."""
+    """Returns the part that ``block`` describes."""
     kind = block.get("type") or block.get("kind")  # "kind": pydantic-ai's first format
     if type(kind) is str:
         reader = _BY_TYPE.get(kind) or _BY_TYPE.get(kind.lower().replace("-", "_"))
-        return reader(block) if reader else media_of(block, kind) or OtherPart(kind, _rest(block))
+        return (
+            reader(block)
+            if reader
+            else media_of(block, kind) or OtherPart(kind, {k: v for k, v in block.items() if k != "type"})
+        )
     for key, keyed_reader in _BY_KEY.items():
         if key in block:
             return keyed_reader(block)
@@ -66,14 +74,14 @@ def part_of(block: dict[str, Any]) -> Part:
 
 
 def text_part(value: Any) -> Part:
-    """A text part, or the mark that its text was not captured."""
+    """Returns a text part, or :data:`NOT_CAPTURED` for a placeholder."""
     if type(value) is str and len(value) > LONGEST_PLACEHOLDER:
         return Text(value)
     return NOT_CAPTURED if hidden(value) else Text(_flat(value))
 
 
 def request_of(call: dict[str, Any]) -> ToolRequest:
-    """A tool request, with the name and arguments on the block itself or in its ``function`` member."""
+    """Returns a tool request, whose name and arguments are on the block itself or in its ``function`` member."""
     if len(call) == _REQUEST_MEMBERS and "id" in call and "name" in call and "type" in call:
         arguments = call.get("arguments")
         if type(arguments) is dict:
@@ -98,7 +106,7 @@ def _call_id(block: dict[str, Any]) -> str:
 
 
 def response_of(block: dict[str, Any]) -> Part:
-    """A tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
+    """Returns a tool response; :data:`NOT_CAPTURED` where not even the id of the call is known."""
     if len(block) == _RESPONSE_MEMBERS and "response" in block and "id" in block and "type" in block:
         return ToolResponse(result_value(block["response"]), identifier(block["id"]))
     result = first(block, _RESULT_KEYS)
@@ -112,7 +120,7 @@ def response_of(block: dict[str, Any]) -> Part:
 
 
 def result_value(value: Any) -> Any:
-    """A tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
+    """Returns a tool's result without its wrapping: text blocks become their text, JSON text becomes the structure."""
     value = parsed(value)
     if type(value) is str:
         return None if len(value) <= LONGEST_PLACEHOLDER and hidden(value) else value
@@ -138,7 +146,8 @@ def _is_text_block(block: dict[str, Any]) -> bool:
 
 
 def _flat(value: Any) -> str:
-    """Text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers put in its place."""
+    """Returns text from a string, or from the ``{"value": …}`` and ``[{"text": …}]`` that some providers write
+    instead."""
     if type(value) is str:
         return value
     if type(value) is dict:
@@ -151,10 +160,6 @@ def _flat(value: Any) -> str:
 def _flat_once(value: Any) -> str:
     inner = first(value, ("text", "value", "content")) if type(value) is dict else None
     return inner if type(inner) is str else ""
-
-
-def _rest(block: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in block.items() if key != "type"}
 
 
 def _text(block: dict[str, Any]) -> Part:
@@ -171,13 +176,54 @@ def _reasoning(block: dict[str, Any]) -> Part:
 
 
 def _inner(key: str, read: Callable[[dict[str, Any]], Part]) -> Callable[[dict[str, Any]], Part]:
-    """A reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
+    """Returns a reader of blocks such as ``{"toolUse": {…}}``, where the key names the type and holds the block."""
 
     def reader(block: dict[str, Any]) -> Part:
         value = block[key] if key in block else block.get("content")
         return read(value if type(value) is dict else {"content": value})
 
     return reader
+
+
+def media_of(block: dict[str, Any], kind: str) -> Media | None:
+    """Returns the image, sound, video or document that ``block`` stands for, with its type and place but never its
+    content; ``None`` for other blocks. ``kind``: the block's type, ``""`` if it names none."""
+    if kind:
+        word = kind.lower().replace("-", "_").removeprefix("input_")
+        if word not in _TYPES and not word.startswith(_MODALITIES):
+            return None
+        return _media(block, word)
+    for key in ("image", "audio", "video", "document", "inline_data", "inlineData", "file_data", "fileData"):
+        if key in block:
+            return _media(block, key)
+    return None
+
+
+def _media(block: dict[str, Any], word: str) -> Media:
+    members = [block, *(value for value in block.values() if type(value) is dict)]
+    members += [value for member in members[1:] for value in member.values() if type(value) is dict]
+    uri, mime = _find(members, _URI_KEYS), _find(members, _MIME_KEYS)
+    if uri.startswith("data:"):
+        mime = mime or uri[5:].partition(";")[0][:100]
+        uri = ""
+    modality = identifier(block.get("modality")) or _modality(word, mime)
+    return Media(modality, uri[:MAX_URI], identifier(mime))
+
+
+def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
+    for member in members:
+        for key in keys:
+            value = member.get(key)
+            if type(value) is str and value:
+                return value
+    return ""
+
+
+def _modality(word: str, mime: str) -> str:
+    for modality in _MODALITIES[:4]:
+        if word.startswith(modality) or mime.startswith(modality):
+            return modality
+    return "document"
 
 
 _BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {
@@ -191,7 +237,6 @@ _BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {
     "toolUse": _inner("toolUse", request_of),
     "toolResult": _inner("toolResult", response_of),
 }
-
 _BY_KEY: dict[str, Callable[[dict[str, Any]], Part]] = {
     "text": _text,
     "toolUse": _inner("toolUse", request_of),

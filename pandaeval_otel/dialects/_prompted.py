@@ -1,4 +1,4 @@
-"""Agents whose thoughts, tools and answers are agreed upon in the prompt, and stand in plain text.
+"""Reads thoughts, tools and answers of agents that write them as plain text in a format that the prompt prescribes.
 
 DSPy: ``[[ ## next_thought ## ]]`` … ``[[ ## completed ## ]]``. smolagents' CodeAgent: ``Thought: …`` before the code.
 """
@@ -26,7 +26,7 @@ _MAX_DESCRIPTION = 10_000
 
 
 def without_protocol(output: Messages | None) -> Messages | None:
-    """``output`` with what a prompted protocol puts around thoughts, tool calls and answers taken off."""
+    """Returns ``output`` without what a prompted protocol puts around thoughts, tool calls and answers."""
     if not output or len(output) != 1:
         return output
     only = output[0]
@@ -37,7 +37,7 @@ def without_protocol(output: Messages | None) -> Messages | None:
 
 
 def without_task_mark(given: Messages | None) -> Messages | None:
-    """``given`` with the words that smolagents put before the user's own taken off."""
+    """Returns ``given`` without the words that smolagents put before the user's own."""
     for index, message in enumerate(given or ()):
         if message.role == "user" and given is not None:
             first = message.parts[0] if message.parts else None
@@ -49,7 +49,7 @@ def without_task_mark(given: Messages | None) -> Messages | None:
 
 
 def prompted_tools(system: str | None) -> tuple[ToolDefinition, ...] | None:
-    """The tools that DSPy's ReAct lists in its instructions."""
+    """Returns the tools that DSPy's ReAct lists in its instructions, or ``None``."""
     if not system or "whose description is <desc>" not in system or len(system) > _MAX_TOOLS_TEXT:
         return None
     found = []

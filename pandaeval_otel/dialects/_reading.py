@@ -1,18 +1,20 @@
-"""What a dialect hands back."""
+"""The interface of a dialect, and the reading that it returns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
+from pandaeval_otel.model.raw import RawLog, RawSpan
 
 
 @dataclass(slots=True)
 class Reading:
-    """What one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does not say",
-    and the next dialect is asked; so a dialect fills only what its own keys state. Each call hands back a fresh one:
-    the reading of the highest dialect is completed in place with what those below it say.
+    """The fields that one dialect found on one span. ``None`` (or an empty string or tuple) means "this dialect does
+    not say", and the next dialect is asked; so a dialect fills only fields that its own keys state. Each call returns a
+    fresh object: the caller completes the reading of the highest dialect in place with those of the lower ones.
 
     ``input``/``output``: ``()`` when the content was captured and empty; ``None`` when it was not captured, was a
     placeholder (``<elided>``, ``[REDACTED]``, ``{}`` …) or could not be read.
@@ -40,3 +42,34 @@ class Reading:
     content_refs: tuple[str, ...] = ()
     error: str | None = None
     notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Dialect(Protocol):
+    """Reads the spans of one instrumentation: one file with one object named ``DIALECT``. Pure: the same span gives the
+    same reading.
+
+    ``priority``: higher is asked first. Vendor dialects 50-90, the OTel GenAI conventions 40, generic fallbacks below.
+    ``roots``: first segments of attribute keys (``"gen_ai"`` of ``gen_ai.system``) that make this dialect a candidate;
+    ``scopes``: prefixes of instrumentation scope names that do; ``names``: prefixes of span names that do. Every
+    candidate is offered the span; a dialect without any of these hints is offered every span.
+
+    Two more hints are optional. ``marks``: attribute keys of which a span must have one for its roots to count, for a
+    dialect that shares them with others. ``only_logs``: ``True`` for a dialect that reads only log records.
+
+    Two more methods are optional. ``silent(keys)`` returns whether the dialect says nothing of any span with these
+    attribute keys that has no events, log records or error status, and no session on its resource; it is not offered
+    such spans. ``read_rest(span, logs, said)`` is called instead of ``read``, with the (perhaps empty) reading of the
+    dialects asked before; it may omit fields that ``said`` has, but no note.
+    """
+
+    name: str
+    priority: int
+    roots: frozenset[str] = frozenset()
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
+        Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
+        ...

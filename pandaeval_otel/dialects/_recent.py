@@ -1,5 +1,5 @@
-"""What was read last, for texts that come again: a run states its tools, its instructions and what was asked with every
-model call, and every span around it."""
+"""Remembers the last readings of texts that recur: a run repeats its tools, its instructions and its question with
+every model call and on every span around it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _Read = TypeVar("_Read")
 
 KEPT = 16
 MAX_CHARS = 128 << 10
-"""A longer text is not kept: its reading takes several times its length."""
+"""Longer texts are not kept: a reading takes several times the memory of its text."""
 LISTS_KEPT = 8
-"""Conversations whose growth is followed."""
+"""How many growing conversations are remembered."""
 
 
 class Recent(Generic[_Read]):
-    """``read``, seldom done again for one of the last texts: of each length the last one is known, for at least
-    :data:`KEPT` and at most twice as many lengths. What it returns is shared: nobody may change it.
+    """Calls ``read`` and remembers the reading of the last text of each length, for at least :data:`KEPT` and at most
+    twice as many lengths. Callers share what it returns and must not change it.
 
-    A text is found by its length and then compared, which costs far less than to hash it. Safe on any thread: two may
-    read the same text.
+    It finds a text by its length and then compares, which costs far less than hashing. Safe on any thread: two may read
+    the same text.
     """
 
     def __init__(self, read: Callable[[str], _Read]) -> None:
@@ -29,7 +29,7 @@ class Recent(Generic[_Read]):
         self._old: dict[int, tuple[str, _Read]] = {}
 
     def __call__(self, text: str) -> _Read:
-        """What ``read`` makes of ``text``."""
+        """Returns what ``read`` makes of ``text``."""
         size = len(text)
         known = self._new.get(size) or self._old.get(size)
         if known is not None and known[0] == text:
@@ -43,20 +43,20 @@ class Recent(Generic[_Read]):
 
 
 class GrowingList(Generic[_Read]):
-    """What was read of the last lists, for texts that are one of them with more at the end: a conversation, as every
-    model call repeats it."""
+    """Remembers the readings of the last lists, for texts that append items to one of them, as a conversation that
+    every model call repeats."""
 
     def __init__(self) -> None:
         self._known: tuple[tuple[str, _Read], ...] = ()
 
     def keep(self, text: str, found: _Read) -> None:
-        """``found`` is what the JSON array in ``text`` holds, item by item."""
+        """Remembers ``found`` as the items of the JSON array in ``text``."""
         if text.endswith("]") and len(text) <= MAX_CHARS:
             self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
 
     def split(self, text: str) -> tuple[_Read, str] | None:
-        """What the beginning of ``text`` holds, and the rest of it as an array of its own; ``None`` if it begins like
-        none of the last lists."""
+        """Returns the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
+        ``None`` if it begins like none of the last lists."""
         for beginning, found in self._known if len(text) <= MAX_CHARS else ():
             if text.startswith(beginning):
                 rest = text[len(beginning) :].lstrip()

@@ -1,4 +1,4 @@
-"""Python's ``repr`` and ``str`` of objects, which some instrumentations write in place of JSON.
+"""Parses Python's ``repr`` and ``str`` of objects, which some instrumentations write in place of JSON.
 
 ``ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='hi')])`` becomes the dictionaries that the
 message readers know, and so does ``status='success' result='{…}' error=None``, pydantic's ``str``.
@@ -45,7 +45,7 @@ class _CutError(ValueError):
 
 
 def from_repr(text: str) -> Any:
-    """The structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
+    """Returns the structure that ``text`` describes; ``None`` when it is no repr of an object, or was cut short."""
     text = text.strip()
     is_object = _OBJECT.match(text) is not None
     if len(text) > MAX_REPR or not (is_object or _FIELDS.match(text)):
@@ -59,8 +59,8 @@ def from_repr(text: str) -> Any:
 
 
 def is_object_text(text: str) -> bool:
-    """Whether ``text`` stands for an object and says nothing, as ``<Context object at 0x7f…>`` does, or is the repr of
-    one that was cut short."""
+    """Returns whether ``text`` is an uninformative repr such as ``<Context object at 0x7f…>``, or one that was cut
+    short."""
     if text.startswith("<"):
         return " object at 0x" in text or text.endswith(" object>")
     return _OBJECT.match(text) is not None and (not text.endswith(")") or from_repr(text) is None)
@@ -75,7 +75,7 @@ class _Reader:
         return self._at >= len(self._text)
 
     def value(self, depth: int) -> Any:
-        """The value that begins here."""
+        """Reads the value at the current position."""
         if depth > MAX_DEPTH:
             raise _CutError
         text, at = self._text, self._at
@@ -103,7 +103,8 @@ class _Reader:
         return _object(name[0].rpartition(".")[2], self.fields(")", depth + 1))
 
     def fields(self, closer: str, depth: int) -> dict[str, Any]:
-        """``name=value`` pairs up to ``closer`` (the end of the text for none); values without a name by position."""
+        """Reads ``name=value`` pairs up to ``closer`` (``""``: the end of the text); values without a name by
+        position."""
         found: dict[str, Any] = {}
         while not self._closed(closer):
             name = _NAME.match(self._text, self._at)
@@ -171,7 +172,7 @@ def _number(match: re.Match[str]) -> Any:
 
 
 def _angle(match: re.Match[str]) -> Any:
-    """``<Role.USER: 'user'>`` is its value; ``<Client object at 0x7f>`` says nothing."""
+    """Returns the value of ``<Role.USER: 'user'>``; ``None`` for ``<Client object at 0x7f>``."""
     value = match["value"]
     return value.strip("'\"") if value else None
 

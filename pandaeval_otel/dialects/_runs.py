@@ -1,8 +1,8 @@
-"""What a run was asked and what it answered, read from the arguments and return values of any function.
+"""Reads a run's question and answer from the arguments and return values of any function.
 
 Instrumentations record a run's input and output as they were passed: plain text, a message list, a graph's state, the
-keyword arguments of a decorated function, the repr of a result object. Text is looked for under the names that
-frameworks give it. What holds neither messages nor such a name is left out: the model calls below tell it better.
+keyword arguments of a decorated function, the repr of a result object. Text is searched under the names that frameworks
+give it. Values with neither messages nor such a name are left out: the model calls below tell more.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
+from pandaeval_otel.dialects._common import CUT
+from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
+from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
 from pandaeval_otel.dialects._salvage import salvage, starts_like_json
 from pandaeval_otel.dialects._values import hidden, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message, Text
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Who speaks, and under which names what they said is found, best first."""
+    """The speaker's role, and the names under which their words are found, best first."""
 
     role: str
     keys: tuple[str, ...]
@@ -51,34 +53,45 @@ _BLOCK_TYPES = frozenset({"text", "output_text", "input_text", "tool_use", "tool
 _NOTHING = frozenset({"", "None", "null"})
 _MAX_NESTING = 8
 _MAX_FIELDS = 12
-"""Members of an object of plain values that is taken for the question or the answer as it stands."""
+"""Most members of an object of plain values that counts as the question or the answer itself."""
 _MAX_OBJECT = 20_000
-"""Characters of such an object: what is longer is some framework's state."""
+"""Most characters of such an object: a longer one is some framework's state."""
 _MAX_NODES = 2000
-"""Values looked at in one input: a framework's whole state may be written there."""
+"""Most values examined in one input, which may hold a framework's whole state."""
 
 
 def asked(value: Any) -> tuple[Messages | None, bool]:
-    """What ``value``, the input of a run, says, and whether it was cut short. ``None``: nothing meant for the run."""
+    """Returns the messages in ``value``, the input of a run (``None``: none meant for the run), and whether it was cut
+    short."""
     return _said(value, _QUESTION)
 
 
 def answered(value: Any) -> tuple[Messages | None, bool]:
-    """What ``value``, the output of a run, says, and whether it was cut short. Of several messages that were cut short
-    the answer is what is missing: they give ``None``. A whole conversation gives what came after its last question."""
+    """Returns the messages in ``value``, the output of a run, and whether it was cut short. Several messages that were
+    cut short give ``None``, since they lack the answer. A whole conversation gives the messages after its last
+    question."""
     found, cut = _said(value, _ANSWER)
     return (_after_question(found) if found else found), cut
 
 
 def model_input(value: Any) -> tuple[Messages | None, bool]:
-    """What a model was given, as a request body, a message list or text, and whether it was cut short. Here the
-    beginning of a conversation is kept where its end is missing."""
+    """Returns a model's input from a request body, a message list or text, and whether it was cut short. The beginning
+    of a conversation is kept where its end is missing."""
     return _to_or_from_model(value, _QUESTION)
 
 
 def model_output(value: Any) -> tuple[Messages | None, bool]:
-    """What a model answered, as a response body, a message or text, and whether it was cut short."""
+    """Returns a model's answer from a response body, a message or text, and whether it was cut short."""
     return _to_or_from_model(value, _ANSWER)
+
+
+def read_sides(reading: Reading, given: Any, made: Any) -> None:
+    """Puts the input and the output of a model call or (for any other kind) a run onto its reading, with a note if
+    either was cut short."""
+    to_model = reading.kind is Kind.LLM
+    reading.input, cut = model_input(given) if to_model else asked(given)
+    reading.output, answer_cut = model_output(made) if to_model else answered(made)
+    reading.notes = CUT if cut or answer_cut else ()
 
 
 def _to_or_from_model(value: Any, side: _Side) -> tuple[Messages | None, bool]:
@@ -104,25 +117,21 @@ def _said(value: Any, side: _Side) -> tuple[Messages | None, bool]:
     if type(found) is str and starts_like_json(found):
         return _beginning(found, side), True
     messages = _Finder(side).find(found, True, 0)
-    return messages if messages and _captured(messages) else None, False
-
-
-def _captured(messages: Messages) -> bool:
-    return any(part is not NOT_CAPTURED for message in messages for part in message.parts)
+    return messages if messages and tells(messages) else None, False
 
 
 def _beginning(text: str, side: _Side) -> Messages | None:
-    """What is left of JSON that a length limit cut: one message, or none that could be told from history."""
+    """Returns the one message left of JSON that a length limit cut; ``None`` for several, whose last may be history."""
     saved = salvage(text)
     messages = None if saved is None else _Finder(side).find(saved, True, 0)
-    if not messages or len(messages) > 1 or messages[0].role != side.role or not _captured(messages):
+    if not messages or len(messages) > 1 or messages[0].role != side.role or not tells(messages):
         return None
     only = messages[0]
     return (Message(only.role, (*only.parts, NOT_CAPTURED), only.finish_reason),)
 
 
 class _Finder:
-    """One search. ``loose``: an object that names nothing we know may be the question or answer itself."""
+    """One search. ``loose``: an object without a known name may be the question or answer itself."""
 
     def __init__(self, side: _Side) -> None:
         self._side = side
@@ -170,7 +179,7 @@ class _Finder:
         return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
 
     def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
-        """An object that names nothing we know, as JSON: arguments of plain values, or a structured answer."""
+        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer."""
         if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
             return None
         text = as_text(item)
@@ -183,7 +192,7 @@ class _Finder:
         return None
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], nesting: int) -> Messages | None:
-        """The arguments of a function: a named one, one of several words, or the first that says something."""
+        """Reads the arguments of a function: a known name, else text of several words, else the first with any text."""
         if found := self._named(kwargs, nesting):
             return found
         words = [word for word in args if type(word) is str]
@@ -214,7 +223,7 @@ _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
 
 
 def _together(found: list[Message]) -> Messages:
-    """Several strings of one speaker are one message."""
+    """Joins several strings of one speaker into one message."""
     if any(message.role != found[0].role for message in found):
         return tuple(found)
     return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
@@ -236,7 +245,7 @@ def _is_message(item: dict[str, Any]) -> bool:
 
 
 def _with_role(item: dict[str, Any]) -> dict[str, Any]:
-    """AutoGen's messages name their speaker: everyone but the user is an agent."""
+    """Adds the role to a message of AutoGen, which names its speaker: everyone but the user is an agent."""
     if "role" in item or "source" not in item:
         return item
     return {**item, "role": "user" if item["source"] == "user" else "assistant"}

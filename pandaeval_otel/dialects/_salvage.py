@@ -1,4 +1,4 @@
-"""What can be saved of JSON, and of the messages in it, that a length limit cut short.
+"""Saves the beginning of JSON, and of the messages in it, that a length limit cut short.
 
 SDKs and backends cut attribute values without a mark (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048
 bytes), and half a message list is still most of a conversation.
@@ -23,13 +23,13 @@ _SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolRes
 
 
 def starts_like_json(text: str) -> bool:
-    """Whether ``text`` begins as a JSON array or object of strings or containers does, and prose does not."""
+    """Returns whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
     return _JSON_START.match(text) is not None
 
 
 def salvage(text: str) -> list[Any] | dict[str, Any] | None:
-    """The structure that ``text`` began to spell, up to where it ends: complete leading items, and the beginning of a
-    string that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
+    """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
+    that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
     text = text.lstrip()
     if len(text) > MAX_JSON or not starts_like_json(text):
         return None
@@ -53,7 +53,7 @@ def salvage(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _trim(container: list[Any] | dict[str, Any]) -> None:
-    """Take away the containers at the end that were opened and had nothing in them yet."""
+    """Removes containers at the end that were opened and are still empty."""
     if not container:
         return
     last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
@@ -65,8 +65,8 @@ def _trim(container: list[Any] | dict[str, Any]) -> None:
 
 
 def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
-    """Where the last whole token ends, the closers then due (innermost last), and the last places to cut back to.
-    ``None`` for text that is complete, too deep or no JSON at all."""
+    """Returns where the last whole token ends, the closers then due (innermost last), and the last places to cut back
+    to. ``None`` for text that is complete, too deep or no JSON at all."""
     stack = ""
     end = 0
     places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
@@ -90,8 +90,8 @@ def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
 
 
 def _string_end(rest: str) -> str | None:
-    """``rest`` (what follows the last whole token) as a closed string; ``""`` if nothing follows; ``None`` if it is the
-    beginning of a number or a word, whose value cannot be known."""
+    """Returns ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
+    begins a number or a word, whose value cannot be known."""
     rest = rest.lstrip()
     if not rest:
         return ""
@@ -104,8 +104,8 @@ def _string_end(rest: str) -> str | None:
 
 
 def without_cut_values(found: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The last message says less than it did, and arguments or results that a length limit cut in two are no evidence
-    of what was said: of such a call only its name and id are kept."""
+    """Marks the last message as incomplete, and keeps only the name and id of a call whose arguments or result a length
+    limit cut in two: half of them is no evidence."""
     if not found:
         return found
     last = found[-1]

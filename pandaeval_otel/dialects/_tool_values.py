@@ -22,12 +22,12 @@ _CALL_NOISE = _CALL | {"sanitize_inputs_outputs", "self", "ctx", "context", "run
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 _MCP_CALL = frozenset({"tool_name", "arguments"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
-_ENVELOPES = ('"lc"', '"type": "tool"', '"type":"tool"', '"tool_call_id"', '"output"', '"blocks"')
+_WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 
 
 def is_final_answer(name: str, value: Any) -> bool:
-    """Whether a call of the tool ``name``, with its arguments in ``value``, is how the framework ends the run."""
+    """Returns whether the framework ends the run by a call of the tool ``name`` with the arguments in ``value``."""
     word = name.lower()
     if word != _FINISH:
         return word in FINAL_ANSWERS
@@ -36,7 +36,7 @@ def is_final_answer(name: str, value: Any) -> bool:
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:
-    """What a tool was called with; ``None`` when it was not captured or cut in two, since half an argument is none.
+    """Returns a tool's arguments; ``None`` when they were not captured or were cut in two.
 
     ``schema`` (JSON schema, or parameters by name; JSON text too) gives positional arguments their names.
     """
@@ -75,7 +75,7 @@ def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a tool gave back. ``failed`` when the result itself says so; ``call_id``, ``name`` where it names them."""
+    """A tool's result. ``failed``: the result itself says so; ``call_id``, ``name``: those that it names."""
 
     result: Captured | None = None
     call_id: str = ""
@@ -84,13 +84,11 @@ class Outcome:
 
 
 def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
-    """The result in ``value``: of text that was cut short, what is left of it. ``wrapped`` where the instrumentation is
-    known to write ``{"output": …}`` around every result."""
+    """Returns the result in ``value``; for text that was cut short, what is left of it. ``wrapped``: the
+    instrumentation is known to write ``{"output": …}`` around every result."""
     if hidden(value):
         return Outcome()
-    found = parsed(value)
-    if type(found) is str:
-        found = _from_text(found)
+    found = _structure(value)
     if wrapped and type(found) is dict and found.keys() == {"output"}:
         found = _structure(found["output"])
     return _outcome(found, 0)
@@ -109,11 +107,9 @@ def _from_text(text: str) -> Any:
 
 
 def _is_wrapped(text: str) -> bool:
-    """Whether cut JSON is a message or envelope around the result, rather than the result."""
+    """Returns whether cut JSON is a message or envelope around the result, rather than the result."""
     head = text[:200]
-    return any(
-        mark in head for mark in ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
-    )
+    return any(mark in head for mark in _WRAPPERS)
 
 
 def _outcome(found: Any, nesting: int) -> Outcome:
@@ -139,12 +135,9 @@ def _outcome(found: Any, nesting: int) -> Outcome:
 
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The members of a LangChain ToolMessage, in any of its serialised forms."""
-    if "lc" in found and type(found.get("kwargs")) is dict:
-        inner: dict[str, Any] = found["kwargs"]
-        return inner
-    if found.get("type") == "tool" and type(found.get("data")) is dict:
-        inner = found["data"]
+    """Returns the members of a LangChain ToolMessage in any of its serialised forms, or ``None``."""
+    inner = found.get("kwargs") if "lc" in found else found.get("data") if found.get("type") == "tool" else None
+    if type(inner) is dict:
         return inner
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
 
@@ -159,7 +152,7 @@ def _message(message: dict[str, Any]) -> Outcome:
 
 
 def _envelope(found: dict[str, Any]) -> Outcome:
-    """MCP results, ``str`` of result objects, and ``{"result": …}`` with a word on success."""
+    """Reads MCP results, ``str`` of result objects, and ``{"result": …}`` with a status."""
     keys = found.keys()
     failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
     if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):

@@ -1,14 +1,14 @@
-"""The transcript of a whole run in one list: what the run was asked, and what came of it."""
+"""Splits and repairs the transcript of a whole run: its question, and all that followed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._events import is_input, message_of_event
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import Messages, tells
 from pandaeval_otel.dialects._values import as_list, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Text, ToolRequest, ToolResponse
 
@@ -17,10 +17,10 @@ _ANSWER_WRAPPER = frozenset({"response"})
 
 
 def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
-    """``messages`` as (all up to the question of this run, all that followed it).
+    """Splits ``messages`` into all up to the question of this run, and all that followed it.
 
-    ``earlier``: how many requests and responses of previous runs come first; whatever is said in one go by others than
-    the assistant is one request. Without one, the question is the last message in which a user speaks.
+    ``earlier``: how many requests and responses of previous runs come first, where consecutive messages of others than
+    the assistant are one request. If 0, the question is the last message in which a user speaks.
     """
     begin = _begin(messages, earlier) if earlier > 0 else None
     asked = _after_question(messages) if begin is None else _next_answer(messages, begin)
@@ -28,7 +28,7 @@ def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]
 
 
 def _begin(messages: Messages, earlier: int) -> int | None:
-    """The index of the first message after ``earlier`` requests and responses; ``None`` if there are not as many."""
+    """Returns the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
     passed = 0
     for index, message in enumerate(messages):
         if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
@@ -53,7 +53,7 @@ def _after_question(messages: Messages) -> int:
 
 
 def with_answer(made: Messages, answer: str) -> Messages:
-    """``made`` with ``answer`` as the last that the assistant said, once."""
+    """Returns ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
     said = [message.text for message in made if message.role == "assistant" and message.text]
     if said and (said[-1] == answer or parsed(said[-1]) == parsed(answer)):
         return made
@@ -61,8 +61,8 @@ def with_answer(made: Messages, answer: str) -> Messages:
 
 
 def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
-    """``messages`` with the calls of tools that only carry an answer (told by name) said as text, and without what came
-    back for them."""
+    """Returns ``messages`` with calls of tools that only carry an answer (``carries`` tells by name) turned into text,
+    and without the responses to them."""
     if not any(carries(request.name) for message in messages for request in message.tool_requests):
         return messages
     carried: set[str] = set()
@@ -89,8 +89,8 @@ def _answer_in(arguments: Any) -> Part:
 
 
 def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
-    """(what a model was given, what it answered) from a list of per-message events in one attribute, each a map of the
-    body's members and its ``event.name``. ``None`` where the list holds nothing of the kind, or it was hidden."""
+    """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
+    members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
     given: list[Message] = []
     made: list[Message] = []
     for item in as_list(value):
@@ -101,9 +101,4 @@ def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
         message = message_of_event(name, event)
         if message is not None:
             (given if is_input(name) else made).append(message)
-    return _captured(given), _captured(made)
-
-
-def _captured(messages: Iterable[Message]) -> Messages | None:
-    found = tuple(messages)
-    return found if any(part is not NOT_CAPTURED for message in found for part in message.parts) else None
+    return tuple(given) if tells(given) else None, tuple(made) if tells(made) else None

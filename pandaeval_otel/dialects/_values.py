@@ -1,6 +1,6 @@
-"""Reading attribute values that may be anything: JSON, JSON in JSON, Python's repr, placeholders, numbers as text.
+"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text.
 
-Nothing here raises, whatever the value is. What cannot be read stays as it stood.
+Nothing here raises, whatever the value is. Unreadable values stay as they are.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 from pandaeval_otel.base._json import loads, loads_repr
 
 MAX_JSON = 8 << 20
-"""Characters. A longer string is not parsed: a million-token conversation is about half of this."""
+"""Characters; longer strings are not parsed. A million-token conversation is about half of this."""
 MAX_REPR = 256 << 10
-"""Characters of a Python repr that we parse; the parser needs far more memory per character than JSON does."""
+"""Most characters of a Python repr that is parsed; the parser needs far more memory per character than JSON does."""
 MAX_DEPTH = 64
 _SHORT, _LONG = 2 * MAX_DEPTH, 512
-"""Characters in which nothing can nest deeper, since what opens has to close; and of which a look at the text alone
-costs more than one at its structure."""
+"""Characters within which nothing nests deeper than :data:`MAX_DEPTH`, since each bracket needs its pair; and from
+which on counting brackets costs more than walking the structure."""
 MAX_ENCODINGS = 3
-"""How often a value may be a JSON string inside a JSON string (MLflow: 2, AgentCore: 3)."""
+"""How many times a value may be encoded as JSON (MLflow: 2, AgentCore: 3)."""
 MAX_ID = 256
-"""Characters of an id or a name; whatever is longer is content that strayed."""
+"""Most characters of an id or a name; anything longer is misplaced content."""
 
 HIDDEN = frozenset(
     {"<elided>", "<redacted>", "[redacted]", "__redacted__", "<not specified>", "<not serializable>", "<omitted>"}
 )
-"""What instrumentations write instead of content that they were told not to capture (compared in lower case)."""
+"""Placeholders that instrumentations write for content they were told not to capture (compared in lower case)."""
 NO_NAME = HIDDEN | {"", "unknown", "n/a", "none", "null", "{}", "[]", "not specified", "undefined"}
-"""What they write where an id or a name is missing. In content these words may be meant, in an id they never are."""
+"""Placeholders for a missing id or name. In content these words may be meant, in an id they never are."""
 
 _LONGEST_NO_NAME = max(map(len, NO_NAME))
 LONGEST_PLACEHOLDER = 32
-"""Characters. A longer text is compared with none of them."""
+"""Characters; a longer text is no placeholder."""
 
 _OPENERS = frozenset('{["')
 _CONTAINER_OPENERS = frozenset("{[")
@@ -46,17 +46,18 @@ _NOT_REPR = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]|\d(?:and|else|for|if|in|is|n
 
 
 def is_prose(text: str) -> bool:
-    """Whether one look tells that ``text`` is neither JSON, nor a repr, nor a placeholder (it may be prose all the
-    same if not)."""
+    """Returns whether ``text`` is, by its length and first letter, neither JSON nor a repr nor a placeholder. False
+    negatives occur."""
     return len(text) > LONGEST_PLACEHOLDER and text[0] in _LETTERS
 
 
 def parsed(value: Any) -> Any:
-    """``value`` with JSON text (encoded up to three times) or the repr of a Python container turned into the structure.
+    """Returns the structure that JSON text (encoded up to three times) or the repr of a Python container spells; other
+    values unchanged.
 
-    Only objects, arrays and quoted strings are taken for JSON; a bare ``12`` or ``true`` stays a string, since a text
-    that happens to be a number is still a text. Text that does not parse, is larger than :data:`MAX_JSON` or is nested
-    deeper than :data:`MAX_DEPTH` stays as it stood. ``bytes`` become text where they are UTF-8, else ``None``.
+    Only objects, arrays and quoted strings count as JSON; a bare ``12`` or ``true`` stays a string, since a text that
+    happens to be a number is still a text. Text that does not parse, is longer than :data:`MAX_JSON` or nests deeper
+    than :data:`MAX_DEPTH` stays unchanged. ``bytes`` become text if they are UTF-8, else ``None``.
     """
     if type(value) is not str:
         return value if not isinstance(value, bytes) else parsed(text_of_bytes(value))
@@ -70,7 +71,7 @@ def parsed(value: Any) -> Any:
                 pass  # blanks around it, a repr, or no structure at all
             else:
                 return found if size <= _SHORT or _is_flat(value) or not too_deep(found) else value
-    elif opener in _LETTERS:  # one look tells most texts from everything that is read here
+    elif opener in _LETTERS:  # the first letter tells most texts from everything that is read here
         return value
     for _ in range(MAX_ENCODINGS):
         step = _decoded(value)
@@ -94,8 +95,8 @@ def _decoded(text: str) -> Any:
 
 
 def _is_flat(text: str) -> bool:
-    """Whether a look at the text alone tells that it nests no deeper than :data:`MAX_DEPTH`: of a long text, a look at
-    its structure is cheaper."""
+    """Returns whether the text, by its length or its brackets, nests no deeper than :data:`MAX_DEPTH`. For a long text
+    walking the structure is cheaper, so the answer is no."""
     size = len(text)
     return size <= _SHORT or (size < _LONG and text.count("[") + text.count("{") <= MAX_DEPTH)
 
@@ -114,7 +115,7 @@ def _from_repr(stripped: str, text: str) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """A Python literal in JSON's types: tuples and sets as lists, keys as text, what JSON has no word for as repr."""
+    """Returns a Python literal in JSON's types: tuples and sets as lists, keys as text, anything else as its repr."""
     if isinstance(value, dict):
         return {key if type(key) is str else str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, set):
@@ -125,7 +126,7 @@ def _as_json(value: Any) -> Any:
 
 
 def too_deep(value: Any) -> bool:
-    """Whether ``value`` nests containers deeper than :data:`MAX_DEPTH`: no reader after us has to recurse further."""
+    """Returns whether ``value`` nests containers deeper than :data:`MAX_DEPTH`, the most that later readers recurse."""
     if type(value) not in _CONTAINERS:
         return False
     level = [value]
@@ -145,7 +146,7 @@ _CONTAINERS = frozenset({dict, list, tuple})
 
 
 def text_of_bytes(value: bytes) -> str | None:
-    """UTF-8 text, or ``None``: bytes that are no text are media, which we never keep."""
+    """Returns UTF-8 text, or ``None`` for other bytes: those are media, which are never kept."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -153,14 +154,14 @@ def text_of_bytes(value: bytes) -> str | None:
 
 
 def hidden(value: Any) -> bool:
-    """Whether ``value`` is absent or a placeholder for content that was not captured."""
+    """Returns whether ``value`` is absent or a placeholder for content that was not captured."""
     if type(value) is not str:
         return value is None
     return len(value) <= LONGEST_PLACEHOLDER and value.strip().lower() in HIDDEN
 
 
 def identifier(value: Any) -> str:
-    """An id or a name as text, cut at :data:`MAX_ID`; ``""`` for what stands where none was known."""
+    """Returns an id or a name as text, cut at :data:`MAX_ID`; ``""`` for a placeholder."""
     if type(value) is not str:
         return str(value) if type(value) is int else ""
     name: str = value.strip()
@@ -170,7 +171,7 @@ def identifier(value: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """A non-negative whole number from an int, a float or digits; ``None`` for anything else."""
+    """Returns a non-negative whole number from an int, a float or digits; ``None`` for anything else."""
     if type(value) is int:
         return max(0, value)
     if isinstance(value, (float, str)):
@@ -182,7 +183,7 @@ def count(value: Any) -> int | None:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list from a list or tuple, a JSON array, or one item; ``[]`` for nothing."""
+    """Returns a list from a list or tuple, a JSON array, or one item; ``[]`` for an absent value."""
     value = parsed(value)
     if value is None or value == "":
         return []
@@ -190,7 +191,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """The value of the first of ``keys`` that is there and not null, else ``None``."""
+    """Returns the value of the first of ``keys`` that is there and not null, else ``None``."""
     for key in keys:
         value = source.get(key)
         if value is not None:

@@ -1,5 +1,5 @@
-"""AG2: ``ag2.span.type`` beside the conventions. Its classic releases have a span around each chat of two agents, told
-from the side of the one that began it; the new ones a span for every count of tokens."""
+"""Reads AG2: ``ag2.span.type`` beside the conventions. Classic releases put a span around each chat of two agents, from
+its initiator's point of view; new releases write a span for every count of tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import usage_of
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import count
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -27,14 +27,12 @@ _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
 
 
-class AG2:
-    """Reads what AG2 says in its own way."""
+class AG2(Dialect):
+    """Reads AG2's deviations from the conventions."""
 
     name = "ag2"
     priority = 70
     roots = frozenset({"ag2"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -62,14 +60,15 @@ def _read_chat(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _from_other_side(message: Message) -> Message:
-    """Who began the chat speaks as assistant in its own history, and hears users; calls are told right."""
+    """Swaps the roles of a message: the chat's initiator is the assistant in its own history, and the others are users.
+    Tool calls have the right role already."""
     if message.tool_requests or message.role not in _TURNED:
         return message
     return Message(_TURNED[message.role], message.parts, message.finish_reason)
 
 
 def _after(question: str, said: Messages) -> Messages:
-    """Without the chats before this one, which the history goes on to hold."""
+    """Returns the messages after the question: the history also holds earlier chats."""
     for index in range(len(said) - 1, -1, -1):
         if said[index].role == "user" and said[index].text == question:
             return said[index + 1 :]

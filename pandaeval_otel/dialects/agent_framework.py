@@ -1,11 +1,11 @@
-"""Microsoft Agent Framework: the spans of its workflows. Its agents follow the conventions."""
+"""Reads the workflow spans of Microsoft Agent Framework. Its agents follow the conventions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pandaeval_otel.dialects._common import MAX_ERROR, error_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -15,12 +15,11 @@ _FAILED = "workflow.error"
 _MESSAGE = "error.message"
 
 
-class AgentFramework:
+class AgentFramework(Dialect):
     """Reads ``workflow.*``, ``executor.*`` and ``edge_group.*`` on the framework's own spans."""
 
     name = "agent_framework"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = ("agent_framework",)
     names = (_RUN, *_STEPS)
 

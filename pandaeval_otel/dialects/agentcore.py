@@ -1,5 +1,5 @@
-"""Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry): content is taken off spans and put into the bodies
-of log records, whichever instrumentation wrote it, as JSON in JSON of that instrumentation's own making."""
+"""Reads Amazon Bedrock AgentCore (the AWS distribution of OpenTelemetry), which moves the content of any
+instrumentation's spans into the bodies of log records, as JSON in JSON in that instrumentation's own form."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import give_outcome, system_of
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome, system_of
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SIDES = ("input", "output")
 _EVENT_KEYS = frozenset({"content", "message", "finish_reason", "role", "id", "tool.result", "index"})
-"""The attributes of a per-message span event, which the content was."""
+"""Attributes of a per-message span event, from which the content came."""
 _TOOL_WORDS = (
     (semconv.OPERATION, "execute_tool"),
     ("traceloop.span.kind", "tool"),
@@ -27,15 +27,12 @@ _TOOL_WORDS = (
 )
 
 
-class AgentCore:
+class AgentCore(Dialect):
     """Reads log records whose body is ``{"input": {"messages": […]}, "output": {"messages": […]}}``."""
 
     name = "agentcore"
     priority = 85
     # The records name no vendor, and the spans are those of any instrumentation.
-    roots: frozenset[str] = frozenset()
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     only_logs = True
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -78,7 +75,7 @@ def _messages(items: Sequence[Any], role: str) -> Messages | None:
 def _message(item: dict[str, Any], role: str) -> Messages:
     content = parsed(item.get("content"))
     if type(content) is dict and "content" not in content and "message" not in content:
-        # LangChain: what a graph was given and what it returned, with its whole state.
+        # LangChain: a graph's input or output, with its whole state.
         said = (asked if role == "user" else answered)(content)[0]
         if said:
             return said
@@ -99,7 +96,7 @@ def _read_tool(reading: Reading, given: Sequence[Any], made: Sequence[Any]) -> N
 
 
 def _value(item: Any) -> tuple[Any, str]:
-    """The content of a tool's message, and the call's id where it stands beside it."""
+    """Returns the content of a tool's message, and the call's id beside it or ``""``."""
     content = parsed(item.get("content")) if type(item) is dict else item
     if type(content) is dict and content.keys() & {"content", "message"} and content.keys() <= _EVENT_KEYS:
         return parsed(first(content, ("message", "content"))), identifier(content.get("id"))

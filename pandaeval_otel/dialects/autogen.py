@@ -1,8 +1,8 @@
-"""AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
+"""Reads AutoGen's runtime: the messages of a team, which stand on the spans that hand them to the team's manager.
 
-The spans of agents and tools follow the conventions, without content. Each message that is handled begins a trace of
-its own unless the application has a span around the whole run. A message is read only in such a trace: in one of its
-own it would look like a run, and repeat what the agent's trace tells.
+The spans of agents and tools follow the conventions, without content. Each handled message begins a trace of its own
+unless the application has a span around the whole run. Messages are read only below such a span: in a trace of its own
+a message would look like a run, and repeat the agent's trace.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -20,16 +20,15 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 _PROCESS = "autogen process"
 _MESSAGE, _RECIPIENT = "message", "recipient_agent_class"
 _CONTAINER = "ChatAgentContainer"
-"""The class that holds an agent of a team; all other recipients of a team's messages are managers."""
+"""Class that holds an agent of a team; all other recipients of a team's messages are managers."""
 _RESPONSES = ("response", "agent_response")
 
 
-class AutoGen:
-    """Reads what a team was asked, and what each of its agents answered with all its inner messages."""
+class AutoGen(Dialect):
+    """Reads a team's question, and each agent's answer with all its inner messages."""
 
     name = "autogen"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = ("autogen ",)
     names = (_PROCESS,)
 

@@ -1,7 +1,7 @@
-"""Claude Code and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare names for everything.
+"""Reads Claude Code's and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare attribute names.
 
-A prompt of the user is one ``interaction``. What is said and what tools give back is there only where switches of the
-command line's environment allow it; the final answer mostly is not.
+Each prompt of the user is one ``interaction``. Messages and tool results are recorded only where environment variables
+of the command line allow it; the final answer mostly is not.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import said_by_user
+from pandaeval_otel.dialects._values import count, first, hidden, identifier
 from pandaeval_otel.model import Captured, Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -37,18 +36,17 @@ _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE = (
 _GIVEN, _SAID = "new_context", ("response.model_output", "model_response")
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
 _PLACES = {"full_command": "command", "file_path": "file_path"}
-"""Arguments of the commonest tools, where not the whole input is written."""
+"""Arguments of the commonest tools, for spans without the whole input."""
 _TOOL_OUTPUT = "tool.output"
 _OUTPUTS = ("output", "content", "diff", "result")
 _SUCCESS, _ERROR = "success", "error"
 
 
-class ClaudeCode:
+class ClaudeCode(Dialect):
     """Reads ``claude_code.*`` spans."""
 
     name = "claude_code"
     priority = 80
-    roots: frozenset[str] = frozenset()
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
 
@@ -108,5 +106,4 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
         reading.arguments = Captured(places) if places else None
     for event in span.events:
         if event.name == _TOOL_OUTPUT:
-            result = first(event.attributes, _OUTPUTS)
-            reading.result = None if hidden(result) else Captured(parsed(result))
+            reading.result = captured(first(event.attributes, _OUTPUTS))

@@ -1,6 +1,6 @@
-"""CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
+"""Reads CrewAI's own tracing (scope ``crewai``): what ``crewai.*`` says besides the conventions that its spans follow.
 
-The keys ``crewai.*`` of OpenLLMetry and OpenInference are theirs; this dialect keeps to CrewAI's own spans.
+OpenLLMetry and OpenInference have their own ``crewai.*`` keys, which their dialects read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, error_of
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import asked
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, said_by_user
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
     NOT_CAPTURED,
     Captured,
@@ -26,7 +25,6 @@ from pandaeval_otel.model import (
     Text,
     ToolRequest,
     ToolResponse,
-    Usage,
 )
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -35,13 +33,20 @@ _ROLE = "crewai.agent.role"
 _INPUTS = ("crewai.crew.inputs", "crewai.flow.inputs")
 _RESULTS = ("crewai.crew.output", "crewai.flow.result")
 _USAGE = ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")
+_TOKENS = (
+    ("prompt_tokens",),
+    ("completion_tokens",),
+    ("cached_prompt_tokens",),
+    ("cache_creation_tokens",),
+    ("reasoning_tokens",),
+)
 _PLAN = "crewai.reasoning.plan"
 _FAILURE = "crewai.tool.failure.message"
 _FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
 _QUERIES = ("crewai.memory.query", "crewai.knowledge.query", "crewai.knowledge.task_prompt")
 _FOUND = ("crewai.memory.results", "crewai.memory.content", "crewai.knowledge.retrieved_knowledge")
 _TASK, _RULES = "Current Task:", "This is the expected criteria for your final answer"
-"""What stands before and behind a task's description in prompts."""
+"""Texts before and behind a task's description in prompts."""
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
 _QUOTED = '"name": "\''
 _TRUNCATED = (".truncated", "gen_ai.")
@@ -62,14 +67,12 @@ _KINDS = {
 }
 
 
-class CrewAI:
+class CrewAI(Dialect):
     """Reads ``crewai.*`` on spans of the scope ``crewai``."""
 
     name = "crewai"
     priority = 75
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
@@ -99,34 +102,20 @@ DIALECT = CrewAI()
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
     inputs = first(attributes, _INPUTS)
     if parsed(inputs) in (None, "", "null", {}, []):
-        # Without inputs the crew was asked what its tasks say; the messages of its span say "null".
+        # Without inputs the tasks are the question; the messages of the crew's span say "null".
         reading.input = (Message("user", (NOT_CAPTURED,)),)
     else:
         reading.input = asked(inputs)[0] or said_by_user(str(inputs))
     result = first(attributes, _RESULTS)
     if not hidden(result):
         reading.output = (Message("assistant", (Text(str(result)),)),)
-    reading.usage = _usage(parsed(first(attributes, _USAGE)))
-
-
-def _usage(metrics: Any) -> Usage | None:
-    if type(metrics) is not dict:
-        return None
-    spent, made = count(metrics.get("prompt_tokens")), count(metrics.get("completion_tokens"))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(metrics.get("cached_prompt_tokens")) or 0,
-        cache_write=count(metrics.get("cache_creation_tokens")) or 0,
-        reasoning=count(metrics.get("reasoning_tokens")) or 0,
-    )
+    metrics = parsed(first(attributes, _USAGE))
+    reading.usage = usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
 
 
 def _said(value: Any) -> Messages | None:
-    """Messages as they were meant: with a task's description alone where the framework's rules stand around it, with
-    calls and results that were written as text. ``None`` where nothing is to be mended."""
+    """Returns messages with the framework's rules around a task's description removed, and with calls and results that
+    were written as text restored. ``None`` where there is nothing to mend."""
     if type(value) is not str or not (_RULES in value or _QUOTED in value):
         return None
     found = messages_of(value, "user")
@@ -148,7 +137,7 @@ def _mended(message: Message) -> Message:
 
 
 def _unquoted(value: Any) -> Any:
-    """What the repr of a string stands for; deep in a history strings are written so."""
+    """Returns the string that a repr stands for, which strings deep in a history are written as."""
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])

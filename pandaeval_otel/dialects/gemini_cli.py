@@ -1,4 +1,4 @@
-"""Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
+"""Reads Gemini CLI: the conventions' names, with the objects of its own code as content on tool and agent spans."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR
 from pandaeval_otel.dialects._messages import read_messages
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT
 from pandaeval_otel.model import Captured, Kind, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -21,14 +20,12 @@ _TOOL_CALL_ID = "gen_ai.tool.call_id"
 _CUT = "...[TRUNCATED: original length "
 
 
-class GeminiCLI:
-    """Reads what Gemini CLI puts into ``gen_ai.input.messages`` and ``gen_ai.output.messages``."""
+class GeminiCLI(Dialect):
+    """Reads ``gen_ai.input.messages`` and ``gen_ai.output.messages`` as Gemini CLI writes them."""
 
     name = "gemini_cli"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -53,7 +50,7 @@ DIALECT = GeminiCLI()
 
 
 def _content(attributes: Mapping[str, Any], key: str) -> tuple[Any, bool]:
-    """The attribute without the mark that a length limit left, and whether there was one."""
+    """Returns the attribute without the mark that a length limit left, and whether there was one."""
     value = attributes.get(key)
     if type(value) is str and value.endswith("]") and _CUT in value[-80:]:
         return value[: value.rindex(_CUT)], True
@@ -78,5 +75,5 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
 
 
 def _model_content(result: Any) -> Any:
-    """What a subagent's result tells the model, rather than what it shows on the screen."""
+    """Returns the part of a subagent's result that is for the model rather than for the screen."""
     return result.get("llmContent", result) if type(result) is dict else result

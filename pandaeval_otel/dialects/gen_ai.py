@@ -1,7 +1,7 @@
-"""The OpenTelemetry GenAI conventions, in the words of every release since the first one (1.26).
+"""Reads the OpenTelemetry GenAI conventions of every release since the first one (1.26).
 
-Content may be JSON text or structure, on the span, on span events or on log records; the names of earlier releases are
-read beside today's. Provider names decide nothing: frameworks write their own name there.
+Content may be JSON text or structure, on the span, on span events or on log records; names of earlier releases are read
+beside today's. Provider names decide nothing: frameworks write their own name there.
 """
 
 from __future__ import annotations
@@ -10,33 +10,56 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._chunks import without_chunks
-from pandaeval_otel.dialects._common import error_of, session_candidates, texts, tool_definitions, usage_of
+from pandaeval_otel.dialects._common import (
+    CUT,
+    error_of,
+    session_candidates,
+    system_of,
+    texts,
+    tool_definitions,
+    usage_of,
+)
 from pandaeval_otel.dialects._events import EventContent, told_by, tool_values
-from pandaeval_otel.dialects._gen_ai_kinds import kind_of
 from pandaeval_otel.dialects._messages import Messages, read_messages, system_text, was_cut
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
+from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+_KINDS = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "fetch_response", "completion"), Kind.LLM),
+    **dict.fromkeys(("chat.completions", "text.completions", "llm_call", "llm_request"), Kind.LLM),
+    "embeddings": Kind.EMBEDDING,
+    **dict.fromkeys(("retrieval", "vector_db_retrieve"), Kind.RETRIEVAL),
+    **dict.fromkeys(("invoke_agent", "agent_call"), Kind.AGENT),
+    "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
+    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
+    **dict.fromkeys(("invoke_workflow", "invoke_swarm", "invoke_graph"), Kind.WORKFLOW),
+    "evaluation": Kind.EVALUATION,
+}
+"""Kinds by ``gen_ai.operation.name``; any other word is a step of some framework."""
+
+_MERGED_TOOLS = "(merged tools)"
+"""Tool name of the span with which ADK closes parallel calls. It calls no tool."""
+_OPERATION, _TOOL_NAME, _TOOL_CALL_ID = semconv.OPERATION, semconv.TOOL_NAME, semconv.TOOL_CALL_ID
+_EVALUATION_KEYS = (semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE, semconv.EVALUATION_LABEL)
+_SENTENCE_END = (".", "!", "?", ":", "\n")
+# Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _RETRIEVAL, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.RETRIEVAL, Kind.TOOL
 _ANY_AGENT = "OpenAI Agent"
-"""What openai-agents-v2 calls the agent on every span that is not an agent's."""
+"""Agent name that openai-agents-v2 writes on every span that is not an agent's."""
 _INVENTED_CONVERSATIONS = frozenset({("crewai", "call llm"), ("crewai", "execute lite agent")})
-"""Scope and name of spans on which the id of a task or an agent stands where a conversation has none."""
+"""Scope and name of spans whose conversation id is a task's or an agent's id if there is no conversation."""
 _CHAT_SCOPE, _CHAT = "opentelemetry.instrumentation.ag2", "conversation "
-"""Scope and beginning of the name of a chat, which AG2 gives an id of its own each time, and who began it as agent."""
-# Looked up here and not in another module: this is asked of every span.
+"""Scope and name prefix of AG2's chats, each of which has a conversation id of its own and its initiator as agent."""
+# Module constants: every span needs these names, and a lookup in another module costs more.
 _REQUEST_MODEL, _RESPONSE_MODEL = semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL
 _RESPONSE_ID, _PREVIOUS_RESPONSE_ID = semconv.RESPONSE_ID, semconv.PREVIOUS_RESPONSE_ID
 _AGENT_NAME = semconv.AGENT_NAME
 _CONTENT_REFS = frozenset(semconv.CONTENT_REFS)
 _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
-_TOOL_NAME, _TOOL_CALL_ID = semconv.TOOL_NAME, semconv.TOOL_CALL_ID
 _TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
 _INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
 _INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
@@ -44,25 +67,23 @@ _CONVERSATION_ID = semconv.CONVERSATION_ID
 _SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
 _SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
-"""Keys that few spans have: one look tells that a span has none of them."""
+"""Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
 _NOTHING_SAID = Reading()
 
 
-class GenAI:
+class GenAI(Dialect):
     """Reads ``gen_ai.*`` and ``mcp.*``."""
 
     name = "gen_ai"
     priority = 40
     roots = frozenset({"gen_ai", "mcp"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Sequence[RawLog], said: Reading) -> Reading | None:
-        """As :meth:`read`, without the messages that those asked before have read: they cost more than all else."""
+        """Reads as :meth:`read` does, but no messages that ``said`` has already: they cost more than all else."""
         told = told_by(span, logs) if span.events or logs else _NOTHING_TOLD
         attributes = _completed(span.attributes, told.details) if told.details else span.attributes
         kind = kind_of(span, attributes)
@@ -84,7 +105,7 @@ DIALECT = GenAI()
 
 
 def _completed(attributes: Mapping[str, Any], details: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The span's attributes, with what only an operation-details event says filled in."""
+    """Returns the span's attributes, completed from operation-details events."""
     whole = dict(attributes)
     for detail in details:
         for key, value in detail.items():
@@ -139,7 +160,8 @@ def _read_rare(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
 
 
 def _response_id(value: Any) -> str:
-    """Agent Framework writes the previous response's id where the conversation's should stand."""
+    """Returns ``value`` if it is a response id, which Agent Framework writes in place of the conversation's, else
+    ``""``."""
     found = identifier(value)
     return found if found.startswith("resp_") else ""
 
@@ -183,17 +205,9 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
         made = _with_reasoning(made, attributes[_REASONING])
     reading.input, reading.output = given, made
     system = attributes.get(_SYSTEM)
-    reading.system = (None if system is None else system_text(system)) or (_system_of(given) if given else None)
+    reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
-        reading.notes = ("messages were cut short by a length limit",)
-
-
-def _system_of(messages: Messages) -> str | None:
-    found: list[str] = []
-    for message in messages:
-        if message.role == "system" and (text := message.text):
-            found.append(text)  # noqa: PERF401 - mostly there is none, and a comprehension has a frame of its own
-    return "\n".join(found) if found else None
+        reading.notes = CUT
 
 
 def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
@@ -216,3 +230,67 @@ def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
     query = attributes.get(semconv.RETRIEVAL_QUERY)
     if reading.input is None and type(query) is str and not hidden(query):
         reading.input = (Message("user", (Text(query),)),)
+
+
+def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    """Returns the span's kind, from its operation or its other attributes; ``None`` if none tells."""
+    operation = attributes.get(_OPERATION)
+    kind = _KINDS.get(operation) if type(operation) is str else None
+    if kind is not None:
+        return Kind.STEP if attributes.get(_TOOL_NAME) == _MERGED_TOOLS else kind
+    if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
+        return Kind.EVALUATION
+    if operation and identifier(operation):
+        return Kind.STEP
+    return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
+
+
+def _names_tool(span: RawSpan, attributes: Mapping[str, Any]) -> bool:
+    """Returns whether a span with a score is a tool's: no work of an agent may count as a score."""
+    if _TOOL_NAME in attributes or _TOOL_CALL_ID in attributes or semconv.MCP_METHOD in attributes:
+        return True
+    return kind_by_name(span.name)[0] is Kind.TOOL
+
+
+def _kind_without_operation(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
+    method = attributes.get(semconv.MCP_METHOD)
+    if method is not None:
+        return Kind.TOOL if method == semconv.MCP_TOOL_CALL else Kind.STEP
+    kind = kind_by_name(span.name)[0]
+    if kind is not None:
+        return kind
+    if semconv.TOOL_NAME in attributes or semconv.TOOL_CALL_ID in attributes:
+        return Kind.TOOL
+    if semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes:
+        return Kind.LLM
+    return Kind.WORKFLOW if semconv.WORKFLOW_NAME in attributes else None
+
+
+def without_chunks(output: Messages | None) -> Messages | None:
+    """Returns ``output`` with a streamed answer, which ADK records as one message per chunk, joined into one message.
+    Chunks share a single finish reason, on the last of them; separate answers have one each."""
+    if not output or len(output) < 2 or not output[-1].finish_reason:
+        return output
+    if any(message.role != "assistant" or message.finish_reason for message in output[:-1]):
+        return output
+    parts: list[Part] = []
+    for message in output:
+        for part in message.parts:
+            _append(parts, part)
+    return (Message("assistant", tuple(parts), output[-1].finish_reason),)
+
+
+def _append(parts: list[Part], part: Part) -> None:
+    last = parts[-1] if parts else None
+    if isinstance(part, Text) and isinstance(last, Text) and _continues(last.text, part.text):
+        parts[-1] = Text(last.text + part.text)
+    elif isinstance(part, Reasoning) and isinstance(last, Reasoning) and _continues(last.text, part.text):
+        parts[-1] = Reasoning(last.text + part.text)
+    else:
+        parts.append(part)
+
+
+def _continues(before: str, after: str) -> bool:
+    """Returns whether a text runs on: chunks end anywhere, but a capital right after a full stop begins another
+    text."""
+    return not (before.endswith(_SENTENCE_END) and after[:1].isupper())

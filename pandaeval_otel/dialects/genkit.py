@@ -1,4 +1,4 @@
-"""Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step of them.
+"""Reads Genkit: ``genkit:*`` on every span. Flows, models and tools are actions with a subtype; all else is a step.
 
 ``generate`` holds a model call, its tools, and the next ``generate`` with their results.
 """
@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import error_of, session_id, tool_definitions
+from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import run_kind, system_of
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -35,18 +33,17 @@ _KINDS = {
     "evaluator": Kind.EVALUATION,
 }
 _RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executable-prompt"})
-"""Each of which is the run itself where no flow is around it."""
+"""Types that are the run itself if no flow is around them."""
 _NAMED_RUNS = frozenset({Kind.WORKFLOW, Kind.AGENT})
 
 
-class Genkit:
+class Genkit(Dialect):
     """Reads ``genkit:*``."""
 
     name = "genkit"
     priority = 75
     roots = frozenset({_TYPE, _SUBTYPE})
     scopes = ("genkit-tracer",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -56,9 +53,7 @@ class Genkit:
         if word == _ACTION or word not in _RUNS:
             word = str(attributes.get(_SUBTYPE) or word)
         kind = run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
-        reading = Reading(kind=kind)
-        if name := session_id(attributes.get(_SESSION)):
-            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
         if attributes.get(_STATE) == _FAILED:
             reading.error = error_of(span) or _FAILED
         given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
@@ -109,7 +104,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
 
 
 def _answer(made: Any) -> Message | None:
-    """``{"message": …, "finishReason": …}``, in older releases as the first of ``candidates``."""
+    """Reads ``{"message": …, "finishReason": …}``, which older releases write as the first of ``candidates``."""
     if type(made) is not dict:
         return None
     candidates = made.get("candidates")
@@ -121,7 +116,7 @@ def _answer(made: Any) -> Message | None:
 
 
 def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
-    """With what the provider told of its thoughts: not every plugin passes it on."""
+    """Adds the thoughts in the provider's raw response, which not every plugin passes on."""
     if any(isinstance(part, Reasoning) for part in answer.parts):
         return (answer,)
     told = [part for message in model_output(raw)[0] or () for part in message.parts]

@@ -1,6 +1,6 @@
-"""Google ADK: ``gcp.vertex.agent.*`` of schema 1, and what the spans of schema 2 leave to be guessed.
+"""Reads Google ADK: ``gcp.vertex.agent.*`` of schema 1, and thoughts that schema 2 does not mark.
 
-With content off every content attribute is ``{}``; on a tool span that of the model call is always.
+With content capture off every content attribute is ``{}``; on a tool span the model call's attribute always is.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -28,7 +27,7 @@ _MERGED = "execute_tool (merged)"
 _THOUGHT = "gen_ai.usage.reasoning.output_tokens"
 _GUESSED = ("thoughts were told from the answer by their place",)
 
-# The first word of a span's name; releases before 1.15 put what is run in brackets.
+# Kinds by the first word of a span's name; releases before 1.15 put the agent's or tool's name in brackets.
 _KINDS = {
     "invocation": Kind.WORKFLOW,
     "agent_run": Kind.AGENT,
@@ -38,21 +37,18 @@ _KINDS = {
 }
 
 
-class GoogleADK:
+class GoogleADK(Dialect):
     """Reads ``gcp.vertex.agent.*``."""
 
     name = "google_adk"
     priority = 80
     roots = frozenset({"gcp"})
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _kind(span)
-        reading = Reading(kind=kind)
-        if name := session_id(attributes.get(_SESSION)):
-            reading.session_ids = ((semconv.RANK_DIALECT, name),)
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
         operation = attributes.get(semconv.OPERATION)
         if kind is Kind.TOOL or (kind is None and operation == "execute_tool"):
             _read_tool(reading, span)
@@ -95,7 +91,7 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 
 def _unwrapped(result: Any) -> Any:
-    """What is no map was put into one."""
+    """Returns the value that ADK put into a map because it was none."""
     if type(result) is dict and result.keys() == {"result"}:
         return parsed(result["result"])
     return result
@@ -157,9 +153,9 @@ def _usage(metadata: Any) -> Usage | None:
 
 
 def _with_thought(output: Messages | None) -> Messages | None:
-    """``output`` with its first text as the model's thought, if a second text stands right behind it: schema 2 makes
-    plain text of thoughts, and a model that did think writes its answer in one text. ``None`` if there is no such pair.
-    """
+    """Returns ``output`` with its first text as the model's thought, if a second text follows right behind: schema 2
+    turns thoughts into plain text, and a model that did think writes its answer in one text. ``None`` without such a
+    pair."""
     if not output or len(output) != 1 or len(output[0].parts) < 2:
         return None
     message = output[0]

@@ -1,19 +1,18 @@
-"""Haystack (2 and 3): pipelines, components, agents and their steps, under ``haystack.*``."""
+"""Reads Haystack (2 and 3): pipelines, components, agents and their steps, under ``haystack.*``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import answered, asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, said_by_user, system_of
-from pandaeval_otel.model import Captured, Kind, Usage
+from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
@@ -24,7 +23,7 @@ _KINDS = {
     "haystack.agent.step.tool": Kind.TOOL,
 }
 _COMPONENT = "haystack.component.run"
-_TYPE, _COMPONENT_NAME = "haystack.component.type", "haystack.component.name"
+_TYPE = "haystack.component.type"
 _INPUTS = (
     "haystack.agent.step.llm.input",
     "haystack.agent.input",
@@ -42,13 +41,12 @@ _TOOL, _TOOL_ERROR = "haystack.tool.name", "haystack.tool.error"
 _TOOL_INPUT, _TOOL_OUTPUT = "haystack.agent.step.tool.input", "haystack.agent.step.tool.output"
 
 
-class Haystack:
+class Haystack(Dialect):
     """Reads ``haystack.*``."""
 
     name = "haystack"
     priority = 75
     roots = frozenset({"haystack"})
-    scopes: tuple[str, ...] = ()
     names = ("haystack.",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -64,7 +62,7 @@ class Haystack:
         elif kind is Kind.AGENT:
             _read_agent(reading, attributes)
         elif kind is Kind.WORKFLOW:
-            _read_pipeline(reading, attributes)
+            read_sides(reading, first(attributes, _INPUTS), first(attributes, _OUTPUTS))
         elif kind is Kind.RETRIEVAL:
             _read_retrieval(reading, attributes)
         return reading
@@ -116,7 +114,8 @@ def _prompt(value: Any) -> Messages | None:
 
 
 def _definitions(value: Any) -> Any:
-    """Tools are serialised as ``{"type": class, "data": definition}``; a toolset's data holds a list of them."""
+    """Returns the definitions of tools serialised as ``{"type": class, "data": definition}``; a toolset's data holds a
+    list of them."""
     if value is None:
         return None
     found: list[Any] = []
@@ -148,9 +147,7 @@ def _read_meta(reading: Reading, meta: Mapping[str, Any]) -> None:
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_TOOL))
     reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
-    result = attributes.get(_TOOL_OUTPUT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(attributes.get(_TOOL_OUTPUT))
     if attributes.get(_TOOL_ERROR) in (True, "true", "True"):
         value = reading.result.value if reading.result else None
         said = value.get("error") if type(value) is dict else value
@@ -171,12 +168,6 @@ def _read_agent(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.system = system_of(question)
     if not reading.output and made.get("last_message") is not None:
         reading.output = messages_of([made["last_message"]], "assistant")
-
-
-def _read_pipeline(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input, cut = asked(first(attributes, _INPUTS))
-    reading.output, cut_too = answered(first(attributes, _OUTPUTS))
-    reading.notes = CUT if cut or cut_too else ()
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:

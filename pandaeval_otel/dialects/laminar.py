@@ -1,4 +1,4 @@
-"""Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
+"""Reads Laminar: ``lmnr.*`` on the spans of its decorators and of everything that it instruments."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._common import CUT, captured, prefixed_sessions, prefixed_user, run_kind
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
-from pandaeval_otel.dialects._values import hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, run_kind
-from pandaeval_otel.model import Captured, Kind
+from pandaeval_otel.dialects._values import identifier
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE, _INPUT, _OUTPUT = "lmnr.span.type", "lmnr.span.input", "lmnr.span.output"
@@ -29,14 +29,12 @@ _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
 _TALKS = frozenset({Kind.LLM, Kind.WORKFLOW, Kind.STEP})
 
 
-class Laminar:
+class Laminar(Dialect):
     """Reads ``lmnr.*``."""
 
     name = "laminar"
     priority = 60
     roots = frozenset({"lmnr"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -59,7 +57,7 @@ def _kind(span: RawSpan) -> Kind | None:
         return None
     if word not in _DEFAULTS:
         return _KINDS.get(word)
-    # Of an instrumented span the conventions say what it is; of a function nobody does.
+    # The conventions state the kind of an instrumented span; nothing states that of a function.
     own = semconv.OPERATION not in span.attributes and (_INPUT in span.attributes or _OUTPUT in span.attributes)
     return run_kind(not span.parent_id) if own else None
 
@@ -70,8 +68,8 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
         reading.tool_name = identifier(span.name)
     if semconv.TOOL_ARGUMENTS not in attributes:
         reading.arguments = tool_arguments(attributes.get(_INPUT))
-    if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_OUTPUT)):
-        reading.result = Captured(parsed(attributes[_OUTPUT]))
+    if semconv.TOOL_RESULT not in attributes:
+        reading.result = captured(attributes.get(_OUTPUT))
     if is_final_answer(reading.tool_name, reading.arguments):
         reading.kind = Kind.STEP
 

@@ -1,6 +1,6 @@
-"""Langfuse's SDK: observations, each with its input and output as JSON.
+"""Reads Langfuse's SDK: observations, each with its input and output as JSON.
 
-Langfuse's processor exports spans of other instrumentations besides; those it leaves as they are.
+Langfuse's processor also exports spans of other instrumentations, unchanged.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
-    CUT,
+from pandaeval_otel.dialects._common import (
+    MAX_ERROR,
     agent_named,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
     run_kind,
     system_of,
+    tool_definitions,
 )
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import asked, read_sides
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -59,14 +59,13 @@ _MADE_BESIDE = frozenset({"output_reasoning", "output_audio"})
 _THOUGHT = ("output_reasoning", "reasoning_tokens", "output_reasoning_tokens")
 
 
-class Langfuse:
+class Langfuse(Dialect):
     """Reads ``langfuse.*``."""
 
     name = "langfuse"
     priority = 65
     roots = frozenset({"langfuse"})
     scopes = ("langfuse",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -98,7 +97,7 @@ def _kind(span: RawSpan) -> Kind | None:
     if kind is not None:
         return kind
     if stated is None and kind_by_name(span.name)[0] is not None:
-        return None  # a plain span whose name says what it is: the conventions' reader knows
+        return None  # a plain span whose name states the kind: the conventions' dialect reads it
     named = identifier(parsed(attributes.get(_AGENT)))
     if named and named == span.name and identifier(parsed(attributes.get(_NODE))) != named:
         return Kind.AGENT
@@ -129,10 +128,7 @@ def _read_talk(reading: Reading, span: RawSpan) -> None:
     made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_TRACE_OUTPUT)
     if reading.kind is Kind.LLM:
         given, reading.tools = _request(given)
-    to_model = reading.kind is Kind.LLM
-    reading.input, cut = model_input(given) if to_model else asked(given)
-    reading.output, answer_cut = model_output(made) if to_model else answered(made)
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, given, made)
     reading.request_model = identifier(parsed(attributes.get(_MODEL)))
     reading.usage = _usage(parsed(attributes.get(_USAGE)))
     if reading.kind is Kind.LLM:
@@ -144,8 +140,8 @@ def _read_talk(reading: Reading, span: RawSpan) -> None:
 
 
 def _request(given: Any) -> tuple[Any, Any]:
-    """The messages of a generation's input and the tools that were offered, which stand beside them (OpenAI) or among
-    them, as messages of the role ``tool`` that hold a definition (LangChain)."""
+    """Returns the messages of a generation's input and the tools that it offers, which stand beside them (OpenAI) or
+    among them, as messages of the role ``tool`` with a definition (LangChain)."""
     if type(given) is dict and "tools" in given:
         return {key: value for key, value in given.items() if key != "tools"}, tool_definitions(given["tools"])
     if not isinstance(given, list):
@@ -161,7 +157,7 @@ def _is_definition(item: Any) -> bool:
 
 
 def _usage(details: Any) -> Usage | None:
-    """Langfuse counts cached and reasoning tokens beside, not within, its ``input`` and ``output``."""
+    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, ``input`` and ``output``."""
     if type(details) is not dict:
         return None
     spent, made, total = (_first(details, words) for words in (_SPENT_WORDS, _MADE_WORDS, _TOTAL_WORDS))

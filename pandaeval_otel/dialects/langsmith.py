@@ -1,7 +1,7 @@
-"""LangSmith's OpenTelemetry export: each run with all its inputs and outputs as one JSON text.
+"""Reads LangSmith's OpenTelemetry export: each run with all its inputs and outputs as one JSON text.
 
-They stand under ``gen_ai.prompt`` and ``gen_ai.completion`` on every kind of run, a tool's arguments included, and
-retrievers call themselves embeddings; so what it says of a span goes before the GenAI conventions.
+These texts stand under ``gen_ai.prompt`` and ``gen_ai.completion`` on every kind of run, a tool's arguments included,
+and retrievers call themselves embeddings; so this dialect goes before the GenAI conventions.
 """
 
 from __future__ import annotations
@@ -10,14 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
-    CUT,
+from pandaeval_otel.dialects._common import (
+    MAX_ERROR,
     agent_named,
     give_outcome,
     prefixed_sessions,
@@ -25,6 +19,11 @@ from pandaeval_otel.dialects._vendor import (
     run_kind,
     system_of,
 )
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import asked, read_sides
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Captured, Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -43,14 +42,13 @@ _KINDS = {
 }
 
 
-class LangSmith:
+class LangSmith(Dialect):
     """Reads ``langsmith.*`` and the JSON texts of its runs."""
 
     name = "langsmith"
     priority = 70
     roots = frozenset({"langsmith"})
     scopes = ("langsmith",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -83,7 +81,8 @@ def _kind(span: RawSpan) -> Kind:
 
 
 def _is_agent(span: RawSpan) -> bool:
-    """LangChain names the agent on all its runs; the agent's own run has that name, and is no node of its graph."""
+    """Returns whether a run is the agent's own: it has the agent's name, which LangChain writes on all of the agent's
+    runs, and is no node of its graph."""
     named = span.attributes.get(_AGENT)
     return bool(named) and named == _run_name(span) and span.attributes.get(_NODE) != named
 
@@ -93,7 +92,7 @@ def _run_name(span: RawSpan) -> str:
 
 
 def _error(span: RawSpan) -> str | None:
-    """A failed run has the status OK like any other, but an ``exception`` event."""
+    """Returns the error in an ``exception`` event: a failed run has the status OK like any other."""
     for event in span.events:
         if event.name == semconv.EXCEPTION:
             return str(event.attributes.get(semconv.EXCEPTION_MESSAGE) or semconv.EXCEPTION)[:MAX_ERROR]
@@ -123,11 +122,7 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 def _read_messages(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    given, made = attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD)
-    to_model = reading.kind is Kind.LLM
-    reading.input, cut = model_input(given) if to_model else asked(given)
-    reading.output, answer_cut = model_output(made) if to_model else answered(made)
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, attributes.get(semconv.PROMPT_OLD), attributes.get(semconv.COMPLETION_OLD))
     if reading.kind is Kind.LLM:
         reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)

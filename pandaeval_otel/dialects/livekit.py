@@ -1,4 +1,4 @@
-"""LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for everything that a person said.
+"""Reads LiveKit Agents: ``lk.*``, and in newer releases ``lk.pii.*`` for everything that a person said.
 
 A call is one long ``agent_session``; each ``agent_turn`` in it is a run. Newer releases write the conventions besides.
 """
@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, one_session, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import said_by_user, system_of
-from pandaeval_otel.model import Captured, Kind, Message, Part
+from pandaeval_otel.model import Kind, Message, Part
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _KINDS = {
@@ -36,23 +35,20 @@ _TOOL_ID, _TOOL_NAME, _TOOL_FAILED = (
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
-class LiveKit:
+class LiveKit(Dialect):
     """Reads ``lk.*``."""
 
     name = "livekit"
     priority = 70
     roots = frozenset({"lk"})
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _KINDS.get(span.name)
         if kind is None and semconv.OPERATION not in attributes:
             kind = Kind.STEP
-        reading = Reading(kind=kind)
-        if room := session_id(_private(attributes, "room_name")):
-            reading.session_ids = ((semconv.RANK_DIALECT, room),)
+        reading = Reading(kind=kind, session_ids=one_session(_private(attributes, "room_name")))
         if kind is Kind.AGENT:
             reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
             asked = _private(attributes, "user_input")
@@ -77,7 +73,7 @@ def _private(attributes: Mapping[str, Any], name: str) -> Any:
 
 
 def _history(value: Any) -> Messages | None:
-    """``{"items": [messages, function calls and their outputs]}``."""
+    """Reads ``{"items": [messages, function calls and their outputs]}``."""
     found = parsed(value)
     return messages_of(found.get("items"), "user") if type(found) is dict else None
 
@@ -97,7 +93,6 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     old = attributes.get("lk.function_tool.args")
     reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
     result = _private(attributes, "function_tool.output")
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(result)
     if attributes.get(_TOOL_FAILED) is True:
         reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]

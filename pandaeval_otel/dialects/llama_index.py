@@ -1,5 +1,5 @@
-"""LlamaIndex's own OpenTelemetry integration: spans named after methods, and what happened as span events whose nested
-fields are flattened with dots. (Its other instrumentations have dialects of their own.)"""
+"""Reads LlamaIndex's own OpenTelemetry integration: spans named after methods, with span events whose nested fields are
+flattened with dots. (Other instrumentations of LlamaIndex have dialects of their own.)"""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, message_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import run_kind, said_by_user, system_of
-from pandaeval_otel.model import Kind, Message, Text, Usage
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
+from pandaeval_otel.model import Kind, Message, Text
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
@@ -39,18 +38,16 @@ _MADE = (
     "response.raw.usage.output_tokens",
     "response.additional_kwargs.completion_tokens",
 )
-_THOUGHT = "response.raw.usage.completion_tokens_details.reasoning_tokens"
-_CACHED = "response.raw.usage.prompt_tokens_details.cached_tokens"
+_THOUGHT = ("response.raw.usage.completion_tokens_details.reasoning_tokens",)
+_CACHED = ("response.raw.usage.prompt_tokens_details.cached_tokens",)
 
 
-class LlamaIndex:
+class LlamaIndex(Dialect):
     """Reads the spans of ``llama-index-observability-otel``."""
 
     name = "llama_index"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         if not span.scope.name.startswith(_SCOPE):
@@ -92,7 +89,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     reading.request_model = identifier(first(told, _MODELS))
     reading.response_model = identifier(told.get("response.raw.model"))
     reading.response_id = identifier(told.get("response.raw.id"))
-    reading.usage = _usage(told)
+    reading.usage = usage_in(told, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
     return reading
 
 
@@ -107,7 +104,8 @@ def _answer(told: Mapping[str, Any]) -> Messages | None:
 
 
 def _message(item: dict[str, Any]) -> Message:
-    """A ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside them."""
+    """Reads a ``ChatMessage``: its blocks name their type ``block_type``, and calls may stand in them or beside
+    them."""
     blocks = [block for block in as_list(item.get("blocks")) if type(block) is dict]
     content = [{**block, "type": block.get("block_type"), "arguments": block.get("tool_kwargs")} for block in blocks]
     beside = item.get("additional_kwargs")
@@ -120,14 +118,6 @@ def _message(item: dict[str, Any]) -> Message:
     return message_of({**found, "content": content}, "user")
 
 
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(first(told, _SPENT)), count(first(told, _MADE))
-    if spent is None and made is None:
-        return None
-    cached, thought = count(told.get(_CACHED)) or 0, count(told.get(_THOUGHT)) or 0
-    return Usage(input=spent or 0, output=made or 0, cache_read=cached, reasoning=thought)
-
-
 def _retrieval(told: Mapping[str, Any]) -> Reading:
     query = first(told, (_QUERY, f"{_QUERY}.query_str"))
     return Reading(
@@ -138,7 +128,8 @@ def _retrieval(told: Mapping[str, Any]) -> Reading:
 
 
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
-    """The call stands in a summary of the step's input. It is cut after 200 characters; the model's request is not."""
+    """Reads a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
+    model's request is not)."""
     reading = Reading(kind=Kind.TOOL)
     if event is not None:
         reading.tool_name = identifier(event.attributes.get("tool.name"))

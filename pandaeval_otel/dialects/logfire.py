@@ -1,7 +1,7 @@
-"""Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
+"""Reads Logfire's own integrations: OpenAI Agents SDK, and the clients of OpenAI, Anthropic and others.
 
 Spans are named by templates (``Function: {name}``), and hold the SDKs' own objects: ``raw_input`` and ``response``,
-``request_data`` and ``response_data``, ``events``. What newer releases write besides follows the conventions.
+``request_data`` and ``response_data``, ``events``. Newer releases also follow the conventions.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome, system_of
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -37,14 +36,13 @@ _KINDS = (
 )
 
 
-class Logfire:
+class Logfire(Dialect):
     """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
 
     name = "logfire"
     priority = 82
     roots = frozenset({"logfire", _REQUEST, _RESPONSE})
     scopes = ("logfire.",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -55,8 +53,7 @@ class Logfire:
         kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
         reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
         if kind is Kind.WORKFLOW:
-            if group := session_id(attributes.get(_GROUP)):
-                reading.session_ids = ((semconv.RANK_DIALECT, group),)
+            reading.session_ids = one_session(attributes.get(_GROUP))
         elif kind is Kind.AGENT:
             reading.agent_name = identifier(attributes.get(_NAME))
             reading.tools = tool_definitions(attributes.get(_TOOLS))
@@ -126,7 +123,7 @@ def _client(attributes: Mapping[str, Any]) -> Reading | None:
 
 
 def _read_events(reading: Reading, value: Any) -> None:
-    """Of the Responses API all items stand in one list, and the answer is what the assistant said at its end."""
+    """Splits the one list of items that the Responses API has: the answer is what the assistant said at its end."""
     given, made = told_in_list(value)
     if made is None and given:
         at = len(given)

@@ -1,5 +1,5 @@
-"""Mastra: ``mastra.span.type`` on every span, of which its first exporters said the rest in bare names, and the later
-ones half in the conventions' words.
+"""Reads Mastra: ``mastra.span.type`` on every span; its first exporters wrote all else in bare names, the later ones
+half in the conventions' words.
 
 A run's loop is one ``model_generation``, below it a ``model_step`` for each model call and the tools that it asked for.
 Tokens stand on the loop, and the answer; in newer releases on the calls, which are spans of their own below the steps.
@@ -12,58 +12,55 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    MAX_ERROR,
+    captured,
+    one_session,
+    prefixed_sessions,
+    prefixed_user,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import prefixed_sessions, prefixed_user, system_of
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Part, Reasoning, Text, ToolDefinition
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolDefinition
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _TYPE = "mastra.span.type"
 _KINDS = {
     "agent_run": Kind.AGENT,
     "workflow_run": Kind.WORKFLOW,
-    "model_generation": Kind.LLM,
-    "llm_generation": Kind.LLM,
-    "model_step": Kind.LLM,
-    "model_inference": Kind.LLM,
-    "tool_call": Kind.TOOL,
-    "mcp_tool_call": Kind.TOOL,
-    "provider_tool_call": Kind.TOOL,
-    "client_tool_call": Kind.TOOL,
+    **dict.fromkeys(("model_generation", "llm_generation", "model_step", "model_inference"), Kind.LLM),
+    **dict.fromkeys(("tool_call", "mcp_tool_call", "provider_tool_call", "client_tool_call"), Kind.TOOL),
     "rag_embedding": Kind.EMBEDDING,
-    "scorer_run": Kind.EVALUATION,
-    "scorer_step": Kind.EVALUATION,
-    "classifier_evaluation": Kind.EVALUATION,
+    **dict.fromkeys(("scorer_run", "scorer_step", "classifier_evaluation"), Kind.EVALUATION),
 }
 _LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
 _AGENT_STEP = "agent_step"
-"""What newer releases call a step's operation."""
+"""Operation of a step in newer releases."""
 _METADATA = "mastra.metadata."
-_THREADS, _USERS = ("threadId",), ("mastra.metadata.resourceId", "resourceId")
+_THREAD, _USERS = "threadId", ("mastra.metadata.resourceId", "resourceId")
 _AGENT_NAMES = (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")
 _TOOLS_OF_AGENT = "agent.available_tools"
 _BODY = "mastra.metadata.body"
-"""A provider's whole answer, in which alone a step's thoughts stand."""
+"""Key of a provider's whole answer, the only place of a step's thoughts."""
 _TOOL_SUCCESS = "gen_ai.tool.success"
 _FINISH, _FAILED = "gen_ai.response.finish_reasons", "error"
 _CALLED = re.compile(r"(?:\[tool: [^\]]*\])+$")
 _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
-"""What stands for calls and results in the history of a step: they are no text, and the tools' spans tell them."""
+"""Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
 
 
-class Mastra:
+class Mastra(Dialect):
     """Reads ``mastra.*`` and the bare names beside it."""
 
     name = "mastra"
     priority = 75
     roots = frozenset({"mastra"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -75,7 +72,11 @@ class Mastra:
         operation = attributes.get(semconv.OPERATION)
         if operation == _LOOP or (word == _STEP and operation != _AGENT_STEP):
             kind = Kind.STEP
-        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        reading = Reading(
+            kind=kind,
+            session_ids=prefixed_sessions(attributes, _METADATA) or one_session(attributes.get(_THREAD)),
+            user_id=prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS)),
+        )
         given, made = _side(attributes, word, "input"), _side(attributes, word, "output")
         if kind is Kind.AGENT:
             _read_agent(reading, span, given)
@@ -97,21 +98,11 @@ def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
     return first(attributes, (f"mastra.{word}.{side}", side))
 
 
-def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
-    found = prefixed_sessions(attributes, _METADATA)
-    thread = session_id(first(attributes, _THREADS))
-    return found or (((semconv.RANK_DIALECT, thread),) if thread else ())
-
-
-def _user(attributes: Mapping[str, Any]) -> str:
-    return prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS))
-
-
 def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
     attributes = span.attributes
     reading.agent_name = identifier(first(attributes, _AGENT_NAMES))
     reading.input = asked(given)[0]
-    # Later releases put the texts of all steps together here; the last of them is told by the model's spans alone.
+    # Later releases join the texts of all steps here; only the model's spans tell the last of them.
     made = parsed(attributes.get("output"))
     text = made.get("text") if type(made) is dict else made
     if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
@@ -125,8 +116,8 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any], given: Any, made
     reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
     if semconv.TOOL_ARGUMENTS not in attributes:
         reading.arguments = tool_arguments(given)
-    if semconv.TOOL_RESULT not in attributes and not hidden(made):
-        reading.result = Captured(parsed(made))
+    if semconv.TOOL_RESULT not in attributes:
+        reading.result = captured(made)
     if attributes.get(_TOOL_SUCCESS) is False:
         reading.error = str(made or "tool error")[:MAX_ERROR]
 
@@ -143,7 +134,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
 
 
 def _tools_in(given: Any) -> tuple[ToolDefinition, ...] | None:
-    """Those in a provider's request: ``{"body": …}``."""
+    """Returns the tools in a provider's request, ``{"body": …}``."""
     found = parsed(given)
     body = parsed(found.get("body")) if type(found) is dict else None
     return tool_definitions(body.get("tools")) if type(body) is dict else None
@@ -163,7 +154,7 @@ def _without_marks(messages: Messages) -> Iterator[Message]:
 
 
 def _output(made: Any, body: Any) -> Messages | None:
-    """``{"text": …, "toolCalls": […], "reasoning": […]}``."""
+    """Reads ``{"text": …, "toolCalls": […], "reasoning": […]}``."""
     if type(made) is not dict:
         return model_output(made)[0]
     parts: list[Part] = [Reasoning(thought) for thought in _thoughts(made.get("reasoning"), body)]
@@ -185,7 +176,7 @@ def _thoughts(told: Any, body: Any) -> Iterable[str]:
 
 
 def _texts(thoughts: Sequence[Any]) -> list[str]:
-    """Of a streamed thought there are pieces, each with its id."""
+    """Joins the pieces of streamed thoughts, which carry the thought's id."""
     found: dict[Any, str] = {}
     for index, thought in enumerate(thoughts):
         inner = thought.get("payload", thought) if type(thought) is dict else thought

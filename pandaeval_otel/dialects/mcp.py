@@ -1,5 +1,5 @@
-"""Tool calls over MCP as the protocol's SDKs and servers write them beside the conventions: the Python SDK, FastMCP,
-Logfire and whatever states JSON-RPC's method alone."""
+"""Reads tool calls over MCP that do not follow the conventions: of the Python SDK, FastMCP, Logfire, and of spans that
+state only JSON-RPC's method."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._common import give_outcome
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -22,8 +22,8 @@ _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
 
-class MCP:
-    """Reads what names the method and the tool of an MCP call outside of the conventions' own attributes."""
+class MCP(Dialect):
+    """Reads the method and the tool of an MCP call outside the conventions' own attributes."""
 
     name = "mcp"
     priority = 55

@@ -1,6 +1,6 @@
-"""MLflow's own spans. Every value is JSON, strings too: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
+"""Reads MLflow's own spans. Every value is JSON, strings too: ``mlflow.spanType`` is ``"\\"AGENT\\""``.
 
-With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead, and there is nothing to do here.
+With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions instead.
 """
 
 from __future__ import annotations
@@ -8,14 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    agent_named,
+    give_outcome,
+    one_session,
+    run_kind,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, agent_named, give_outcome, run_kind, system_of
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -41,23 +46,19 @@ _RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _TOOL_PREFIX = "Tool."
 
 
-class MLflow:
+class MLflow(Dialect):
     """Reads ``mlflow.*``."""
 
     name = "mlflow"
     priority = 65
     roots = frozenset({"mlflow"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         if _TYPE not in attributes and _INPUTS not in attributes and _OUTPUTS not in attributes:
             return None
-        reading = Reading(kind=_kind(span))
-        session = session_id(parsed(attributes.get(_SESSION)))
-        reading.session_ids = ((semconv.RANK_DIALECT, session),) if session else ()
-        reading.user_id = identifier(parsed(attributes.get(_USER)))
+        session, user = one_session(parsed(attributes.get(_SESSION))), identifier(parsed(attributes.get(_USER)))
+        reading = Reading(kind=_kind(span), session_ids=session, user_id=user)
         if reading.kind is Kind.TOOL:
             reading.tool_name = _tool_name(span)
             reading.arguments = tool_arguments(attributes.get(_INPUTS))
@@ -85,7 +86,8 @@ def _kind(span: RawSpan) -> Kind:
 
 
 def _tool_name(span: RawSpan) -> str:
-    """The span's name: of spans of one name MLflow numbers the later ones (``search_1``), keeping the function's."""
+    """Returns the function's name if the span's is that name and a number (``search_1``), with which MLflow marks later
+    spans of one name; else the span's name."""
     function = identifier(parsed(span.attributes.get(_FUNCTION)))
     stem, _, number = span.name.rpartition("_")
     if function and number.isdecimal() and stem == function:
@@ -95,10 +97,8 @@ def _tool_name(span: RawSpan) -> str:
 
 def _read_model_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
     given = parsed(attributes.get(_INPUTS))
-    reading.input, cut = model_input(given)
-    reading.output, answer_cut = model_output(attributes.get(_OUTPUTS))
+    read_sides(reading, given, attributes.get(_OUTPUTS))
     reading.output = without_protocol(reading.output)
-    reading.notes = CUT if cut or answer_cut else ()
     reading.system = system_of(reading.input)
     offered = attributes.get(_TOOLS)
     if offered is None and type(given) is dict:
@@ -111,9 +111,7 @@ def _read_model_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 def _read_run(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    reading.input, cut = asked(attributes.get(_INPUTS))
-    reading.output, answer_cut = answered(attributes.get(_OUTPUTS))
-    reading.notes = CUT if cut or answer_cut else ()
+    read_sides(reading, attributes.get(_INPUTS), attributes.get(_OUTPUTS))
     reading.usage = _usage(attributes)
     if reading.kind is Kind.AGENT:
         reading.agent_name = agent_named(span.name)

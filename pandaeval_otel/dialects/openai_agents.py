@@ -1,5 +1,5 @@
-"""OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and parts of messages
-that are the text of the SDK's own objects."""
+"""Reads the OpenAI Agents SDK by openai-agents-v2: the conventions, with a run that looks like an agent, and message
+parts that are reprs of the SDK's own objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._values import parsed
@@ -19,17 +19,15 @@ from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 _AGENT = "invoke_agent"
 _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
-"""How a text part begins that is the repr of a ``Response…`` object or of a dictionary."""
+"""Beginnings of a text part that is the repr of a ``Response…`` object or of a dictionary."""
 
 
-class OpenAIAgents:
-    """Reads what is special on spans of openai-agents-v2."""
+class OpenAIAgents(Dialect):
+    """Reads the peculiarities of openai-agents-v2."""
 
     name = "openai_agents"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -50,17 +48,18 @@ DIALECT = OpenAIAgents()
 
 
 def _with_objects(value: Any, role: str) -> Messages | None:
-    """The messages in ``value`` with the objects in them read; ``None`` if there are none."""
+    """Returns the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
     if type(value) is not str or not any(mark in value for mark in _OBJECTS):
         return None
     found = messages_of(value, role)
     return found and tuple(
-        Message(message.role, tuple(_part(part) for part in message.parts), message.finish_reason) for message in found
+        Message(
+            message.role,
+            tuple((_OBJECT(part.text) or part) if type(part) is Text else part for part in message.parts),
+            message.finish_reason,
+        )
+        for message in found
     )
-
-
-def _part(part: Part) -> Part:
-    return (_OBJECT(part.text) or part) if type(part) is Text else part
 
 
 def _object(text: str) -> Part | None:

@@ -1,7 +1,7 @@
-"""OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
+"""Reads OpenInference (Arize, Phoenix): flattened messages, and ``input.value``/``output.value`` on every kind of span.
 
-Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (parallel
-tool results and thoughts are run together in the copy), and this dialect keeps silent about what they state.
+Its processors also write these keys onto spans of other instrumentations. There the original keys tell more (the copy
+runs parallel tool results and thoughts together), and this dialect leaves the fields to them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,26 @@ from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    crew_question,
+    give_outcome,
+    metadata_sessions,
+    said_by_user,
+    system_of,
+    tool_definitions,
+)
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages
+from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._thoughts import with_thoughts
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, give_outcome, metadata_sessions, said_by_user, system_of
-from pandaeval_otel.model import Kind, ToolDefinition, Usage
+from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
@@ -50,19 +57,20 @@ _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
 _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
 _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
-"""Haystack: agents whose model calls have no spans name the model only in the repr of their messages."""
+"""Finds the model in the repr of messages: Haystack agents whose model calls have no spans name it only there."""
 _MAX_CACHED = 20_000
-"""Characters of a tool definition that is remembered: the same few come with every model call."""
+"""Most characters of a tool definition that is remembered: the same few recur with every model call."""
+_MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "', '"thinking":"')
+_IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
-class OpenInference:
+class OpenInference(Dialect):
     """Reads ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``."""
 
     name = "openinference"
     priority = 50
     roots = frozenset({"openinference", "llm", "input", "output"})
     scopes = ("openinference.",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         kind = kind_of(span)
@@ -141,7 +149,7 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
 
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:
-    """The response that a call of OpenAI's Responses API goes on from, as its request or its response has it."""
+    """Returns the response that a call of OpenAI's Responses API continues, from its request or its response."""
     for value in (attributes.get(_INVOCATION), attributes.get(OUTPUT)):
         if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
             return match[1]
@@ -181,8 +189,8 @@ def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
 
 @lru_cache(maxsize=1024)
 def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinition, ...]:
-    """A whole definition, or (where the name stands beside it) only the schema of the parameters. Of one that was cut
-    short the parameters are left out: half a schema is another schema."""
+    """Reads a whole definition, or only the schema of the parameters where the name stands beside it. The parameters of
+    a definition that was cut short are left out: half a schema is another schema."""
     found = parsed(schema)
     if type(found) is str:
         found = _without_parameters(salvage(found))
@@ -202,7 +210,7 @@ def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Haystack's agents count the calls of each tool that they have."""
+    """Returns the tools whose calls a Haystack agent counts: all that it has."""
     if type(value) is not str or _TOOL_COUNTS not in value:
         return None
     found = parsed(value)
@@ -212,9 +220,8 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 
 
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
-    """CrewAI's kickoff: the tasks' descriptions, with the crew's inputs put in where they are named."""
-    tasks = [task.get("description") for task in as_list(attributes[_CREW_TASKS]) if type(task) is dict]
-    text = "\n".join(task for task in tasks if type(task) is str)
+    """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
+    text = crew_question(attributes[_CREW_TASKS])
     inputs = parsed(attributes.get(_CREW_INPUTS))
     for name, value in inputs.items() if type(inputs) is dict else ():
         text = text.replace(f"{{{name}}}", str(value))
@@ -250,3 +257,30 @@ def _document(fields: Fields) -> dict[str, Any]:
     if "metadata" in found:
         found["metadata"] = parsed(found["metadata"])
     return found
+
+
+def with_thoughts(output: Messages, response: str) -> Messages:
+    """Returns ``output`` preceded by the thoughts in ``response``, the same answer's raw body as JSON, where some
+    instrumentations leave them. A text that only repeats a thought is dropped."""
+    if not any(mark in response for mark in _MARKS):
+        return output
+    if any(type(part) is Reasoning for message in output for part in message.parts):
+        return output
+    thoughts = _thoughts(response)
+    if not thoughts:
+        return output
+    known = {thought.text for thought in thoughts}
+    first, *rest = output
+    said = tuple(part for part in first.parts if not (type(part) is Text and part.text in known))
+    return (Message(first.role, (*thoughts, *said), first.finish_reason), *rest)
+
+
+def _thoughts(response: str) -> tuple[Reasoning, ...]:
+    body = parsed(response)
+    raw = body.get("raw") if type(body) is dict else None
+    if type(raw) is str:  # smolagents keep the client's response object as its repr
+        match = _IN_REPR.search(raw)
+        said = from_repr(f"Thoughts(text={match[1]})") if match else None
+        return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
+    found = messages_of(body, "assistant") or ()
+    return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)

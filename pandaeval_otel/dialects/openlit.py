@@ -1,7 +1,7 @@
-"""OpenLIT: the GenAI conventions, with words of its own for tools.
+"""Reads OpenLIT: the GenAI conventions, with its own attributes for tools.
 
 A model call that asks for several tools has their names, ids and arguments joined by commas under the keys of one tool.
-The answer's message tells them apart; where content is not captured, names and ids are still known from here.
+The answer's message tells them apart; where content is not captured, only these keys have names and ids.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._common import give_outcome
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import first, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -23,14 +23,13 @@ _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "comple
 _SEPARATOR = ", "
 
 
-class OpenLIT:
+class OpenLIT(Dialect):
     """Reads OpenLIT's extensions under ``gen_ai.tool.*``."""
 
     name = "openlit"
     priority = 55
-    roots: frozenset[str] = frozenset({"openlit"})
+    roots = frozenset({"openlit"})
     scopes = ("openlit",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -73,6 +72,6 @@ def _pieces(value: Any) -> list[str]:
 
 
 def _objects(value: Any, expected: int) -> list[Any]:
-    """JSON objects joined by commas, as a list, if there are as many as expected; else nothing is known of any."""
+    """Returns JSON objects joined by commas as a list, if there are as many as expected; else so many ``None``."""
     found = parsed(f"[{value}]") if type(value) is str else None
     return found if isinstance(found, list) and len(found) == expected else [None] * expected

@@ -1,8 +1,8 @@
-"""OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
+"""Reads OpenLLMetry (Traceloop): a workflow layer of its own, and two generations of content.
 
 Until about release 0.53 messages were spread over ``gen_ai.prompt.N.*`` and ``gen_ai.completion.N.*``; newer releases
-write the OTel conventions' messages. ``traceloop.*`` is the same in both, and what it holds is wrapped in the arguments
-and callbacks of whatever was instrumented. LiteLLM and others write the older generation's keys, too.
+write the OTel conventions' messages. ``traceloop.*`` is the same in both, and its values are wrapped in the arguments
+and callbacks of the instrumented framework. LiteLLM and others write the older generation's keys, too.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
-from pandaeval_otel.dialects._indexed import indexed, indexed_messages
-from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked
-from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
+from pandaeval_otel.dialects._common import (
     CUT,
     agent_named,
+    crew_question,
     give_outcome,
     prefixed_sessions,
     prefixed_user,
     said_by_user,
     system_of,
+    tool_definitions,
 )
+from pandaeval_otel.dialects._indexed import indexed, indexed_messages
+from pandaeval_otel.dialects._prompted import without_protocol
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -61,7 +62,7 @@ _CALL_KINDS = {
     "embeddings": Kind.EMBEDDING,
     "vector_db_retrieve": Kind.RETRIEVAL,
 }
-"""Operations of spans that some frameworks' instrumentations call a task, as they do every method."""
+"""Kinds by operation, for spans that some frameworks' instrumentations call a task, like every method."""
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
 _INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
@@ -69,13 +70,13 @@ _TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SUFFIXES = (".tool", ".agent", ".workflow", ".task")
 
 
-class OpenLLMetry:
+class OpenLLMetry(Dialect):
     """Reads ``traceloop.*``, the indexed ``gen_ai.prompt.N``/``gen_ai.completion.N`` and ``llm.request.*``."""
 
     name = "openllmetry"
     priority = 60
     roots = frozenset({"traceloop", "llm", "gen_ai"})
-    scopes: tuple[str, ...] = ("traceloop",)
+    scopes = ("traceloop",)
     names = (_CREW_WORKFLOW,)
     marks = _MARKS | _INDEXED
 
@@ -103,7 +104,7 @@ DIALECT = OpenLLMetry()
 def _has_lists(span: RawSpan) -> bool:
     if not _INDEXED.isdisjoint(span.attributes):
         return True
-    # The SDK drops the oldest attributes first: what is left of a list may begin anywhere.
+    # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
     return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
 
 
@@ -169,14 +170,13 @@ def _entity(span: RawSpan) -> str:
 
 
 def _unwrapped(value: Any, member: str) -> Any:
-    """What a LangChain callback was given, without its tags and metadata."""
+    """Returns a LangChain callback's ``member`` without its tags and metadata; other values unchanged."""
     found = parsed(value)
     return found[member] if type(found) is dict and member in found and "kwargs" in found else found
 
 
 def _read_crew(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    tasks = [task.get("description") for task in as_list(attributes.get(_CREW_TASKS)) if type(task) is dict]
-    text = "\n".join(task for task in tasks if type(task) is str)
+    text = crew_question(attributes.get(_CREW_TASKS))
     if text and reading.input is None:
         reading.input = said_by_user(text)
     if reading.output is None:

@@ -1,19 +1,17 @@
-"""Pipecat: a voice call is one trace, a ``conversation`` of turns. Model calls have the conventions' names, but bare
-ones for what was said; tools have ``tool.*``."""
+"""Reads Pipecat: a voice call is one trace, a ``conversation`` of turns. Model calls have the conventions' names, but
+bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, session_id, tool_definitions
+from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, one_session, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, system_of
-from pandaeval_otel.model import Captured, Kind
+from pandaeval_otel.dialects._values import first, hidden, identifier
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "pipecat"
@@ -37,23 +35,19 @@ _TOOL, _CALL_ID, _ARGUMENTS, _RESULT, _STATUS = (
 _FAILED = "error"
 
 
-class Pipecat:
+class Pipecat(Dialect):
     """Reads the spans of ``pipecat`` tracers."""
 
     name = "pipecat"
     priority = 70
-    roots: frozenset[str] = frozenset()
     scopes = (_SCOPE,)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _KINDS.get(span.name, Kind.STEP)
         if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_"):
             kind = Kind.TOOL
-        reading = Reading(kind=kind)
-        if call := session_id(first(attributes, _SESSIONS)):
-            reading.session_ids = ((semconv.RANK_DIALECT, call),)
+        reading = Reading(kind=kind, session_ids=one_session(first(attributes, _SESSIONS)))
         if kind is Kind.LLM:
             _read_call(reading, attributes)
         elif kind is Kind.TOOL:
@@ -78,7 +72,6 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_call_id = identifier(attributes.get(_CALL_ID))
     reading.arguments = tool_arguments(attributes.get(_ARGUMENTS))
     result = attributes.get(_RESULT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(result)
     if attributes.get(_STATUS) == _FAILED:
         reading.error = str(result or "tool error")[:MAX_ERROR]

@@ -1,4 +1,4 @@
-"""Any span at all: what its name, status and the general attributes say. It is asked last."""
+"""Reads the name, status and general attributes of any span. It is asked last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import error_of, session_candidates
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import first, identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
@@ -21,7 +21,7 @@ KIND_BY_NAME = {
     "embeddings": Kind.EMBEDDING,
     "retrieval": Kind.RETRIEVAL,
 }
-"""The first word of a span's name, where a second one follows, as the GenAI conventions form names."""
+"""Kinds by the first word of a span's name if a second one follows, as the GenAI conventions form names."""
 
 _SESSION_RANKS = {
     semconv.PANDAEVAL_SESSION_ID: semconv.RANK_OVERRIDE,
@@ -33,14 +33,15 @@ _KEYS = frozenset({semconv.ERROR_TYPE, *_SESSION_RANKS, *_USER_KEYS})
 
 
 def kind_by_name(name: str) -> tuple[Kind | None, str]:
-    """The kind that a span's name states and what the name calls the tool, agent or model; ``(None, "")`` otherwise."""
+    """Returns the kind that a span's name states, and the name of the tool, agent or model in it; else ``(None,
+    "")``."""
     word, _, rest = name.partition(" ")
     kind = KIND_BY_NAME.get(word) if rest else None
     return (kind, rest) if kind else (None, "")
 
 
 def _is_bare(span: RawSpan) -> bool:
-    """Whether a span has none of what is read here, as nearly all that another dialect reads."""
+    """Returns whether a span has nothing that is read here, like nearly all spans of other dialects."""
     return (
         _KEYS.isdisjoint(span.attributes)
         and not span.events
@@ -49,14 +50,11 @@ def _is_bare(span: RawSpan) -> bool:
     )
 
 
-class Plain:
-    """Reads what OpenTelemetry itself defines; says nothing (``None``) of a span that has none of it."""
+class Plain(Dialect):
+    """Reads what OpenTelemetry itself defines; returns ``None`` for a span without any of it."""
 
     name = "plain"
     priority = 0
-    roots: frozenset[str] = frozenset()
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def silent(self, keys: Collection[str]) -> bool:
         # Where the operation is stated, a name that was made from it adds nothing.

@@ -1,7 +1,7 @@
-"""Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
+"""Reads Pydantic AI in all its instrumentation formats (1 to 6), under Logfire or any other exporter.
 
-The format is a setting and stands nowhere on the wire; the names of attributes tell it. What newer formats share with
-the OpenTelemetry conventions is left to those.
+The format is a setting that spans do not state; the names of attributes tell it. The conventions' dialect reads what
+newer formats share with them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import tool_definitions
+from pandaeval_otel.dialects._common import CUT, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, system_of
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition, Usage
+from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _AGENT_NAME, _MODEL_NAME, _RESULT = "agent_name", "model_name", "final_result"
@@ -32,26 +31,23 @@ _EVENTS, _PARAMETERS, _TOOLS = "events", "model_request_parameters", "tools"
 _ARGUMENTS, _RESPONSE = "tool_arguments", "tool_response"
 _TITLE = "logfire.msg"
 _OUTPUT_FUNCTION = "running output function"
-_SPENT, _MADE = "gen_ai.aggregated_usage.input_tokens", "gen_ai.aggregated_usage.output_tokens"
-_CACHE_READ, _CACHE_WRITE = (
-    "gen_ai.aggregated_usage.cache_read.input_tokens",
-    "gen_ai.aggregated_usage.cache_creation.input_tokens",
-)
-_REASONING = "gen_ai.aggregated_usage.details.reasoning_tokens"
+_SPENT, _MADE = ("gen_ai.aggregated_usage.input_tokens",), ("gen_ai.aggregated_usage.output_tokens",)
+_CACHE_READ = ("gen_ai.aggregated_usage.cache_read.input_tokens",)
+_CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
+_REASONING = ("gen_ai.aggregated_usage.details.reasoning_tokens",)
 _CARRIER = "final_result"
-"""The output tool; of several types it is followed by the type's name."""
+"""Name of the output tool; for several output types the type's name follows."""
 _MAX_CACHED = 50_000
-"""Characters of request parameters that are remembered: the same come with every model call of an agent."""
+"""Most characters of request parameters that are remembered: they recur with every model call of an agent."""
 
 
-class PydanticAI:
-    """Reads ``pydantic_ai.*`` and the bare names that came before them."""
+class PydanticAI(Dialect):
+    """Reads ``pydantic_ai.*`` and the bare names that preceded them."""
 
     name = "pydantic_ai"
     priority = 80
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -93,7 +89,7 @@ def _is_carrier(name: Any) -> bool:
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.agent_name = identifier(attributes[_AGENT_NAME])
     reading.request_model = identifier(attributes[_MODEL_NAME])
-    reading.usage = _aggregated(attributes)
+    reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
     told, cut = _transcript(attributes)
     made: Messages = ()
     result = attributes.get(_RESULT)
@@ -105,13 +101,13 @@ def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
         asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
         reading.input = asked or None
         reading.system = system_of(asked)
-    # A run without a result failed or was put off: what was said on the way is no answer.
+    # A run without a result failed or was deferred: its intermediate words are no answer.
     if type(result) is str and not hidden(result):
         reading.output = with_answer(without_carriers(made, _is_carrier), result)
 
 
 def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
-    """All messages of the run and those before it, and whether they were cut short."""
+    """Returns all messages of the run and those before it, and whether they were cut short."""
     if _MESSAGES in attributes:
         value = attributes[_MESSAGES]
         if isinstance(value, (list, tuple)):
@@ -121,8 +117,8 @@ def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
 
 
 def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Messages | None, result: Any) -> None:
-    """Of a transcript that was cut short the question is known if this is the first run and the cut came after it; a
-    result as long as the cut transcript was cut with it."""
+    """Reads a transcript that was cut short: it has the question if this is the first run and the cut came after it. A
+    result as long as the transcript was cut as well."""
     if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
         first = next(index for index, message in enumerate(told) if message.role == "assistant")
         reading.input = told[:first] or None
@@ -130,19 +126,6 @@ def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Message
         limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
         rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
         reading.output = (Message("assistant", (Text(result), *rest)),)
-
-
-def _aggregated(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(attributes.get(_CACHE_READ)) or 0,
-        cache_write=count(attributes.get(_CACHE_WRITE)) or 0,
-        reasoning=count(attributes.get(_REASONING)) or 0,
-    )
 
 
 def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
@@ -159,7 +142,7 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a model was offered: tools, and by name those that only carry its answer."""
+    """Tools that a model was offered, and the names of those that only carry its answer."""
 
     tools: tuple[ToolDefinition, ...] | None = None
     carriers: frozenset[str] = frozenset()
@@ -167,13 +150,8 @@ class _Request:
 
 def _request(value: Any) -> _Request:
     if type(value) is str and len(value) <= _MAX_CACHED:
-        return _remembered_request(value)
+        return _REMEMBERED_REQUEST(value)
     return _parsed_request(value)
-
-
-@lru_cache(maxsize=256)
-def _remembered_request(text: str) -> _Request:
-    return _parsed_request(text)
 
 
 def _parsed_request(value: Any) -> _Request:
@@ -183,3 +161,6 @@ def _parsed_request(value: Any) -> _Request:
     carriers = tool_definitions(found.get("output_tools")) or ()
     tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
     return _Request(tools, frozenset(tool.name for tool in carriers))
+
+
+_REMEMBERED_REQUEST = lru_cache(maxsize=256)(_parsed_request)

@@ -1,24 +1,28 @@
-"""What dialects read with: values that may be anything, messages, tools, sessions and usage, in every form that is met.
+"""Functions with which dialects read values of any type, messages, tools, sessions and usage, in every known form.
 
-Nothing here raises, whatever a value is; all of it may be called on any thread. These names stay; modules of this
-folder that begin with an underscore are ours to change.
+None of them raises, whatever a value is, and any thread may call them. These names stay; modules of this folder that
+begin with an underscore may change.
 """
 
-from pandaeval_otel.dialects._common import error_of, session_candidates, session_id, tool_definitions, usage_of
-from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
-from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._tool_values import Outcome, is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import (
+from pandaeval_otel.dialects._common import (
     CUT,
+    error_of,
     give_outcome,
     metadata_sessions,
     prefixed_sessions,
     prefixed_user,
     run_kind,
     said_by_user,
+    session_candidates,
+    session_id,
     system_of,
+    tool_definitions,
+    usage_of,
 )
+from pandaeval_otel.dialects._messages import messages_of, read_messages, system_text
+from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
+from pandaeval_otel.dialects._tool_values import Outcome, is_final_answer, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 
 __all__ = [
     "CUT",

@@ -1,4 +1,4 @@
-"""smolagents under the conventions: tool calls and results that it tells its models in plain text.
+"""Reads smolagents under the conventions: tool calls and results that it tells its models in plain text.
 
 ``Calling tools:`` and a list stand at the end of the assistant's message, ``Observation:`` and the results, or
 ``Error:`` and what failed, in the user's next one, which may go on with ``New task:``.
@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
 from pandaeval_otel.dialects._values import parsed
@@ -31,14 +31,12 @@ _RETRY = "\nNow let's retry:"
 _CALLS_IN = Recent[Any](parsed)
 
 
-class Smolagents:
+class Smolagents(Dialect):
     """Reads the calls and results in the texts of a model's input, and the tool that hands over the answer."""
 
     name = "smolagents"
     priority = 60
     roots = frozenset({"gen_ai"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     marks = frozenset({semconv.TOOL_NAME, semconv.INPUT_MESSAGES})
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
@@ -58,7 +56,7 @@ DIALECT = Smolagents()
 
 @dataclass(slots=True)
 class _Telling:
-    """What ``messages`` tell, and what was asked for last."""
+    """``told``: the reading of ``messages``; ``asked``: the last tool requests in it."""
 
     messages: Messages = ()
     told: Messages = ()
@@ -66,7 +64,7 @@ class _Telling:
 
 
 class _Tellings:
-    """Tells conversations; of one that has grown since it was last told, only the new. Safe on any thread."""
+    """Reads conversations; of one that has grown since its last reading, only the new messages. Safe on any thread."""
 
     def __init__(self) -> None:
         self._last: tuple[_Telling, ...] = ()
@@ -130,7 +128,8 @@ def _sections(text: str, asked: Sequence[ToolRequest]) -> Iterator[Message]:
 
 
 def _results(text: str, asked: Sequence[ToolRequest]) -> Iterator[ToolResponse]:
-    """One result a line where there are as many lines as calls; otherwise nobody can tell where one ends."""
+    """Yields one result per line if there are as many lines as calls; else one for all, since nothing separates
+    them."""
     lines: list[Any] = [text] if len(asked) < 2 else text.split("\n")
     if len(asked) > 1 and len(lines) != len(asked):
         yield ToolResponse(text)

@@ -1,5 +1,5 @@
-"""Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in the
-attributes that the events had; everything else has the operation ``framework``."""
+"""Reads Spring AI: ``spring.ai.*`` observations. Model calls follow the conventions, with content in span events or in
+the attributes that the events had; all other spans have the operation ``framework``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import give_outcome, one_session, said_by_user, session_id, tool_definitions
 from pandaeval_otel.dialects._messages import Messages
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import give_outcome, said_by_user
 from pandaeval_otel.model import Kind, Message, Part, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -31,11 +30,7 @@ _INPUT, _OUTPUT = (
     ("spring.ai.chat.client.output", semconv.COMPLETION_OLD),
 )
 _TOOL_NAMES = ("spring.ai.chat.client.tool.names", "spring.ai.chat.client.tool.function.names")
-_TOOL, _DESCRIPTION, _SCHEMA = (
-    "spring.ai.tool.definition.name",
-    "spring.ai.tool.definition.description",
-    "spring.ai.tool.definition.schema",
-)
+_TOOL, _SCHEMA = "spring.ai.tool.definition.name", "spring.ai.tool.definition.schema"
 _CALL_ID, _ARGUMENTS, _RESULT = (
     "spring.ai.tool.call.id",
     "spring.ai.tool.call.arguments",
@@ -45,14 +40,12 @@ _STORE_OPERATION, _QUERY = "db.operation.name", "query"
 _STORE_QUERY, _STORE_RESULT = "db.vector.query.content", "db.vector.query.response.documents"
 
 
-class SpringAI:
+class SpringAI(Dialect):
     """Reads ``spring.ai.*``."""
 
     name = "spring_ai"
     priority = 70
     roots = frozenset({"spring"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -85,8 +78,7 @@ def _kind(attributes: Mapping[str, Any]) -> Kind | None:
 
 def _read_client(reading: Reading, attributes: Mapping[str, Any]) -> None:
     conversation = session_id(attributes.get(_CONVERSATION))
-    if conversation and conversation != _NO_CONVERSATION:
-        reading.session_ids = ((semconv.RANK_DIALECT, conversation),)
+    reading.session_ids = one_session(conversation) if conversation != _NO_CONVERSATION else ()
     reading.input = _texts(first(attributes, _INPUT), "user")
     reading.output = _texts(first(attributes, _OUTPUT), "assistant")
     system = attributes.get(_SYSTEM)
@@ -96,7 +88,7 @@ def _read_client(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _texts(value: Any, role: str) -> Messages | None:
-    """Text, or several texts in one: ``["…", "…"]``; the last of them is what was said."""
+    """Returns a message with the text, or with the last of several in one (``["…", "…"]``); ``None`` for none."""
     parts: list[Part] = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
     return (Message(role, (parts[-1],)),) if parts else None
 

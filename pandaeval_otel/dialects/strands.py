@@ -1,5 +1,5 @@
-"""Strands Agents: what its spans say besides the conventions that they follow (messages in span events, as Bedrock
-blocks, in default mode; details events in experimental mode)."""
+"""Reads what Strands Agents writes besides the conventions, which its spans follow (in default mode with messages in
+span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
 from pandaeval_otel.dialects._events import tool_values
 from pandaeval_otel.dialects._messages import system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import first, hidden
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -24,14 +24,13 @@ _TOOL_DESCRIPTION, _TOOL_SCHEMA = "gen_ai.tool.description", "gen_ai.tool.json_s
 _CYCLE = "execute_event_loop_cycle"
 
 
-class Strands:
-    """Reads the attributes of Strands that stand in no convention."""
+class Strands(Dialect):
+    """Reads the attributes of Strands that no convention defines."""
 
     name = "strands"
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

@@ -1,7 +1,7 @@
-"""Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
+"""Reads the Vercel AI SDK: ``ai.*`` (3 to 6, and 7 with its legacy integration), and what 7 adds to the conventions.
 
-One outer span for a whole ``generateText`` or ``streamText``, below it one per model call and tool call. Of the outer
-span's usage it depends on the release whether it repeats one call or sums up all of them.
+One outer span covers a whole ``generateText`` or ``streamText``, with one span per model call and tool call below it.
+Depending on the release, the outer span's usage repeats one call or sums up all of them.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import SessionIds, session_id, tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    SessionIds,
+    captured,
+    one_session,
+    prefixed_sessions,
+    prefixed_user,
+    system_of,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, prefixed_sessions, prefixed_user, system_of
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
-    Captured,
     Kind,
     Message,
     Part,
@@ -27,7 +35,6 @@ from pandaeval_otel.model import (
     ToolDefinition,
     ToolRequest,
     ToolResponse,
-    Usage,
 )
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -61,7 +68,7 @@ _CALL_NAME, _CALL_ID, _CALL_ARGUMENTS, _CALL_RESULT = (
 )
 
 
-class VercelAI:
+class VercelAI(Dialect):
     """Reads ``ai.*``."""
 
     name = "vercel_ai"
@@ -73,7 +80,8 @@ class VercelAI:
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _kind(span)
-        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=_user(attributes))
+        user = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
+        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=user)
         if kind is None:
             if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
                 reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
@@ -82,7 +90,7 @@ class VercelAI:
         if kind is Kind.TOOL:
             _read_tool(reading, attributes)
         else:
-            reading.usage = _usage(attributes)
+            reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
             reading.request_model = identifier(attributes.get(_MODEL))
             reading.response_model = identifier(attributes.get(_ANSWERING_MODEL))
             reading.response_id = identifier(attributes.get(_RESPONSE_ID)) if kind is Kind.LLM else ""
@@ -112,38 +120,17 @@ def _kind(span: RawSpan) -> Kind | None:
 
 def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
     for prefix in (_METADATA, _CONTEXT):
-        found = prefixed_sessions(attributes, prefix)
+        found = prefixed_sessions(attributes, prefix) or one_session(attributes.get(prefix + _CHAT_ID))
         if found:
             return found
-        if name := session_id(attributes.get(prefix + _CHAT_ID)):
-            return ((semconv.RANK_DIALECT, name),)
     return ()
-
-
-def _user(attributes: Mapping[str, Any]) -> str:
-    return prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
 
 
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_CALL_NAME))
     reading.tool_call_id = identifier(attributes.get(_CALL_ID))
     reading.arguments = tool_arguments(attributes.get(_CALL_ARGUMENTS))
-    result = attributes.get(_CALL_RESULT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
-
-
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = count(first(attributes, _SPENT)), count(first(attributes, _MADE))
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(first(attributes, _CACHE_READ)) or 0,
-        cache_write=count(first(attributes, _CACHE_WRITE)) or 0,
-        reasoning=count(first(attributes, _THOUGHT)) or 0,
-    )
+    reading.result = captured(attributes.get(_CALL_RESULT))
 
 
 def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
@@ -159,7 +146,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """A list with one JSON text for each tool, the same with every call."""
+    """Reads a list with one JSON text for each tool, which is the same with every call."""
     if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
         return _TOOL_TEXTS(_BETWEEN.join(value))
     return tool_definitions(value)
@@ -170,7 +157,7 @@ _TOOL_TEXTS = Recent(lambda text: tool_definitions(text.split(_BETWEEN)))
 
 
 def _read_prompt(reading: Reading, value: Any) -> None:
-    """``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
+    """Reads ``{"system": …, "prompt": text or messages}`` or ``{"system": …, "messages": […]}``."""
     prompt = parsed(value)
     if type(prompt) is not dict:
         reading.input, cut = read_messages(value, "user")
@@ -197,8 +184,8 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
 
 
 def _in_order(output: Messages | None) -> Messages | None:
-    """The message of a whole run in release 7, which holds the answer, then all calls, then the results of those that
-    did not fail, as calls, results and answer. ``None`` where it is nothing of the kind."""
+    """Splits the message of a whole run in release 7 (the answer, then all calls, then the results of successful ones)
+    into calls, results and answer. ``None`` for any other output."""
     if not output or len(output) != 1 or "tool" in output[0].finish_reason or not output[0].text:
         return None
     parts = output[0].parts

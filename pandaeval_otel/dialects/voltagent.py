@@ -1,19 +1,17 @@
-"""VoltAgent: ``entity.*`` on every span of an agent or workflow, ``span.type`` on those inside of it."""
+"""Reads VoltAgent: ``entity.*`` on every span of an agent or workflow, ``span.type`` on the spans inside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import session_id, tool_definitions
+from pandaeval_otel.dialects._common import captured, one_session, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import messages_of
-from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._runs import answered, asked
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._runs import answered, asked, read_sides
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.dialects._vendor import CUT, system_of
-from pandaeval_otel.model import Captured, Kind, Usage
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier
+from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _ENTITY, _ENTITY_NAME, _TYPE, _OWN_TYPE = "entity.type", "entity.name", "span.type", "voltagent.type"
@@ -36,14 +34,12 @@ _TOOL, _CALL_ID = "tool.name", "tool.call.id"
 _RETRIEVED = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.RETRIEVAL})
 
 
-class VoltAgent:
+class VoltAgent(Dialect):
     """Reads ``voltagent.*``, ``entity.*`` and the bare names beside them."""
 
     name = "voltagent"
     priority = 70
     roots = frozenset({"entity", "voltagent"})
-    scopes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -51,11 +47,9 @@ class VoltAgent:
         if word is None:
             return None
         kind = _KINDS.get(str(word), Kind.STEP)
-        reading = Reading(kind=kind)
+        reading = Reading(kind=kind, session_ids=one_session(first(attributes, _SESSIONS)))
         if kind is Kind.AGENT:
             reading.agent_name = identifier(first(attributes, (_SUBAGENT, _ENTITY_NAME)))
-        if name := session_id(first(attributes, _SESSIONS)):
-            reading.session_ids = ((semconv.RANK_DIALECT, name),)
         if kind in _RETRIEVED:
             _read_run(reading, attributes)
         elif kind is Kind.LLM:
@@ -69,9 +63,7 @@ DIALECT = VoltAgent()
 
 
 def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input, cut = asked(attributes.get(_INPUT))
-    reading.output, cut_too = answered(attributes.get(_OUTPUT))
-    reading.notes = CUT if cut or cut_too else ()
+    read_sides(reading, attributes.get(_INPUT), attributes.get(_OUTPUT))
     if reading.kind is Kind.RETRIEVAL:
         reading.documents = tuple(as_list(attributes.get(_OUTPUT)))
         return
@@ -93,17 +85,14 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _usage(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
-    spent, made = (count(attributes.get(f"{prefix}.{side}_tokens")) for side in ("prompt", "completion"))
-    if spent is None and made is None:
-        return None
-    cached, thought = (count(attributes.get(f"{prefix}.{side}_tokens")) for side in ("cached", "reasoning"))
-    return Usage(input=spent or 0, output=made or 0, cache_read=cached or 0, reasoning=thought or 0)
+    spent, made, cached, thought = (
+        (f"{prefix}.{side}_tokens",) for side in ("prompt", "completion", "cached", "reasoning")
+    )
+    return usage_in(attributes, spent, made, cache_read=cached, thought=thought)
 
 
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_TOOL))
     reading.tool_call_id = identifier(attributes.get(_CALL_ID))
     reading.arguments = tool_arguments(attributes.get(_INPUT))
-    result = attributes.get(_OUTPUT)
-    if not hidden(result):
-        reading.result = Captured(parsed(result))
+    reading.result = captured(attributes.get(_OUTPUT))

@@ -1,4 +1,4 @@
-"""What happened, in the field's terms: spans (as they arrived, and read), messages, tool calls, traces, turns,
+"""Describes what happened in the field's terms: spans (raw and normalised), messages, tool calls, traces, turns,
 sessions.
 
 Imports base.
@@ -16,8 +16,7 @@ from pandaeval_otel.model.message import (
     ToolResponse,
 )
 from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
-from pandaeval_otel.model.tool_call import ToolCall
-from pandaeval_otel.model.trace import Session, Trace, Trigger, Turn
+from pandaeval_otel.model.trace import Session, ToolCall, Trace, Trigger, Turn
 
 __all__ = [
     "NOT_CAPTURED",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# Nobody changes a message: several spans share one. They are not declared frozen because setting the fields of a frozen
-# object takes four times as long, and there are many.
+# Messages must not be changed: several spans share one. They are not declared frozen because setting the fields of a
+# frozen object takes four times as long, and there are many.
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Text:
-    """Words for a reader."""
+    """Text for a reader."""
 
     text: str
 
@@ -25,8 +25,8 @@ class Reasoning:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolRequest:
-    """A model asks for a tool. ``arguments`` is parsed JSON where it parses, else the string as it stood;
-    ``None`` when it was not captured."""
+    """A model's request for a tool. ``arguments`` is parsed JSON where it parses, else the original string; ``None``
+    when it was not captured."""
 
     name: str
     arguments: Any = None
@@ -35,8 +35,8 @@ class ToolRequest:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolResponse:
-    """What a tool answered, as the next model call saw it; ``result`` is ``None`` when it was not captured.
-    ``name`` is often unknown here (``""``)."""
+    """A tool's answer, as the next model call saw it; ``result`` is ``None`` when it was not captured. ``name`` is
+    often unknown (``""``)."""
 
     result: Any = None
     id: str = ""
@@ -45,7 +45,7 @@ class ToolResponse:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Media:
-    """An image, sound, video or document. Content is never kept; ``uri`` is recorded and never fetched."""
+    """An image, sound, video or document, without its content; ``uri`` is recorded and never fetched."""
 
     modality: str
     uri: str = ""
@@ -54,7 +54,7 @@ class Media:
 
 @dataclass(slots=True, unsafe_hash=True)
 class OtherPart:
-    """A part of a type that we do not know, kept as it stood."""
+    """A part of unknown type, kept unchanged."""
 
     type: str
     value: Any = None
@@ -63,7 +63,7 @@ class OtherPart:
 Part = Text | Reasoning | ToolRequest | ToolResponse | Media | OtherPart
 
 NOT_CAPTURED = OtherPart("not_captured")
-"""Stands where a message had text or thoughts that were not captured, or that a length limit cut off."""
+"""Replaces text or thoughts of a message that were not captured, or that a length limit cut off."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -81,8 +81,8 @@ class Message:
 
     @property
     def hidden(self) -> bool:
-        """Whether some of this message was not captured: its ``text`` then says less than the message did, and an
-        empty one must not be read as "said nothing"."""
+        """Whether part of this message was not captured: its ``text`` is then incomplete, and an empty one does not
+        mean "said nothing"."""
         return NOT_CAPTURED in self.parts
 
     @property

@@ -1,6 +1,6 @@
 """A span and a log record as they arrived: decoded, and not yet interpreted by a dialect.
 
-Everything here is in OTLP's own terms. What the words *mean* is the business of :mod:`pandaeval_otel.dialects`.
+Everything here is in OTLP's own terms, which :mod:`pandaeval_otel.dialects` interprets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 
 MAX_TIME = (1 << 63) - 1
-"""Later times, in nanoseconds, are taken for this one (in the year 2262): no store has more bits for them."""
+"""Nanoseconds (in the year 2262) that replace any later time: no store has more bits."""
 STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2
 
 
@@ -36,7 +36,8 @@ class Resource:
     service: str = field(init=False, compare=False)
     environment: str = field(init=False, compare=False)
     names_session: bool = field(init=False, compare=False, repr=False)
-    """Whether any of the keys that name a conversation stands here. It hardly ever does, and is asked for each span."""
+    """Whether any of the keys that name a conversation is here. Precomputed, as every span asks and hardly any has
+    one."""
 
     def __post_init__(self) -> None:
         get = self.attributes.get
@@ -63,7 +64,7 @@ class RawLink:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Not frozen: setting the fields of a frozen one takes four times as long, and there are many.
+# Not frozen: setting the fields of a frozen object takes four times as long, and there are many.
 @dataclass(slots=True)
 class RawSpan:
     """One span. Ids are lower-case hex (32 and 16 digits), ``parent_id`` is ``""`` for a parentless span,

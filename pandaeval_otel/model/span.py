@@ -10,12 +10,12 @@ from typing import Any
 
 from pandaeval_otel.model.message import Message
 
-# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# These objects must not be changed. They are not frozen because setting the fields of a frozen object takes four
 # times as long, and there are many.
 
 
 class Kind(StrEnum):
-    """What a span did. ``STEP`` is an internal step of a framework; ``OTHER`` is not a GenAI span at all."""
+    """The kind of a span's work. ``STEP`` is an internal step of a framework; ``OTHER`` is not a GenAI span."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -30,12 +30,11 @@ class Kind(StrEnum):
 
 
 class Captured:
-    """A value that was captured, ``None`` and ``""`` included; its absence is ``None`` where the type says
-    ``Captured | None``. So "not captured" and "captured and empty" never look alike.
+    """A captured value, which may be ``None`` or ``""``; a field of type ``Captured | None`` is ``None`` if nothing was
+    captured. So "not captured" and "captured and empty" never look alike.
 
-    With ``read``, which must not raise, the value is what it makes of ``value``, at the first time that somebody asks:
-    most results of tools are asked for by nobody, and to parse them costs as much as all else on their spans. Safe on
-    any thread: two may read the same value.
+    ``read``, which must not raise, converts ``value`` on first use: most results of tools are never used, and parsing
+    them costs as much as all else on their spans. Safe on any thread: two may read the same value.
     """
 
     __slots__ = ("_held",)
@@ -53,7 +52,7 @@ class Captured:
 
     @property
     def stated(self) -> Any:
-        """The value, or what it will be read from, if nobody has asked for it yet."""
+        """The value, or before its first use what it will be read from."""
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
@@ -68,8 +67,8 @@ class Captured:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ToolDefinition:
-    """A tool that the model could choose. ``parameters`` is its JSON schema; ``read_only`` is what its hints
-    say: ``readOnlyHint``, else false for a ``destructiveHint``."""
+    """A tool that the model could choose. ``parameters`` is its JSON schema; ``read_only`` is its ``readOnlyHint``,
+    else false for a ``destructiveHint``."""
 
     name: str
     description: str = ""
@@ -145,7 +144,7 @@ class Span:
     """The few ``pandaeval.*`` attributes that metrics read (goal, knowledge, case id …)."""
 
     def but(self, **changed: Any) -> Span:
-        """The same with other values of some fields, in a fraction of the time that ``dataclasses.replace`` takes."""
+        """Returns a copy with other values of some fields, in a fraction of the time of ``dataclasses.replace``."""
         span = Span(*_ALL(self))
         for name, value in changed.items():
             setattr(span, name, value)

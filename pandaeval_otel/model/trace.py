@@ -1,4 +1,4 @@
-"""A closed trace, its turns, and the session that it belongs to."""
+"""A closed trace with its turns and tool calls, and the session that it belongs to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,45 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pandaeval_otel.model.span import Kind, Span, ToolDefinition, Usage
-from pandaeval_otel.model.tool_call import ToolCall
+from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
+
+
+class _ReadWhenAsked:
+    """A field that may be set to a :class:`Captured`, and then returns its value."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if instance is None:
+            return None  # the field's default
+        given = getattr(instance, self._name)
+        return given.value if type(given) is Captured else given
+
+    def __set__(self, instance: object, value: Any) -> None:
+        setattr(instance, self._name, value)
+
+
+@dataclass(unsafe_hash=True)
+class ToolCall:
+    """One call of a tool, in the order of the run. ``arguments`` is a dict where it could be parsed.
+    ``has_result`` tells a captured ``None`` from a result that was not captured."""
+
+    name: str
+    id: str = ""
+    arguments: Any = None
+    result: Any = _ReadWhenAsked()
+    error: str | None = None
+    span_id: str = ""
+    agent: str = ""
+    start_ns: int = 0
+    end_ns: int = 0
+    has_arguments: bool = False
+    has_result: bool = False
 
 
 class Trigger(StrEnum):
-    """Why a trace was closed, or a unit scored again."""
+    """The reason why a trace was closed, or a unit scored again."""
 
     EXPLICIT = "explicit"
     ROOT_ENDED = "root_ended"
@@ -25,18 +58,18 @@ class Trigger(StrEnum):
 
 
 FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger.SHUTDOWN})
-"""Triggers that close a trace before it said that it was done."""
+"""Triggers that may close an unfinished trace."""
 
 
-# Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
+# These objects must not be changed. They are not frozen because setting the fields of a frozen object takes four
 # times as long, and there are many.
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turn:
-    """A user message and what the outermost agent answered. ``None`` = not captured, ``""`` = captured and empty.
-    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: when
-    the turn began (0: not known)."""
+    """A user message and the outermost agent's answer. ``None`` = not captured, ``""`` = captured and empty.
+    ``media_only`` marks a side that had content, but no text. ``span_id``: the span that answers; ``start_ns``: start
+    of the turn in Unix nanoseconds (0: unknown)."""
 
     user: str | None
     assistant: str | None
@@ -52,7 +85,7 @@ class Trace:
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
     ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
     ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
-    :mod:`pandaeval_otel.normal.responses`), or conversations (:mod:`pandaeval_otel.normal.history`); where a span names
+    :mod:`pandaeval_otel.normal.session`), or conversations (:mod:`pandaeval_otel.normal.session`); where a span names
     a session, the last one and none. Whoever sees the other traces too tells the session from them.
     """
 
@@ -97,14 +130,15 @@ class Trace:
 
     @property
     def forced(self) -> bool:
-        """Closed by a cap or a shutdown before the root ended: judged metrics must not read it as a finished run."""
+        """Whether a cap or a shutdown closed it before the root ended: judged metrics must not read it as a finished
+        run."""
         return self.trigger in FORCED and not self.complete
 
     @property
     def is_step(self) -> bool:
-        """Whether this is one step of a run whose other steps are traces of their own: model calls that nothing holds
-        together, the last of which asks for tools. Whoever made them runs the tools and asks again, with this step in
-        the history; the trace of the run's last step shows the whole of it."""
+        """Whether this is one step of a run whose other steps are traces of their own: model calls without a common
+        span, the last of which asks for tools. The application runs the tools and calls the model again, with this step
+        in the history; the trace of the run's last step shows the whole run."""
         if not self.ends_in_tool_call or not self.complete or self.error is not None:
             return False
         kinds = [span.kind for span in self.spans if span.kind is not Kind.OTHER]
@@ -122,8 +156,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: what its decided traces left behind, ordered by (earliest span start, trace id).
-    ``traces`` holds summaries, not traces: a session of thousands of turns stays small."""
+    """A conversation: summaries of its decided traces, ordered by (earliest span start, trace id), so that a session of
+    thousands of turns stays small."""
 
     session_id: str
     traces: tuple[Any, ...] = ()

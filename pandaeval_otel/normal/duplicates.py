@@ -1,25 +1,25 @@
-"""Merges several spans of one call: two instrumentations on one application, a framework above a provider's client, MCP
-client and server. The call is kept once, with what all its spans know of it."""
+"""Merges the spans of a call that was recorded several times: by two instrumentations of one application, by a
+framework and a provider's client, by an MCP client and server. One span keeps the call, completed from the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pandaeval_otel.model import Kind, Span, Usage
-from pandaeval_otel.normal.names import same_tool
+from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.normal.tool_calls import same_tool
 from pandaeval_otel.normal.tree import Tree
 
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+# Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _LLM = Kind.AGENT, Kind.LLM
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
 
 
 def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
-    """A tree in which each model call, tool call and agent run stands once, and how many spans were folded.
+    """Returns a tree in which each model call, tool call and agent run stands once, and how many spans were folded.
 
-    The outermost span of a call stays in the tree and takes from the others what it does not state itself;
-    the folded ones turn into spans of kind ``STEP`` without content, so that nothing below them is lost.
-    A model call around several others is none: it becomes the ``WORKFLOW`` that they make up.
+    The outermost span of a call keeps it and takes from the others what it does not state itself. The others become
+    spans of kind ``STEP`` without content, so that nothing below them is lost. A model call around several others
+    becomes the ``WORKFLOW`` that they make up.
     """
     if not _any_twice(tree):
         return tree, 0
@@ -48,7 +48,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
 
 
 def _any_twice(tree: Tree) -> bool:
-    """Whether a call can stand twice at all: inside of one of its kind, or with the same response."""
+    """Returns whether any call may stand twice: inside another of its kind, or with the same response id."""
     responses: set[str] = set()
     for span, above in tree.with_above():
         kind = span.kind
@@ -62,7 +62,8 @@ def _any_twice(tree: Tree) -> bool:
 
 
 def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
-    """Spans that claim to be one model call, but directly hold two or more that went well: an agent's loop."""
+    """Returns the ids of spans that claim to be one model call but directly hold two or more successful ones: an
+    agent's loop."""
     inner: dict[str, set[str]] = {}
     for span in calls:
         above = tree.above(span)
@@ -72,7 +73,7 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
 
 
 def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
-    """The id of the span that stands for the call which ``span`` is part of: its own, if that call begins here."""
+    """Returns the id of the span that keeps the call which ``span`` is part of: its own, if that call begins here."""
     above = tree.above(span)
     if above is None or above.kind is not span.kind or above.span_id in wrappers or not _same_call(above, span):
         return span.span_id
@@ -80,7 +81,7 @@ def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str])
 
 
 def _says_otherwise(one: Span, other: Span) -> bool:
-    """Whether two calls with one response id are two all the same: one after the other, with different answers. Some
+    """Returns whether two calls with one response id are distinct: one after the other, with different answers. Some
     servers and test doubles give every response the same id."""
     if one.output is None or other.output is None or one.output == other.output:
         return False
@@ -88,7 +89,7 @@ def _says_otherwise(one: Span, other: Span) -> bool:
 
 
 def _same_call(outer: Span, inner: Span) -> bool:
-    """Whether a span directly inside another one of its kind is that one once more."""
+    """Returns whether a span directly inside another of its kind records the same call."""
     if inner.kind is _LLM:
         return not (outer.response_id and inner.response_id and outer.response_id != inner.response_id)
     if inner.kind is _AGENT:
@@ -99,8 +100,8 @@ def _same_call(outer: Span, inner: Span) -> bool:
 
 
 def _calls_itself(outer: Span, inner: Span) -> bool:
-    """A tool that calls itself passes the same arguments by name with other values; other shapes are other wrappings
-    of the same arguments."""
+    """Returns whether a tool calls itself: with the same argument names and other values. Other names would be another
+    wrapping of the same arguments."""
     given, passed = (span.arguments.value if span.arguments else None for span in (outer, inner))
     if not isinstance(given, dict) or not isinstance(passed, dict):
         return False
@@ -108,7 +109,8 @@ def _calls_itself(outer: Span, inner: Span) -> bool:
 
 
 def _merged(group: Sequence[Span]) -> Span:
-    """The first span, completed by the others; tokens are those of the span that states most, never a sum."""
+    """Returns the first span completed by the others; its tokens are those of the span that states most, never a
+    sum."""
     keeper, *others = group
     usages = [span.usage for span in group if span.usage is not None]
     fill: dict[str, object] = {}
@@ -116,7 +118,7 @@ def _merged(group: Sequence[Span]) -> Span:
         if getattr(keeper, name) in _NOTHING:
             stated = (getattr(other, name) for other in others)
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
-    fill["usage"] = max(usages, key=_tokens) if usages else None
+    fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
     fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
@@ -131,12 +133,8 @@ _FILLED = (
 _NOTHING = (None, "", ())
 
 
-def _tokens(usage: Usage) -> int:
-    return usage.input + usage.output
-
-
 def _outcome(attempts: Iterable[Span]) -> str | None:
-    """The error of the last attempt: one that failed before it was tried again."""
+    """Returns the error of the last attempt; earlier ones were retried."""
     return max(attempts, key=lambda span: (span.end_ns, span.span_id)).error
 
 

@@ -19,8 +19,8 @@ _EARLIEST = attrgetter("start_ns", "span_id")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Spans by (start, id) and log records by (time, content), without copies. ``digest``: 32 hex digits; ``notes``: on
-    what is missing."""
+    """Spans by (start, id) and log records by (time, content), without duplicates. ``digest``: 32 hex digits;
+    ``notes``: remarks on missing parts."""
 
     spans: tuple[RawSpan, ...]
     logs: tuple[RawLog, ...]
@@ -29,10 +29,10 @@ class Evidence:
 
 
 def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
-    """Decodes stored chunks, ``(is_logs, bytes)`` each, of one trace.
+    """Decodes stored chunks of one trace, each ``(is_logs, bytes)``.
 
-    Of differing copies of a span the one with most attributes, then most content, then the larger hash is kept. Raises
-    :class:`pandaeval_otel.base.caps.TooMuchError` where they would take too much memory.
+    Of differing copies of a span it keeps the one with most attributes, then most content, then the larger hash.
+    Raises :class:`pandaeval_otel.base.caps.TooMuchError` where they would take too much memory.
     """
     room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}

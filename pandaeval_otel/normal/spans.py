@@ -1,5 +1,5 @@
 """Turns a raw span into a normal one: asks the dialects that know such spans, and takes each field from the first that
-states it. Runs on any thread.
+states it.
 
 Runs on any thread. Candidates are found by a small signature of the span (roots of its keys, its scope, a prefix of its
 name), since a process emits few kinds of spans, many times.
@@ -35,7 +35,7 @@ _NO_MARKS: frozenset[str] = frozenset()
 _FIELDS = tuple(name for name in Reading.__dataclass_fields__ if name not in ("session_ids", "notes"))
 _FIELD_VALUES = attrgetter(*_FIELDS)
 _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
-"""Those of them in which nothing said (``None``) is not the same as "empty"."""
+"""Fields in which ``None`` (not stated) differs from "empty"."""
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
@@ -80,13 +80,15 @@ class _Plan:
 
 
 _Signature = tuple[tuple[str, ...], str, str, bool, bool]
-"""What of a span, its events and log records decides who is asked; spans of one place in a program have one. All keys;
-the scope; the longest prefix that a dialect names which the span's name begins with, since names are of unbounded
-variety; whether there are log records; whether the keys are those of the span alone, and none was dropped."""
+"""The properties of a span, its events and log records that decide which dialects are asked; all spans from one place
+in a program share one. All keys; the scope; the longest prefix of the span's name that a dialect names, since names
+vary without bound; whether there are log records; whether the keys are those of the span alone, and none was
+dropped."""
 
 
 class _Kind(NamedTuple):
-    """As much of a signature as counts: of lists that are spread over many keys, each length is a signature."""
+    """The relevant part of a signature: signatures differ with the length of every list that is spread over many
+    keys."""
 
     roots: frozenset[str]
     """First segments of the keys."""

@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._replays import is_replay
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
+
+_REPLAYS = ("For context:", "Observation:\n")
+"""Beginnings of user messages that frameworks write: ADK retells what another agent did, smolagents what a tool
+returned."""
+
+
+def is_replay(text: str) -> bool:
+    """Returns whether a framework, rather than a user, wrote the user message with this text."""
+    return text.startswith(_REPLAYS)
 
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed
 class Said:
-    """``text``: ``None`` = not captured, ``""`` = captured and empty. ``media_only``: there was something, but no
-    words. ``pending``: a tool was asked for and has not answered yet."""
+    """One side of an exchange. ``text``: ``None`` = not captured, ``""`` = captured and empty. ``media_only``: media
+    without words. ``pending``: a tool call that has no answer yet."""
 
     text: str | None = None
     media_only: bool = False
@@ -28,7 +36,8 @@ _TOOL_PARTS = (ToolRequest, ToolResponse)
 
 
 def is_user_turn(message: Message) -> bool:
-    """A user speaks: text or media in role user; not tool results, not a framework's replay of another agent."""
+    """Returns whether a user speaks: text or media in role ``user``, but neither tool results nor a framework's replay
+    of another agent."""
     parts = message.parts
     if message.role != "user" or not parts:
         return False
@@ -40,13 +49,12 @@ def is_user_turn(message: Message) -> bool:
 
 
 def is_cut(messages: Sequence[Message]) -> bool:
-    """Whether a length limit ended the list early. Whoever spoke after that is not known, so what stands last is not
-    the latest."""
+    """Returns whether a length limit ended the list early, so that its last message need not be the latest."""
     return bool(messages) and messages[-1].role != "user" and messages[-1].hidden
 
 
 def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """What came after the last user message: what is before it is history. Nothing of a list that was cut."""
+    """Returns the messages after the last user message (those before it are history); none of a list that was cut."""
     if not messages or is_cut(messages):
         return ()
     for index in range(len(messages) - 1, -1, -1):
@@ -56,7 +64,7 @@ def current_turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
-    """Requests for tools, in order; not those by which a model hands over its answer, nor those whose name is lost."""
+    """Returns the requests for tools in order, as :func:`asks_for_tool` tells them."""
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
@@ -66,17 +74,18 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
 
 
 def asks_for_tool(request: ToolRequest) -> bool:
-    """Whether a request is for a tool, and not how the model hands over its answer or a call whose name is lost."""
+    """Returns whether a request is for a tool, rather than the model's way to hand over its answer or a call whose name
+    is lost."""
     return bool(request.name) and not is_final_answer(request.name, request.arguments)
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:
-    """The texts of the user's messages; those that follow each other are one."""
+    """Returns the texts of the user's messages; consecutive ones are joined."""
     return ["\n".join(message.text for message in group) for group in _user_groups(messages)]
 
 
 def asked(span: Span) -> Said:
-    """The last thing that the user says in a span's input."""
+    """Returns what the user says last in a span's input."""
     if span.input is None or is_cut(span.input):
         return NOTHING
     if not span.input:
@@ -90,7 +99,7 @@ def asked(span: Span) -> Said:
 
 
 def _only_text(messages: Sequence[Message], role: str) -> str | None:
-    """What is said where there is nothing but one text of this role, as most agents are asked and answer."""
+    """Returns the text of a list that is one message of this role with one text part, as most are; else ``None``."""
     if len(messages) != 1 or messages[0].role != role or len(messages[0].parts) != 1:
         return None
     part = messages[0].parts[0]
@@ -98,8 +107,8 @@ def _only_text(messages: Sequence[Message], role: str) -> str | None:
 
 
 def _is_history(messages: Sequence[Message], group: Sequence[Message]) -> bool:
-    """Whether something was said before this message, the last of a list: where a length limit cut such a message in
-    two, it may as well have cut off later ones."""
+    """Returns whether the group is the end of a longer conversation: a length limit that cut its last message in two
+    may have cut off later ones."""
     return group[0] is messages[-1] and any(message.role != "system" and message not in group for message in messages)
 
 
@@ -125,7 +134,7 @@ def _user_groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def answered(output: Sequence[Message] | None) -> Said:
-    """The last text in a span's output that no tool call is pending after."""
+    """Returns the last text in a span's output, unless a tool call is pending after it."""
     if output is None:
         return NOTHING
     if not output:
@@ -156,14 +165,14 @@ def _answer_of(message: Message, served: bool) -> Said:
 
 
 def _last_parts(parts: Sequence[Part]) -> Sequence[Part]:
-    """Those after the last tool part, where a whole run stands in one message in order; else all others, since some
-    put the answer first."""
+    """Returns the parts after the last tool part, where one message holds a whole run in order; else all other parts,
+    since some instrumentations put the answer first."""
     at = max(at for at, part in enumerate(parts) if type(part) in _TOOL_PARTS)
     return parts[at + 1 :] or [part for part in parts if type(part) not in _TOOL_PARTS]
 
 
 def _handed_over(arguments: Any) -> str | None:
-    """The answer that a model gave as arguments of a tool: the only one, or all of them as JSON."""
+    """Returns the answer that a model gave as a tool's arguments: the only argument, or all of them as JSON."""
     if isinstance(arguments, dict) and len(arguments) == 1:
         arguments = next(iter(arguments.values()))
     if arguments is None or isinstance(arguments, str):

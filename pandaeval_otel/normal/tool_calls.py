@@ -2,35 +2,42 @@
 
 A call may stand on a tool span, in the model's answer that asks for it, and in the input of the next model call (with
 its result). Call ids repeat in real traces and are missing in others, so that spans and requests are brought together
-by id, then by arguments, then by name, each time in the order in which they were made.
+by id, then by arguments, then by name, each time in the order in which they were made. Results are then read out of the
+inputs of model calls, from their end, where what is new stands, and only as far as there are calls without a result: a
+run with a long history costs no more than a short one.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Any
 
+from pandaeval_otel.base._json import as_text
+from pandaeval_otel.dialects._common import MAX_ERROR
+from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
 from pandaeval_otel.dialects._tool_values import is_final_answer
-from pandaeval_otel.model import Kind, Span, ToolCall, ToolRequest
-from pandaeval_otel.normal.calls import Call, arguments_key, call_asked_for, call_on_span
-from pandaeval_otel.normal.names import asked_name
-from pandaeval_otel.normal.speech import current_turn, tool_requests
-from pandaeval_otel.normal.tool_results import give_results
+from pandaeval_otel.model import Captured, Kind, Message, Span, ToolCall, ToolRequest, ToolResponse
+from pandaeval_otel.normal.speech import asks_for_tool, current_turn, is_user_turn, tool_requests
 from pandaeval_otel.normal.tree import RUNS, Tree
 
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+# Module constants: an enum lookup costs several times as much, and every span needs one.
 _LLM, _TOOL = Kind.LLM, Kind.TOOL
-_Key = tuple[Hashable, str] | None
-_KeyOf = Callable[[Call, str], _Key]
-
-_ORDER = attrgetter("order")
+_ID, _NAME, _ORDER = attrgetter("id"), attrgetter("name"), attrgetter("order")
 _HISTORY = -1_000_000_000
-"""Calls out of the history stand before those that the model call itself asks for."""
+"""Sorts the calls in a model call's history before those that it asks for itself."""
+_SEPARATOR = re.compile(r"[-./:\s]+|__")
+Order = tuple[int, int]
+"""Start of the asking model call (else of the tool span) in Unix nanoseconds, then the position among equals."""
 
 
 def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
-    """The calls of a trace by the time at which they were asked for."""
+    """Returns the calls of a trace, ordered by the time at which a model asked for them."""
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
@@ -47,16 +54,106 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     return tuple([call.finished() for call in calls])
 
 
+@dataclass(slots=True)
+class Call:
+    """A tool call under construction. ``matched``: its tool span and the request for it have been united.
+
+    There is one for every call, made by position: keywords for so many fields would take several times as long.
+    """
+
+    name: str
+    id: str
+    order: Order
+    span_id: str
+    agent: str
+    start_ns: int
+    end_ns: int
+    arguments: Any = None
+    has_arguments: bool = False
+    result: Any = None  # as Captured, where it stands on a span
+    has_result: bool = False
+    error: str | None = None
+    matched: bool = field(init=False, default=False)
+    _key: Hashable = field(init=False, default=None)
+
+    @property
+    def key(self) -> Hashable:
+        """A key that is equal for equal arguments."""
+        if self._key is None:
+            self._key = arguments_key(self.arguments)
+        return self._key
+
+    def finished(self) -> ToolCall:
+        """Returns the call as it is shown: the wrappers that frameworks put around a result are removed, and one that
+        says that the tool failed makes the call an error."""
+        result = Captured(self.result, _shown) if self.has_result else None
+        return ToolCall(
+            self.name,
+            self.id,
+            self.arguments,
+            result,
+            self.error if self.error is not None or result is None else _failure(self.result),
+            self.span_id,
+            self.agent,
+            self.start_ns,
+            self.end_ns,
+            self.has_arguments,
+            self.has_result,
+        )
+
+
+def _shown(result: Any) -> Any:
+    return unwrapped(result.value if type(result) is Captured else result)[0]
+
+
+def _failure(result: Any) -> str | None:
+    """Returns the text of a result whose wrapper says that the tool failed, else ``None``."""
+    stated = result.stated if type(result) is Captured else result
+    if not may_say_failed(stated):
+        return None
+    shown, failed = unwrapped(result.value if type(result) is Captured else result)
+    return (shown if type(shown) is str else as_text(shown))[:MAX_ERROR] if failed else None
+
+
+def arguments_key(arguments: Any) -> Hashable:
+    """Returns a key that is equal for equal arguments, whatever the order of their names."""
+    try:
+        key: Hashable = frozenset(arguments.items()) if type(arguments) is dict else arguments
+        hash(key)
+        return key
+    except TypeError:  # something inside is a list or a map
+        return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def call_on_span(span: Span, tree: Tree, index: int) -> Call:
+    """Returns the call that a tool span records."""
+    return Call(
+        span.tool_name or span.name,
+        span.tool_call_id,
+        (span.start_ns, index),
+        span.span_id,
+        tree.agent(span),
+        span.start_ns,
+        span.end_ns,
+        span.arguments.value if span.arguments else None,
+        span.arguments is not None,
+        span.result,
+        span.result is not None,
+        span.error,
+    )
+
+
 def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
-    """What was asked for in this trace, and what stands as asked for in its first and last input and nowhere else:
-    calls of earlier traces, where each model call is a trace, and those that an instrumentation left out of outputs."""
+    """Returns the calls that models asked for in this trace, and those that only its first or last input mentions:
+    calls of earlier traces (where each model call is a trace), and calls that an instrumentation left out of outputs.
+    """
     found: list[Call] = []
     for span in speakers:
         if span.output:
             for index, request in enumerate(tool_requests(span.output)):
                 found.append(call_asked_for(request, span, tree, index))
     for span in (speakers[0], speakers[-1])[: len(speakers)] if speakers else ():
-        # What an input holds was asked for before that call, or earlier in the history that was read already.
+        # A model asked for what an input mentions before that call, or earlier in the history that was read already.
         told = current_turn(span.input) if span.input else ()
         history = tool_requests(told) if told else ()
         if history:
@@ -69,17 +166,32 @@ def _asked(speakers: Sequence[Span], tree: Tree) -> list[Call]:
     return found
 
 
+def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
+    """Returns the call that a model asked for. A negative ``index`` marks a call out of the model call's history."""
+    at = span.start_ns if index < 0 else span.end_ns
+    return Call(
+        request.name,
+        request.id,
+        (span.start_ns, index),
+        span.span_id,
+        tree.agent(span),
+        at,
+        at,
+        request.arguments,
+        request.arguments is not None,
+    )
+
+
 class _Known:
-    """Calls that are known: by their ids, and where there are none or others by what was called, ticked off one by
-    one."""
+    """Recognises requests for known calls: by id, else by name and arguments, where each call counts once."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._calls = calls
         self._ids = {(call.id, call.name) for call in calls if call.id}
-        self._left: Counter[tuple[str, Hashable]] | None = None  # counted when it is first asked for
+        self._left: Counter[tuple[str, Hashable]] | None = None  # counted on first use
 
     def takes(self, request: ToolRequest) -> bool:
-        """Whether ``request`` is one of them that was not ticked off before."""
+        """Returns whether ``request`` is for a known call that no earlier request took."""
         if (request.id, request.name) in self._ids:
             return True
         if self._left is None:
@@ -90,7 +202,7 @@ class _Known:
 
 
 def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
-    """Finds for each tool span the request that led to it, and takes over what the span does not state."""
+    """Finds the request that led to each tool span, and completes the span's call with it."""
     if not run or not asked:
         return
     names = {call.name for call in asked}
@@ -121,6 +233,10 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
             return
 
 
+_Key = tuple[Hashable, str] | None
+_KeyOf = Callable[[Call, str], _Key]
+
+
 def _by_id(call: Call, name: str) -> _Key:
     return (call.id, name) if call.id else None
 
@@ -147,8 +263,8 @@ _WAYS: tuple[tuple[_KeyOf, _KeyOf], ...] = (
     (_by_name_without_id, _by_name),
     (_by_name_with_id, _by_name_without_id),
 )
-"""How a span and a request are known to be one call, best first. Two ids that differ are two calls, unless even the
-arguments are equal: some instrumentations make up ids of their own."""
+"""Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
+their arguments are equal: some instrumentations make up ids of their own."""
 
 
 def _unite(call: Call, request: Call) -> None:
@@ -158,3 +274,155 @@ def _unite(call: Call, request: Call) -> None:
     call.order = request.order
     if not call.has_arguments:
         call.arguments, call.has_arguments = request.arguments, request.has_arguments
+
+
+def asked_name(run: str, asked: Container[str]) -> str:
+    """Returns the name out of ``asked`` by which a model asked for the tool ``run``: ``run`` itself, or ``run`` without
+    a prefix (``Ferry-book_ferry``) or suffix (``book_ferry.tool``). Returns ``run`` if there is none."""
+    return run if run in asked else next((name for name in _inside(run) if name in asked), run)
+
+
+def same_tool(one: str, other: str) -> bool:
+    """Returns whether two names denote one tool, where one may have a prefix or suffix."""
+    return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
+
+
+def _inside(name: str) -> Iterator[str]:
+    """Yields what follows each separator in a name, longest first, then what precedes the first separator."""
+    found = list(_SEPARATOR.finditer(name))
+    for separator in found:
+        yield name[separator.end() :]
+    if found:
+        yield name[: found[0].start()]
+
+
+_Batch = tuple[list[ToolRequest], list[ToolResponse]]
+_Pair = tuple[ToolRequest, ToolResponse | None]
+
+
+def give_results(speakers: Sequence[Span], calls: Sequence[Call]) -> None:
+    """Completes ``calls`` (in order) with the tool responses in the inputs of ``speakers`` (by start time), and in the
+    outputs of those that are not model calls."""
+    waiting = {id(call) for call in calls if not call.has_result}
+    if not waiting:
+        return
+    made = _Made(calls)
+    passed = 0
+    due: dict[int, Call] = {}
+    for span in speakers:
+        whole_run = span.kind is not Kind.LLM
+        before: Order = (span.end_ns, 0) if whole_run else (span.start_ns, 0)
+        while passed < len(calls) and calls[passed].order < before:
+            if id(calls[passed]) in waiting:
+                due[id(calls[passed])] = calls[passed]
+            passed += 1
+        if due:
+            messages = (*(span.input or ()), *(span.output or ())) if whole_run else span.input or ()
+            _read(messages, made, before, due)
+
+
+def _read(messages: Sequence[Message], made: _Made, before: Order, due: dict[int, Call]) -> None:
+    seen: Counter[tuple[str, Hashable]] = Counter()
+    for requests, responses in _batches(messages):
+        if not requests:
+            for response in responses:
+                _give(made.answered_by(response, before, due), response, due)
+        for request, answer in reversed(_pairs(requests, responses)):
+            call = made.asked_by(request, before, seen)
+            if answer is not None:
+                _give(call, answer, due)
+        if not due:
+            return
+
+
+def _give(call: Call | None, response: ToolResponse, due: dict[int, Call]) -> None:
+    if call is not None and due.pop(id(call), None) is not None:
+        call.result, call.has_result = response.result, True
+
+
+def _batches(messages: Sequence[Message]) -> Iterator[_Batch]:
+    """Yields requests with the responses that follow them, from the end back to the last user message. A batch has no
+    requests where the server keeps the rest of the history."""
+    requests: list[ToolRequest] = []
+    responses: list[ToolResponse] = []
+    for message in reversed(messages):
+        if message.role == "user" and is_user_turn(message):
+            break
+        for part in reversed(message.parts):
+            if type(part) is ToolResponse:
+                if requests:
+                    yield requests[::-1], responses[::-1]
+                    requests, responses = [], []
+                responses.append(part)
+            elif type(part) is ToolRequest and asks_for_tool(part):
+                requests.append(part)
+    if requests or responses:
+        yield requests[::-1], responses[::-1]
+
+
+def _pairs(requests: Sequence[ToolRequest], responses: Sequence[ToolResponse]) -> list[_Pair]:
+    """Pairs each request with its response: by id, then by name, then in order unless ids contradict."""
+    answers: dict[int, ToolResponse] = {}
+    left = list(responses)
+    for named in (_ID, _NAME):
+        open_requests = _queues((named(request), at) for at, request in enumerate(requests) if at not in answers)
+        unused = []
+        for response in left:
+            queue = open_requests.get(named(response))
+            if queue:
+                answers[queue.popleft()] = response
+            else:
+                unused.append(response)
+        left = unused
+    still_open = [at for at in range(len(requests)) if at not in answers]
+    if left and (len(left) == len(still_open) or not any(response.id for response in left)):
+        answers.update(zip(still_open, left, strict=False))
+    return [(request, answers.get(at)) for at, request in enumerate(requests)]
+
+
+def _queues(named: Iterable[tuple[str, int]]) -> dict[str, deque[int]]:
+    found: dict[str, deque[int]] = {}
+    for name, at in named:
+        if name:
+            found.setdefault(name, deque()).append(at)
+    return found
+
+
+class _Made:
+    """Finds calls of a trace by id, or by name and arguments."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._by_id: dict[str, list[Call]] = {}
+        self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None
+        self._calls = calls
+        for call in calls:
+            if call.id:
+                self._by_id.setdefault(call.id, []).append(call)
+
+    def asked_by(self, request: ToolRequest, before: Order, seen: Counter[tuple[str, Hashable]]) -> Call | None:
+        """Returns the call that ``request`` made. The caller passes requests latest first; ``seen`` counts equal ones,
+        so that each takes the next earlier call made ``before``."""
+        found = self._by_id.get(request.id) if request.id else None
+        key: tuple[str, Hashable] = ("", request.id)
+        if found is None:
+            key = (request.name, arguments_key(request.arguments))
+            found = self._like().get(key, [])
+        seen[key] += 1
+        at = bisect_left(found, before, key=_ORDER) - seen[key]
+        return found[at] if at >= 0 else None
+
+    def answered_by(self, response: ToolResponse, before: Order, due: dict[int, Call]) -> Call | None:
+        """Returns the call that a response without a request answers: the last due one with its id, or without an id
+        the oldest due one."""
+        if not response.id:
+            return next((call for call in due.values() if response.name in ("", call.name)), None)
+        found = self._by_id.get(response.id, [])
+        latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
+        return next((found[at] for at in latest if id(found[at]) in due), None)
+
+    def _like(self) -> dict[tuple[str, Hashable], list[Call]]:
+        if self._by_arguments is None:
+            self._by_arguments = {}
+            for call in self._calls:
+                self._by_arguments.setdefault((call.name, call.key), []).append(call)
+        return self._by_arguments

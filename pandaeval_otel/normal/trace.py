@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 
 from pandaeval_otel.base.caps import NOTE
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.dialects._vendor import agent_named
+from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.model.raw import RawLog
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.evidence import Evidence
-from pandaeval_otel.normal.history import conversations
-from pandaeval_otel.normal.responses import exchanged
-from pandaeval_otel.normal.session import MAX_ID_CHARS, session_id, user_id
+from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
 from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
 
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+# Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
@@ -30,7 +28,7 @@ _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How the trace came to be closed (see :class:`pandaeval_otel.assembly.DueTrace`)."""
+    """Why and how the assembler closed a trace (see :class:`pandaeval_otel.assembly.DueTrace`)."""
 
     trigger: Trigger = Trigger.FILE
     revision: int = 1
@@ -38,7 +36,8 @@ class Closing:
 
 
 def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | None:
-    """The trace, or ``None`` when it holds no span (log records only). Pure; never raises on what spans hold."""
+    """Returns the trace, or ``None`` for evidence without spans (log records only). Pure; no span content makes it
+    raise."""
     if not evidence.spans:
         return None
     by_span: dict[str, list[RawLog]] = {}
@@ -49,14 +48,15 @@ def build_trace(evidence: Evidence, closing: Closing | None = None) -> Trace | N
 
 
 def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[str, ...] = ()) -> Trace:
-    """The trace that ``spans`` (normal, at least one, ids unique, in any order) make up; ``notes`` on them."""
+    """Returns the trace that ``spans`` make up: at least one, in normal form, with unique ids, in any order. ``notes``:
+    remarks on the evidence, which the trace repeats."""
     whole = Tree(spans)
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)
     tree, folded = merge_duplicates(_without(whole, judged))
     roots = tree.roots
-    root = roots[0] if roots else _outermost(tree)
+    root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
     output = said.turns[-1].assistant if said.turns else None
     facts = _facts(tree.spans)
@@ -99,7 +99,9 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         revision=closing.revision,
         late_spans=closing.late_spans,
         sampled=any(span.sampled for span in spans),
-        response_id=bounded(_last_response(models), MAX_ID_CHARS),
+        response_id=bounded(
+            next((span.response_id for span in reversed(models) if span.response_id), ""), MAX_ID_CHARS
+        ),
         responses=responses if session is None else responses[-1:],
         continues=continues if session is None else "",
     )
@@ -107,7 +109,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
 
 @dataclass(slots=True)
 class _Facts:
-    """What the spans of a trace say, gathered in one pass. Dictionaries hold what is distinct, in order."""
+    """Facts from the spans of a trace, gathered in one pass. Dictionaries hold distinct values in order."""
 
     models: list[Span] = field(default_factory=list)
     choosers: list[Span] = field(default_factory=list)
@@ -139,14 +141,14 @@ def _facts(spans: Iterable[Span]) -> _Facts:
 
 
 def is_genai(trace: Trace) -> bool:
-    """Whether anything in the trace is an agent's work; other traces are none of our business, and neither is one of
-    a framework's steps that tell nothing (making an agent, say)."""
+    """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
+    content (constructing an agent, say) is not."""
     return any(span.kind in _GENAI or (span.kind is _STEP and (span.input or span.output)) for span in trace.spans)
 
 
 def _evaluations(tree: Tree) -> set[str]:
-    """Ids of scores of somebody else and of the judges' own model calls below them, which are no part of what the agent
-    did. What holds anything else (a tool call, an agent) is none of these: naming a span a score hides nothing."""
+    """Returns the ids of other evaluators' spans and of the judges' model calls below them, which are not the agent's
+    work. A span with anything else below it (a tool call, an agent) stays: calling a span a score hides nothing."""
     found: set[str] = set()
     for span in tree.spans:
         if span.kind is _EVALUATION and span.span_id not in found:
@@ -157,7 +159,7 @@ def _evaluations(tree: Tree) -> set[str]:
 
 
 def _acts(span: Span) -> bool:
-    """Whether somebody did more here than to judge."""
+    """Returns whether a span does more than judge."""
     if span.kind not in _JUDGING:
         return True
     return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
@@ -172,7 +174,7 @@ def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
 
 
 def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """Of a model call by itself: calls that earlier ones asked for, which are traces of their own."""
+    """Returns a note on the tool calls that a trace of a single model call takes from earlier traces of its run."""
     if not calls or root.kind is not _LLM or any(call.span_id != root.span_id for call in calls):
         return ()
     earlier = len(calls) - len(tool_requests(root.output or ()))
@@ -181,13 +183,9 @@ def _on_steps(root: Span, calls: Sequence[ToolCall]) -> tuple[str, ...]:
     return (f"{earlier} tool call{'s' if earlier > 1 else ''} of earlier traces of this run read from the history",)
 
 
-def _outermost(tree: Tree) -> Span:
-    return next((span for span in tree.spans if not span.parent_id), tree.spans[0])
-
-
 def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
-    """The name of the root agent: its own, that of the first agent below it, the only one that the trace names, else of
-    the workflow or of the service."""
+    """Returns the name of the root agent: its own, else that of the first agent below it, else the only agent name in
+    the trace, else the name of the workflow or service."""
     if root.agent_name:
         return root.agent_name
     named = [span for span in tree.below(root) if span.agent_name]
@@ -198,22 +196,18 @@ def _agent(root: Span, tree: Tree, names: Collection[str]) -> str:
 
 
 def _workflow(root: Span) -> str:
-    """What a workflow is called in the name of its span, as conventions put it there."""
+    """Returns the workflow's name out of a span name in a form that conventions define, else ``""``."""
     if root.kind is not Kind.WORKFLOW:
         return ""
     called = root.name.removeprefix("invoke_workflow ").removesuffix(".workflow")
     return agent_named(called) if called != root.name else ""
 
 
-def _last_response(models: Sequence[Span]) -> str:
-    return next((span.response_id for span in reversed(models) if span.response_id), "")
-
-
 def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
-    """The error of the last run: an earlier one that failed and was run again does not count.
+    """Returns the error of the last run: an earlier failure that was retried does not count.
 
-    A workflow may end as if nothing happened above an agent or a model call that failed: if that was the last thing to
-    end and there is no answer, the run failed.
+    A workflow may end without an error although an agent or a model call inside it failed: if that ended last and
+    there is no answer, the run failed.
     """
     last = roots[-1]
     if last.error is not None or answer:
@@ -223,14 +217,14 @@ def _error(roots: Sequence[Span], tree: Tree, answer: str | None) -> str | None:
 
 
 def _trigger(closing: Closing, complete: bool, missing: Sequence[Span]) -> Trigger:
-    """A trace that was decided again closed for the reason that its spans now show."""
+    """Returns why the trace closed; for a trace that is decided again, the reason that its spans now show."""
     if closing.revision > 1 and closing.trigger in (Trigger.IDLE, Trigger.ROOT_ENDED):
         return Trigger.ROOT_ENDED if complete and not missing else Trigger.IDLE
     return closing.trigger
 
 
 def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
-    """Every tool that was offered, once; the fullest definition of each name, in order of appearance."""
+    """Returns the fullest definition of each tool that was offered, in order of appearance."""
     found: dict[str, ToolDefinition] = {}
     for span in spans:
         for tool in span.tools or ():
@@ -244,8 +238,8 @@ def _tools(spans: Iterable[Span]) -> tuple[ToolDefinition, ...]:
 
 
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
-    """Every thought once: those that earlier traces left in the first input's history, those of the outputs, and those
-    that stand only in the history before the last one."""
+    """Returns each thought once: those in the history of the first input (of earlier traces), those of the outputs, and
+    those that only the history of the last input has."""
     if not speakers:
         return ()
     first, last = speakers[0].input, speakers[-1].input if len(speakers) > 1 else None
@@ -263,8 +257,8 @@ def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
 
 
 def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
-    """Tokens of the model calls; those that an agent reports are used only where no model call is seen, since they
-    repeat them (or even sum up the agent's whole life)."""
+    """Sums the tokens of the model calls. Agents' own counts are used only without any model call: they repeat those of
+    the calls, or cover the agent's whole life."""
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]

@@ -1,6 +1,6 @@
 """Builds the tree of a trace's spans, which survives missing parents, skewed clocks and parent loops.
 
-Built in one pass; whatever a reader would have to climb the tree for is worked out on the way down, so that a chain of
+One pass builds it and works out, on the way down, whatever a reader would have to climb for, so that a chain of
 thousands of nested spans costs no more than a flat trace.
 """
 
@@ -15,16 +15,16 @@ from pandaeval_otel.model import Kind, Span
 
 RUNS = frozenset({Kind.AGENT, Kind.WORKFLOW})
 ASIDES = frozenset({Kind.TOOL, Kind.RETRIEVAL, Kind.GUARDRAIL, Kind.EVALUATION})
-"""Kinds that serve an agent: what models say inside of them is not said to the user."""
+"""Kinds that serve an agent: models inside of them do not speak to the user."""
 WORK = RUNS | ASIDES | {Kind.LLM}
-"""Kinds that do something of their own; all others only stand between them."""
+"""Kinds that do work of their own; all others only group them."""
 
 _EARLIEST = attrgetter("start_ns", "span_id")
 
 
 @dataclass(slots=True)
 class _Place:
-    """What a span inherits from those above it."""
+    """Values that a span inherits from those above it."""
 
     depth: int = 0
     above: Span | None = None
@@ -35,8 +35,8 @@ class _Place:
 
 class Tree:
     """``spans``: by start time, outer spans before inner ones that start at the same instant. Ids must be unique.
-    ``roots``: what was run from outside: the outermost agents and workflows, but not those that only a tool called;
-    without any, the topmost spans that do work.
+    ``roots``: the outermost agents and workflows, without those that only a tool called; if there are none, the topmost
+    spans that do work.
 
     A parent loop is cut above its earliest span. The same spans give the same tree in any order.
     """
@@ -49,7 +49,7 @@ class Tree:
         children: dict[str, list[Span]] = {}
         self._places, self._children = places, children
         self.tops: list[Span] = []
-        """The spans whose parent is not here."""
+        """Spans whose parent is not in the trace."""
         self._cut: set[str] = set()
         self._below: dict[str, list[Span]] = {}
         self._position: dict[str, int] = {}
@@ -91,37 +91,37 @@ class Tree:
         self.roots = self._find_roots()
 
     def parent(self, span: Span) -> Span | None:
-        """The parent, if it is here."""
+        """Returns the parent, or ``None`` if it is not in the trace."""
         return None if span.span_id in self._cut else self.by_id.get(span.parent_id)
 
     def children(self, span: Span) -> Sequence[Span]:
-        """The spans directly below, by start time."""
+        """Returns the spans directly below, by start time."""
         found = self._children.get(span.span_id, ())
         return [child for child in found if child.span_id not in self._cut] if self._cut else found
 
     def depth(self, span: Span) -> int:
-        """0 for a span whose parent is not here."""
+        """Returns how many spans are above; 0 for a span whose parent is not in the trace."""
         return self._places[span.span_id].depth
 
     def above(self, span: Span) -> Span | None:
-        """The nearest span above that does work of its own (:data:`WORK`)."""
+        """Returns the nearest span above that does work of its own (:data:`WORK`)."""
         return self._places[span.span_id].above
 
     def with_above(self) -> list[tuple[Span, Span | None]]:
-        """All spans in order, each with the nearest span above it that does work of its own."""
+        """Returns all spans in order, each with its :meth:`above`."""
         places = self._places
         return [(span, places[span.span_id].above) for span in self.spans]
 
     def asides(self, span: Span) -> int:
-        """How many spans above are :data:`ASIDES`."""
+        """Returns how many spans above are :data:`ASIDES`."""
         return self._places[span.span_id].asides
 
     def agent(self, span: Span) -> str:
-        """The agent's name that stands on the span or nearest above it; ``""`` if none does."""
+        """Returns the agent name on the span or nearest above it; ``""`` if there is none."""
         return self._places[span.span_id].agent
 
     def below(self, span: Span) -> Sequence[Span]:
-        """All descendants of a span, in the order of :attr:`spans`. Not to be changed."""
+        """Returns all descendants of a span in the order of :attr:`spans`. Callers must not change the list."""
         known = self._below.get(span.span_id)
         if known is not None:
             return known
@@ -142,7 +142,7 @@ class Tree:
         return self._position
 
     def outer_first(self) -> list[Span]:
-        """All spans, outer before inner ones whatever their clocks say; of equal depth by start time."""
+        """Returns all spans by depth, then by start time: outer before inner ones, whatever their clocks say."""
         places = self._places
         return sorted(self.spans, key=lambda span: places[span.span_id].depth)
 
@@ -156,8 +156,8 @@ class Tree:
         return tuple(runs if runs and not any(span.kind is Kind.LLM for span in tops) else tops)
 
     def _settle(self, span: Span) -> None:
-        """Places a span that seems to begin before its parent (clocks differ, or both began at once), and those above
-        that have no place yet."""
+        """Places a span that seems to begin before its parent (clocks differ, or both began at once), and the spans
+        above it that have no place yet."""
         path: dict[str, Span] = {}
         at: Span | None = span
         while at is not None and at.span_id not in self._places:
@@ -172,7 +172,7 @@ class Tree:
             self._places[at.span_id] = _inherited(outer, self._places[outer.span_id], at)
 
     def _cut_loop(self, path: dict[str, Span], entry: str) -> None:
-        """Makes a topmost span of the earliest one in a loop of parents: ``path``, from ``entry`` on."""
+        """Makes the earliest span in a loop of parents (``path`` from ``entry`` on) a topmost one."""
         loop = dropwhile(lambda span: span.span_id != entry, path.values())
         first = min(loop, key=_EARLIEST)
         self._cut.add(first.span_id)

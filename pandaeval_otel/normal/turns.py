@@ -1,4 +1,4 @@
-"""Reads the turns of a trace, its input and its final answer.
+"""Reads the turns of a trace, its input and its final answer, and cuts a single turn out of a trace.
 
 A turn is a user message and all that the outermost agent does up to the next one. What the agent's own span states
 comes first; what it does not state is taken from the model calls inside, and then from inner agents.
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pandaeval_otel.model import Kind, Span, Turn
+from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
 from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, user_messages
 from pandaeval_otel.normal.tree import RUNS, Tree
 
-# To look up a member of an enum costs several times what these cost, and it is done for every span.
+# Module constant: an enum lookup costs several times as much, and every span needs one.
 _LLM = Kind.LLM
+_NEVER = 1 << 63
 
 
 @dataclass(slots=True)  # never changed
 class Turns:
-    """The turns in order, whether the last one ends in a pending tool call, and notes on what had to be inferred."""
+    """The turns in order, whether the last one ends in a pending tool call, and notes on inferred parts."""
 
     turns: tuple[Turn, ...] = ()
     pending: bool = False
@@ -27,8 +28,8 @@ class Turns:
 
 
 def turns(tree: Tree) -> Turns:
-    """The turns of a trace; several agents that were run one after the other are several turns, unless one handed the
-    user over to the next."""
+    """Returns the turns of a trace; agents that ran one after the other are several turns, unless one handed the user
+    over to the next."""
     roots = tree.roots
     found: list[_Exchange] = []
     for root in roots:
@@ -60,7 +61,7 @@ def _turn(exchange: _Exchange) -> Turn:
 
 
 def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
-    """A run that leaves its question unanswered to a run with the same question handed it over, or was repeated."""
+    """Joins a run without an answer with the next run of the same question: the first handed over, or was retried."""
     kept: list[_Exchange] = []
     for exchange in found:
         if kept and _is_taken_over(kept[-1], exchange.question):
@@ -93,7 +94,8 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
 
 
 def _spoken_to_user(inner: Sequence[Span], root: Span, tree: Tree) -> list[Span]:
-    """Model calls of the run itself and of agents that it handed over to; not of those that it used as tools."""
+    """Returns the model calls of the run itself and of agents that it handed over to, but not of agents that it used as
+    tools."""
     return [span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)]
 
 
@@ -107,7 +109,8 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    """From the model call or the agent that ended last, if it did not fail: what was said before is not the answer."""
+    """Takes the answer from the model call or the agent that ended last, unless it failed: earlier words are not the
+    answer."""
     last_call = max(calls, key=_ended, default=None)
     last_run = max((run for run in runs if run.output is not None), key=_ended, default=None)
     for span, source in ((last_call, "the last model call"), (last_run, "an inner agent")):
@@ -120,7 +123,7 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
 
 
 def _failed(span: Span, tree: Tree) -> bool:
-    """Whether a span or what it works for ended in an error."""
+    """Returns whether a span, or the working span above it, ended in an error."""
     above = tree.above(span)
     return span.error is not None or (above is not None and above.error is not None)
 
@@ -137,11 +140,8 @@ def _ended(span: Span) -> tuple[int, int, str]:
 
 
 def _by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
-    """Groups model calls by the user message that they answer: a new turn begins where the last turn's message stands
-    in the history, and another one after it.
-
-    Another prompt altogether (a router's, a summary's) stays in its turn.
-    """
+    """Groups model calls by the user message that they answer: a new turn begins where a call's history has the last
+    turn's message and another one after it. A different prompt (a router's, a summary's) stays in its turn."""
     groups: list[list[Span]] = []
     heard: list[str] = []
     for call in calls:
@@ -159,3 +159,42 @@ def _is_next_turn(call: Span, said: Sequence[str], heard: Sequence[str]) -> bool
     if call.previous_response_id:  # the server keeps the history, the input holds only what is new
         return bool(said)
     return said != heard and bool(heard) and heard[-1] in said[:-1]
+
+
+def of_turn(trace: Trace, index: int) -> Trace:
+    """Returns the trace as if the ``index``-th turn (0-based) were all of it: with the spans, tool calls and thoughts
+    that began in that turn, and the same ids, digest and tools. Returns a trace of a single turn unchanged. Raises
+    ``IndexError`` where there is no such turn."""
+    turns = trace.turns
+    turn = turns[index]
+    if len(turns) == 1:
+        return trace
+    since = 0 if index == 0 else turn.start_ns
+    until = turns[index + 1].start_ns if index + 1 < len(turns) else _NEVER
+    spans = tuple([span for span in trace.spans if since <= span.start_ns < until])
+    return replace(
+        trace,
+        spans=spans,
+        root_span_id=turn.span_id,
+        input=turn.user,
+        output=turn.assistant,
+        turns=(turn,),
+        tool_calls=tuple([call for call in trace.tool_calls if since <= call.start_ns < until]),
+        reasoning=_reasoning(spans),
+        error=trace.error
+        if index + 1 == len(turns)
+        else next((span.error for span in trace.spans if span.span_id == turn.span_id), None),
+        ends_in_tool_call=trace.ends_in_tool_call and index + 1 == len(turns),
+        llm_calls=len([span for span in spans if span.kind is Kind.LLM]),
+    )
+
+
+def _reasoning(spans: tuple[Span, ...]) -> tuple[str, ...]:
+    said = [
+        part.text
+        for span in spans
+        for message in span.output or ()
+        for part in message.parts
+        if isinstance(part, Reasoning) and part.text
+    ]
+    return tuple(dict.fromkeys(said))

@@ -1,7 +1,7 @@
-"""The ids that an application gives its work (session, user, test case and trial), carried in OpenTelemetry's context.
+"""Carries the ids that an application gives its work (session, user, test case and trial) in OpenTelemetry's context.
 
-It travels wherever the context does: into coroutines and tasks, into threads that were given the context, and with a
-``context=`` that a span is started with. Baggage of the same names, as another service may send it, counts too.
+They travel with the context: into coroutines and tasks, into threads that get the context, and with a ``context=`` that
+starts a span. Baggage of the same names, which another service may send, counts too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from pandaeval_otel.base import semconv
 SCOPE = create_key("pandaeval-scope")
 BAGGAGE = next(iter(baggage.set_baggage("any", "value", Context())))
 SPAN = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, Context())))
-"""The keys under which a context holds baggage and the current span: looking them up is much cheaper than asking."""
+"""Keys under which a context holds baggage and the current span: a direct lookup is much cheaper than the API's
+calls."""
 
 _runtime = getattr(context_api, "_RUNTIME_CONTEXT", None)
 _variable = getattr(_runtime, "_current_context", None)
 current: Callable[[], Context] = _variable.get if isinstance(_variable, ContextVar) else context_api.get_current
-"""What ``get_current()`` returns, without two calls on the way: this runs for every span."""
+"""Returns what ``get_current()`` does, with two calls less, as it runs for every span."""
 
 CARRIED = "_pandaeval_scope"
 _FROM_BAGGAGE = (
@@ -39,7 +40,7 @@ _FROM_BAGGAGE = (
 
 @dataclass(frozen=True)
 class ContextIds:
-    """Ids that hold for the spans started in a context; ``""`` where nothing is said."""
+    """Ids of the spans that start in a context; ``""``: not set."""
 
     session: str = ""
     user: str = ""
@@ -47,8 +48,8 @@ class ContextIds:
     trial: str = ""
 
     attributes: dict[str, str] = field(init=False, compare=False, repr=False)
-    """What is stamped on spans; also the names under which it travels as baggage. Made at once and not on demand: no
-    span waits for it, nor for a lock that a thread held while it made it and that a forked child inherits as it is."""
+    """Attributes that are stamped on spans; also the names of the baggage. Made at once rather than on demand, so that
+    no span waits for them, nor for a lock that a forked child may inherit locked."""
 
     def __post_init__(self) -> None:
         named = (
@@ -64,7 +65,7 @@ NOTHING = ContextIds()
 
 
 def scope_in(context: Context) -> ContextIds:
-    """What holds in ``context``: what was said in this process, completed by baggage."""
+    """Returns the ids in ``context``: those set in this process, completed by baggage."""
     scope = context.get(SCOPE)
     own = scope if isinstance(scope, ContextIds) else NOTHING
     return _completed(own, context) if BAGGAGE in context else own
@@ -82,22 +83,22 @@ def _completed(scope: ContextIds, context: Context) -> ContextIds:
 
 
 def stamp(span: Any, context: Context) -> ContextIds | None:
-    """Writes on a starting span what holds in its context, if it is the first of its trace in this process or if its
-    parent carries something else. Returns what was written."""
+    """Writes the context's ids on a starting span, if it is the first of its trace in this process or its parent
+    carries others. Returns the written ids, or ``None``."""
     scope: Any = context.get(SCOPE)
     if type(scope) is not ContextIds or BAGGAGE in context:
         scope = scope_in(context)
         if scope is NOTHING:
             return None
-    # Remembered on the span itself: nothing to clean up, and it is there whichever way a child finds its parent.
+    # Remembered on the span itself: needs no cleanup, and a child finds it in whichever way it finds its parent.
     span._pandaeval_scope = scope
     parent = context.get(SPAN)
     if parent is not None:
         carried = getattr(parent, CARRIED, None)
         if carried is scope or carried == scope:
             return None
-    # Until it has started nobody else can write on it, and these names and values need no cleaning: where no limit of
-    # the SDK is near, its locks and checks, most of what a stamp costs, are left out.
+    # Until it has started nobody else can write on it, and these names and values need no checks: unless a limit of the
+    # SDK is near, this skips its locks and checks, which are most of the cost.
     held: Any = getattr(span, "_attributes", None)
     if (
         type(held) is _PLAIN
@@ -112,7 +113,7 @@ def stamp(span: Any, context: Context) -> ContextIds | None:
 
 
 def _as_known() -> Any:
-    """The SDK's class of attributes, if it is built as we know it."""
+    """Returns the SDK's class of attributes if it has the known structure, else ``None``."""
     probe: Any = BoundedAttributes(maxlen=2, immutable=False)
     try:
         probe._dict.update({"known": "yes"})

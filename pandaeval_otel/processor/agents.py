@@ -1,44 +1,41 @@
-"""The root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
+"""Opens the root span of a hand-written agent's turn, so that the model calls and tools of the turn are one trace.
 
-SDK instrumentations make a span of each model call. Where nothing is open around them, each is a trace of its own: four
+SDK instrumentations make a span of each model call. Without an open span around them, each is a trace of its own: four
 questions become a dozen traces, and none of them shows what the agent did.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, TypeVar, cast
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, TracerProvider
 
 from pandaeval_otel.base import semconv
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from pandaeval_otel.processor.context import Around, Function
 
 _INVOKE_AGENT = "invoke_agent"
 
 
 def agent_turn(name: str, *, tracer_provider: TracerProvider | None = None) -> AgentTurn:
-    """Opens the span ``invoke_agent {name}`` around what the agent does for one message of a user.
+    """Opens the span ``invoke_agent {name}`` around the agent's work for one message of a user.
 
-    A context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and coroutine
-    functions. Spans that start inside are below it; it is below the current span, such as a web server's, if there is
-    one. An exception that leaves it is recorded on the span, which then has status ERROR, and goes on.
+    Returns a context manager that gives the :class:`opentelemetry.trace.Span`, and a decorator of functions and
+    coroutine functions. Spans that start inside are its children; its parent is the current span, such as a web
+    server's, if there is one. An exception that leaves it is recorded on the span, which gets status ERROR, and
+    propagates.
 
-    ``tracer_provider``: default the global one, asked for when the span starts. Raises ``TypeError`` as a decorator of
-    a generator function: the span would be current in the caller's code between two steps.
+    ``tracer_provider``: default the global one when the span starts. Raises ``TypeError`` as a decorator of a generator
+    function: the span would be current in the caller's code between two steps.
     """
     return AgentTurn(name, tracer_provider)
 
 
-class AgentTurn:
-    """What :func:`agent_turn` returns. Each use opens a span of its own. One object may be used again and nested,
-    though not by two threads at once; decorated functions may run anywhere."""
+class AgentTurn(Around):
+    """The return value of :func:`agent_turn`. Each use opens a span of its own. One object may be used again and
+    nested, but not by two threads at once; decorated functions may run on any thread."""
 
     def __init__(self, name: str, tracer_provider: TracerProvider | None) -> None:
         self._name, self._provider = name, tracer_provider
@@ -61,15 +58,7 @@ class AgentTurn:
         """Decorates a function or a coroutine function."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"agent_turn cannot decorate the generator {function.__name__}: use it with `with` inside")
+        return super().__call__(function)
 
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with AgentTurn(self._name, self._provider):
-                return function(*args, **kwargs)
-
-        @functools.wraps(function)
-        async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with AgentTurn(self._name, self._provider):
-                return await function(*args, **kwargs)
-
-        return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)
+    def _again(self) -> AgentTurn:
+        return AgentTurn(self._name, self._provider)

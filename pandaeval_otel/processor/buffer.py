@@ -1,7 +1,6 @@
-"""Holds parts of traces until the collector takes them, bounded in bytes, and counts what became of each. The worker
-thread owns it; it uses no clock and no network.
+"""Holds parts of traces until the collector takes them, bounded in bytes, and counts the outcome of each.
 
-The worker thread owns it; no clock and no network in here.
+The worker thread owns it; it uses no clock and no network.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 
 @dataclass(slots=True)
 class EncodedPart:
-    """One part, encoded as a request of its own: requests may be joined byte by byte."""
+    """One part, encoded as a request of its own: concatenated requests are one request."""
 
     number: int
     trace_id: bytes
@@ -29,7 +28,7 @@ class EncodedPart:
 
 
 class Buffer:
-    """``limit``: bytes; where they do not suffice the oldest parts go. ``count`` as in
+    """``limit``: bytes, beyond which the oldest parts are dropped. ``count`` as in
     :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
@@ -38,24 +37,24 @@ class Buffer:
         self._batch: list[EncodedPart] = []
         self._batch_traces = _BATCH_TRACES
         self.size = 0
-        """Bytes that are held, those on their way too."""
+        """Bytes held, including those being sent."""
         self.newest = 0
-        """The number of the part that was put last."""
+        """The number of the last part that was put."""
         self.lost = 0
-        """Parts that were given up so far."""
+        """Parts dropped so far."""
 
     def __bool__(self) -> bool:
-        """Whether anything is not settled yet."""
+        """Returns whether any part is not settled yet."""
         return bool(self._batch or self._waiting)
 
     @property
     def settled(self) -> int:
-        """All parts up to this number are acknowledged, rejected or given up."""
+        """The number up to which all parts are acknowledged, rejected or dropped."""
         oldest = self._batch or self._waiting
         return oldest[0].number - 1 if oldest else self.newest
 
     def put(self, part: Part) -> None:
-        """Takes a part."""
+        """Encodes and takes a part, and drops the oldest ones beyond the limit."""
         request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
         self.newest += 1
         self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
@@ -64,8 +63,7 @@ class Buffer:
             self._drop(self._waiting.popleft(), "buffer_full")
 
     def batch(self) -> bytes:
-        """The oldest parts, as one request. They are on their way until one of the following says what became of
-        them."""
+        """Returns the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
         size = sum(len(waiting.data) for waiting in self._batch)
         while self._waiting and len(self._batch) < self._batch_traces:
             size += len(self._waiting[0].data)
@@ -75,7 +73,7 @@ class Buffer:
         return b"".join(waiting.data for waiting in self._batch)
 
     def accepted(self, rejected: Mapping[bytes, str]) -> None:
-        """The batch was taken, but for what is ``rejected``: reasons by trace id."""
+        """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
         for waiting in self._batch:
             self.size -= len(waiting.data)
             reason = rejected.get(waiting.trace_id)
@@ -83,18 +81,18 @@ class Buffer:
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def refused(self, reason: str) -> None:
-        """The batch will never be taken."""
+        """Drops the batch, which the collector will never take."""
         for waiting in self._batch:
             self._drop(waiting, reason)
         self._batch, self._batch_traces = [], _BATCH_TRACES
 
     def put_back(self) -> None:
-        """The batch was not taken, and is the first to go again."""
+        """Puts the batch back as the first to be sent again."""
         self._waiting.extendleft(reversed(self._batch))
         self._batch = []
 
     def split(self) -> bool:
-        """The batch was too large: half as many at a time from now on. False if it was one part alone."""
+        """Halves the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
         if len(self._batch) < 2:
             return False
         self._batch_traces = len(self._batch) // 2
@@ -102,7 +100,7 @@ class Buffer:
         return True
 
     def give_up(self, reason: str) -> None:
-        """Everything is lost."""
+        """Drops all parts."""
         for waiting in (*self._batch, *self._waiting):
             self._drop(waiting, reason)
         self._batch, self._waiting = [], deque()

@@ -1,8 +1,8 @@
-"""Puts the spans that start and end in this process together into traces. The clock is passed in; one thread owns it.
+"""Puts the spans that start and end in this process together into traces.
 
-The clock is passed in; one thread owns it. It adds to the collector's own assembler what only the process knows: which
-spans are still open. So a trace whose root ended while nothing else is open is complete at once, and any other trace is
-handed on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
+The caller passes the clock; one thread owns it. It adds to the collector's assembler what only this process knows: the
+open spans. So a trace whose root ended while no other span is open is complete at once, and any other trace is handed
+on as a fragment: its parent lives in another process, it was open at a fork, or a span never ended.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _CAPPED = (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
 class SessionEnd(NamedTuple):
-    """The application said that a session is over, inside the trace of this id or (0) outside of any."""
+    """The application's word that a session is over, said inside the trace of this id or (0) outside of any."""
 
     session: str
     trace_id: int
 
 
 Started = tuple[SpanContext, ContextIds]
-"""A span started that was stamped with this scope; any other is announced by its ``SpanContext`` alone."""
+"""A started span that was stamped with this scope; any other comes as its ``SpanContext`` alone."""
 
 
 @dataclass(slots=True)
 class Part:
-    """What is submitted of a trace: the rest of it, or a part if ``fragment``. ``spans``, ``logs``: OTLP requests."""
+    """A submission of a trace: the rest of it, or a part if ``fragment``. ``spans``, ``logs``: OTLP requests."""
 
     trace_id: bytes = b""
     reason: proto.CloseReason = proto.CLOSE_REASON_UNSPECIFIED
@@ -73,8 +73,8 @@ class _Trace:
 
 
 class Collecting:
-    """``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. ``inherited``: traces that were
-    open when this process was forked; their roots belong to the parent."""
+    """Collects open traces. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`.
+    ``inherited``: traces that were open when this process was forked; their roots belong to the parent."""
 
     def __init__(self, settings: Settings, count: Callable[..., None], inherited: Iterable[int] = ()) -> None:
         self._redact, self._agents_only = settings.redact, settings.keep == "agents"
@@ -92,12 +92,12 @@ class Collecting:
         return len(self._traces)
 
     def trace_ids(self) -> list[int]:
-        """Traces that are open."""
+        """Returns the ids of open traces."""
         return list(self._traces)
 
     def take(self, items: Iterable[Any], now: float) -> None:
-        """Takes what the application handed over, in order: started spans (``SpanContext`` or :class:`Started`), ended
-        ones (``ReadableSpan``), log records, :class:`SessionEnd`."""
+        """Takes the application's items in order: started spans (``SpanContext`` or :class:`Started`), ended ones
+        (``ReadableSpan``), log records, :class:`SessionEnd`."""
         ended: dict[int, list[ReadableSpan]] = {}
         records: dict[int, list[Any]] = {}
         for item in items:
@@ -118,7 +118,7 @@ class Collecting:
         self._keep_bounds(now)
 
     def drop(self, trace_id: int, reason: str) -> None:
-        """Gives up a trace whole, also what comes of it later."""
+        """Drops a whole trace, including its later spans."""
         if trace_id in self._gone:
             return
         self._gone[trace_id] = reason
@@ -128,20 +128,20 @@ class Collecting:
         if trace is not None:
             self.held_bytes -= trace.size
             self._lose(trace.span_count, trace.log_count, reason)
-            self._assembler.close(_bytes(trace_id))  # it hands it out next time, and nobody is interested
+            self._assembler.close(_bytes(trace_id))  # the next call hands it out, and it is ignored
         self._count("traces", DROPPED, 1, reason)
 
     def drop_all(self, reason: str) -> None:
-        """Gives up every trace that is open."""
+        """Drops every open trace."""
         for trace_id in self.trace_ids():
             self.drop(trace_id, reason)
 
     def complete(self, now: float) -> list[Part]:
-        """What is to be submitted now."""
+        """Returns the parts that are due."""
         return self._parts(self._assembler.take_due(now, MAX_TRACES))
 
     def flush(self, shutting: bool = False) -> list[Part]:
-        """Everything that is held, of traces that go on too. ``shutting``: nothing more will come of any."""
+        """Returns everything held, including parts of open traces. ``shutting``: no trace gets any more spans."""
         return self._parts(self._assembler.take_all(Trigger.SHUTDOWN, 2 * MAX_TRACES), shutting)
 
     # -- taking --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Collecting:
             trace.scope = scope or trace.scope
 
     def _touch(self, trace_id: int, now: float) -> _Trace | None:
-        """The trace as the one heard of last; ``None`` if it was given up."""
+        """Marks a trace as the most recently active and returns it; ``None`` if it was dropped."""
         trace = self._traces.get(trace_id)
         if trace is not None:
             trace.touched_at = now
@@ -186,7 +186,8 @@ class Collecting:
             self._assembler.close(_bytes(trace_id))
 
     def _encode(self, trace: _Trace, spans: list[ReadableSpan], items: Sequence[Item], records: list[Any]) -> int:
-        """Encodes at once: bytes are counted, and hold on to nothing of the application's. Returns their number."""
+        """Encodes at once, as bytes can be counted and keep no object of the application alive. Returns their
+        number."""
         size = 0
         if self._agents_only:
             for span, item in zip(spans, items, strict=True):
@@ -264,7 +265,7 @@ class Collecting:
             trace_id, trace = next(iter(self._traces.items()))
             if trace.touched_at > forgotten or trace.span_count or trace.log_count:
                 break
-            del self._traces[trace_id]  # its open spans will not end any more, and there is nothing of it to lose
+            del self._traces[trace_id]  # its open spans will hardly end, and none of it is held
 
     def _lose(self, spans: int, records: int, reason: str) -> None:
         if spans:

@@ -1,12 +1,18 @@
-"""Opens connections to a collector: unencrypted or over TLS, for the worker's thread and for event loops."""
+"""Opens connections to a collector (unencrypted or over TLS, for the worker thread and for event loops), and tells how
+to cure one that failed and when to try again.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 
 from pandaeval_otel.processor.settings import Settings
 
@@ -17,10 +23,13 @@ _BRISK = (
     ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
 )
 _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
+_TRAILER = "google.rpc.retryinfo-bin"
+_FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 
 
 def channel(settings: Settings) -> grpc.Channel:
-    """For submitting; it connects when it is first used. Raises :class:`OSError` for certificates that are gone."""
+    """Returns a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
+    certificates."""
     _befriend_gevent()
     compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
     if not settings.secure:
@@ -29,8 +38,8 @@ def channel(settings: Settings) -> grpc.Channel:
 
 
 def _befriend_gevent() -> None:
-    """Where gevent has taken the place of threads, gRPC's own thread is a greenlet too: unless gRPC knows, it holds up
-    all others while it waits for an answer. Saying so again does no harm, after a fork either."""
+    """Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while it
+    waits for an answer. Repeated calls are harmless, also after a fork."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("threading"):
         from grpc.experimental import gevent  # type: ignore[attr-defined]
@@ -39,14 +48,15 @@ def _befriend_gevent() -> None:
 
 
 def watching_channel(settings: Settings) -> grpc.aio.Channel:
-    """For results, on the running event loop; it notices when the other end is gone."""
+    """Returns a channel for results on the running event loop, which notices when the other end is gone."""
     if not settings.secure:
         return grpc.aio.insecure_channel(settings.target, options=_ALIVE)
     return grpc.aio.secure_channel(settings.target, _credentials(settings), options=_ALIVE)
 
 
 def cure(settings: Settings, details: str) -> str:
-    """What to do about a connection that failed. ``details``: gRPC's words; where they tell nothing, what to check."""
+    """Returns what to do about a failed connection, judging by gRPC's ``details``; if they tell nothing, what to
+    check."""
     said = details.upper()
     if "CERTIFICATE_VERIFY_FAILED" in said:
         return "its certificate is not signed by who is trusted here: set PANDAEVAL_CERTIFICATE to the authority's file"
@@ -78,3 +88,21 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
 
 def _content(file: str) -> bytes | None:
     return Path(file).read_bytes() if file else None
+
+
+def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
+    """Returns the seconds that a ``google.rpc.RetryInfo`` in gRPC trailers asks for; ``None`` if there is none.
+
+    ``trailers``: pairs of key and value. The message is one duration in field 1; parsing it by hand spares applications
+    another package.
+    """
+    for key, value in trailers or ():
+        if key == _TRAILER and isinstance(value, bytes):
+            if len(value) < 2 or value[0] != _FIELD_1 or value[1] > _MAX_SHORT:
+                return 0.0
+            try:
+                delay = Duration.FromString(value[2 : 2 + value[1]])
+            except DecodeError:
+                return 0.0
+            return max(0.0, delay.seconds + delay.nanos / 1e9)
+    return None

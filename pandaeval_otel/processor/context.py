@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager
 from contextvars import Token
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 import opentelemetry.context as context_api
@@ -22,6 +23,9 @@ from opentelemetry import baggage, trace
 from opentelemetry.context import Context
 
 from pandaeval_otel.processor._scope import NOTHING, SCOPE, ContextIds, scope_in
+
+if TYPE_CHECKING:
+    from pandaeval_otel.processor.forwarder import Forwarder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,8 +54,8 @@ def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> 
 def session_end(session: str | None = None) -> None:
     """Says that a session (default: the one in use) is over, so that it is scored without waiting for it to be idle.
 
-    Called inside a trace it takes effect when this trace is done, else when those are that were sent before. Needs a
-    processor in this process; does nothing when there is none or no session is known. Never blocks or raises.
+    It takes effect when the trace around the call is done; outside of a trace, when all traces sent before are. Needs a
+    processor in this process; does nothing if there is none or no session is known. Never blocks or raises.
     """
     named = session or scope_in(context_api.get_current()).session
     if named:
@@ -60,20 +64,34 @@ def session_end(session: str | None = None) -> None:
             listener.session_ended(named, trace_id)
 
 
-class SessionListener(Protocol):
-    """Who wants to know that a session is over."""
-
-    def session_ended(self, session: str, trace_id: int) -> None:
-        """``trace_id``: the trace in which it was said, 0 for none."""
-        ...
+SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
-SESSION_LISTENERS: WeakSet[SessionListener] = WeakSet()
+class Around:
+    """A context manager that decorates: each call of a decorated function enters another one."""
+
+    def _again(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    def __call__(self, function: Function) -> Function:
+        """Decorates a function or a coroutine function."""
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return function(*args, **kwargs)
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                return await function(*args, **kwargs)
+
+        return cast(Function, coroutine if inspect.iscoroutinefunction(function) else wrapper)
 
 
-class Using:
-    """What the ``using_…`` functions return. May be entered again and nested, though not by two threads at once;
-    decorated functions may run anywhere."""
+class Using(Around):
+    """The return value of the ``using_…`` functions. It may be entered again and nested, but not by two threads at
+    once; decorated functions may run on any thread."""
 
     def __init__(self, propagate: bool, **said: str) -> None:
         self._said: dict[str, Any] = {**said}
@@ -97,37 +115,19 @@ class Using:
         try:
             _runtime.detach(self._tokens.pop())
         except ValueError:
-            # Entered in a generator that is closed in another context: this one never had our value.
+            # Entered in a generator that is closed in another context, which never had our value.
             return
 
     def __call__(self, function: Function) -> Function:
         """Decorates a function of any kind."""
         if inspect.isasyncgenfunction(function):
-            wrapper = self._async_generator(function)
-        elif inspect.isgeneratorfunction(function):
-            wrapper = self._generator(function)
-        elif inspect.iscoroutinefunction(function):
-            wrapper = self._coroutine(function)
-        else:
-            wrapper = self._function(function)
-        return cast(Function, functools.wraps(function)(wrapper))
+            return cast(Function, functools.wraps(function)(self._async_generator(function)))
+        if inspect.isgeneratorfunction(function):
+            return cast(Function, functools.wraps(function)(self._generator(function)))
+        return super().__call__(function)
 
     def _again(self) -> Using:
         return Using(self._propagate, **self._said)
-
-    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
-                return function(*args, **kwargs)
-
-        return wrapper
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
-                return await function(*args, **kwargs)
-
-        return wrapper
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:

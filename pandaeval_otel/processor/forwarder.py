@@ -1,7 +1,7 @@
 """Passes spans from an application's threads to the worker of their process.
 
-An application's thread appends to the inbox, and does more only when that is full, closed, or used for the first time
-in this process: then it starts the worker, wakes it, or marks a trace as lost.
+An application's thread only appends to the inbox, unless that is full, closed, or used for the first time in this
+process: then it also starts the worker, wakes it, or marks a trace as lost.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pandaeval_otel.processor.worker import Flush, Worker
 _log = logging.getLogger(__name__)
 
 _WAKE_AT = 2
-"""The worker is woken before its time when one part in so many of the queue is used. Not earlier: a worker that runs
-beside the application costs it more than the spans that wait."""
+"""Divisor of the queue's size: the worker is woken early when that many items wait. Not before: a worker that runs
+beside the application costs it more than spans that wait."""
 _LATE_S = 0.5
 
 
 class Forwarder:
-    """Nothing of it raises or blocks but :meth:`flush` and :meth:`shutdown`, which take as long as they are told."""
+    """No method raises, and only :meth:`flush` and :meth:`shutdown` block, for the given time."""
 
     def __init__(self, settings: Settings, submission: Callable[..., Submission] = Submission) -> None:
         self.settings = settings
@@ -36,39 +36,41 @@ class Forwarder:
         self._make_submission = submission
         self._telemetry = settings.telemetry or telemetry_by_environment()
         self._begin()
-        me = ref(self)  # whoever reads gauges must not keep it alive
+        me = ref(self)  # gauges must not keep it alive
         self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
         self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
         self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
-        """Everything that a process has for itself; again in a forked child."""
+        """Makes everything that belongs to one process; again in a forked child."""
         self._starting = threading.Lock()
         self.worker = Worker(self.settings, self.inbox, self._count, self._make_submission, inherited)
         self.inbox.room = 0
 
     @property
     def closed(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Whether it takes no more items."""
         return self.worker.closed
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """See :func:`pandaeval_otel.processor.context.session_end`."""
+        """Takes the end of ``session``. ``trace_id``: the trace around the call of
+        :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
     def flush(self, timeout: float) -> bool:
-        """Whether everything that ended before, of open traces too, was taken by the collector within ``timeout`` s."""
+        """Returns whether the collector took all ended spans, of open traces too, within ``timeout`` seconds."""
         return self._finish(Flush(timeout), timeout)
 
     def shutdown(self, timeout: float) -> bool:
-        """Sends what there is within ``timeout`` seconds, counts the rest as dropped, and ends the thread."""
+        """Sends what it can within ``timeout`` seconds, counts the rest as dropped, and ends the thread. Returns
+        whether all was sent."""
         self._close()
         finished = self._finish(Flush(timeout, shutting=True), timeout)
         self.worker.join(_LATE_S)
         return finished
 
     def shutdown_soon(self) -> None:
-        """Likewise, without waiting for it."""
+        """Shuts down without waiting for it."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 
@@ -82,7 +84,7 @@ class Forwarder:
         return flush.done.wait(timeout) and flush.ok
 
     def _full(self, item: Any) -> None:
-        """Where an append is not enough. Never raises, never blocks."""
+        """Takes an item where an append is not enough. Never raises, never blocks."""
         try:
             if self.closed:
                 self.refuse(item)
@@ -96,7 +98,7 @@ class Forwarder:
             pass
 
     def refuse(self, item: Any) -> None:
-        """Counts what comes after the shutdown."""
+        """Counts an item that comes after the shutdown as dropped."""
         signal = signal_of(item)
         if signal:
             self._count(signal, ENDED, 1)
@@ -104,7 +106,7 @@ class Forwarder:
 
     def _start(self) -> bool:
         if not self._starting.acquire(blocking=False):
-            return True  # another thread is at it; the item waits in the inbox meanwhile
+            return True  # another thread starts it; the item waits in the inbox
         try:
             started = self.worker.start()
             if started and not self.closed:
@@ -114,16 +116,17 @@ class Forwarder:
             self._starting.release()
 
     def before_fork(self, timeout: float) -> float:
-        """On the forking thread, which waits at most ``timeout`` seconds here. Returns how many more it should wait."""
+        """Pauses sending, on the forking thread, within ``timeout`` seconds. Returns how many more the fork should
+        wait."""
         return self.worker.submission.pause(timeout)
 
     def after_fork_in_parent(self) -> None:
-        """On the forking thread."""
+        """Resumes sending, on the forking thread."""
         self.worker.submission.resume()
 
     def after_fork(self) -> tuple[object, ...]:
-        """In a forked child: what was collected so far is the parent's to send. Returns what the child must keep, since
-        destroying it would reach into the parent's connection."""
+        """Starts over in a forked child: the parent sends what was collected so far. Returns objects that the child
+        must keep, since destroying them would touch the parent's connection."""
         before = self.worker
         traces = {*before.collecting.trace_ids(), *map(trace_of, self.inbox)}
         self.inbox.clear()

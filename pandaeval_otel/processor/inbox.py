@@ -1,4 +1,5 @@
-"""A queue from an application's threads to the worker that costs them one append, and the count of what did not fit."""
+"""A queue from an application's threads to the worker, which costs them one append, and a count of items that did not
+fit."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _MOST_LOST = 65_536
 
 
 class Inbox(deque[Any]):
-    """What the application has handed over. While it is shorter than ``room``, appending is all there is to do."""
+    """Items from the application. While it is shorter than ``room`` callers append; else they call ``full``."""
 
     __slots__ = ("full", "room")
 
@@ -27,11 +28,12 @@ class Inbox(deque[Any]):
 
 
 NOWHERE = Inbox(lambda item: None)
-"""Takes everything and keeps nothing."""
+"""An inbox that discards everything."""
 
 
 class Losses:
-    """Items that were let go of because the queue was full. Exact under any number of threads: counters are atomic."""
+    """Counts items that were dropped because the queue was full. Exact under any number of threads, since
+    ``itertools.count`` is atomic."""
 
     def __init__(self) -> None:
         self._traces: set[int] = set()
@@ -40,7 +42,7 @@ class Losses:
         self._told = {"spans": 0, "logs": 0}
 
     def add(self, item: Any) -> None:
-        """One item of a trace is lost, so the trace is. On any thread."""
+        """Counts an item as lost, and with it its trace. On any thread."""
         if isinstance(item, SessionEnd):
             return
         signal = signal_of(item)
@@ -52,31 +54,31 @@ class Losses:
             self._all = True
 
     def traces(self) -> set[int]:
-        """Traces that lost something since the last call. On the worker."""
+        """Returns the traces that lost an item since the last call. On the worker."""
         lost, self._traces = self._traces, set()
         return lost
 
     def everything(self) -> bool:
-        """Whether there were more of them since the last call than are kept by name. On the worker."""
+        """Returns whether more traces than can be remembered lost an item since the last call. On the worker."""
         found, self._all = self._all, False
         return found
 
     def items(self, signal: str) -> int:
-        """How many of ``spans`` or ``logs`` were lost since the last call. On the worker."""
-        lost = next(self._counters[signal])  # reading takes a number of it, which the next reading accounts for
+        """Returns how many ``spans`` or ``logs`` were lost since the last call. On the worker."""
+        lost = next(self._counters[signal])  # reading increments the counter, which the next reading subtracts
         since, self._told[signal] = lost - self._told[signal], lost + 1
         return since
 
 
 def signal_of(item: Any) -> str:
-    """``spans`` or ``logs``: what an item counts for; empty for a started span."""
+    """Returns whether an item counts as ``spans`` or ``logs``; ``""`` for a started span."""
     if isinstance(item, ReadableSpan):
         return "spans"
     return "" if isinstance(item, tuple) else "logs"
 
 
 def trace_of(item: Any) -> int:
-    """The trace id of anything that lies in an inbox."""
+    """Returns the trace id of any item of an inbox."""
     if isinstance(item, (SpanContext, SessionEnd)):
         return item.trace_id
     if isinstance(item, tuple):

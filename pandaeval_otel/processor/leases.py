@@ -12,9 +12,9 @@ from pandaeval_otel.processor.forwarder import Forwarder
 from pandaeval_otel.processor.settings import Settings
 
 _PAUSE_S = 0.5
-"""How long a fork waits for workers that are in the midst of talking to their collectors."""
+"""Seconds that a fork waits for workers that are talking to their collectors."""
 
-_lock = threading.RLock()  # a collected processor gives its lease back in the midst of anything
+_lock = threading.RLock()  # garbage collection may return a processor's lease at any point
 _by_settings: dict[Settings, Forwarder] = {}
 _leases: dict[Forwarder, WeakSet[Lease]] = {}
 _everyone: WeakSet[Forwarder] = WeakSet()
@@ -24,8 +24,8 @@ _not_ours: list[object] = []
 class Lease:
     """A processor's hold on the forwarder of its settings.
 
-    It ends at one stroke, and who is the last is found by looking and not by counting: a thread that ends it may be cut
-    off by a fork at any point, and the child has to be right about those that are left.
+    It ends in one atomic step, and the last holder is found by looking at all leases rather than by counting: a fork
+    may interrupt a thread that ends a lease at any point, and the child has to be right about the remaining ones.
     """
 
     def __init__(self, holder: object, settings: Settings) -> None:
@@ -36,18 +36,19 @@ class Lease:
                 _everyone.add(forwarder)
                 SESSION_LISTENERS.add(forwarder)
             self.forwarder = forwarder
-            # An application that lets go of its provider without a shutdown must not be left with our thread.
+            # An application that drops its provider without a shutdown must not keep our thread.
             self._finalizer = finalize(holder, _let_go, forwarder)
             self._finalizer.atexit = False  # at exit the provider shuts down in its own time
             _leases.setdefault(forwarder, WeakSet()).add(self)
 
     @property
     def alive(self) -> bool:
-        """Whether the processor neither ended it nor is gone."""
+        """Whether the processor exists and has not ended it."""
         return self._finalizer.alive
 
     def end(self) -> None:
-        """Gives the forwarder back; the last one shuts it down. Takes as long as the settings allow, once."""
+        """Returns the forwarder; the last lease shuts it down, and others flush it. Blocks for at most
+        ``shutdown_timeout`` seconds, and only the first time."""
         timeout = self.forwarder.settings.shutdown_timeout
         if self._finalizer.detach() is None:
             return
@@ -63,7 +64,7 @@ def _let_go(forwarder: Forwarder) -> None:
 
 
 def _is_last(forwarder: Forwarder) -> bool:
-    """Whether nobody has it any more; says so to one caller only."""
+    """Returns whether no lease of the forwarder is alive; ``True`` to one caller only."""
     with _lock:
         if any(lease.alive for lease in _leases.get(forwarder, ())):
             return False

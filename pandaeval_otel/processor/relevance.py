@@ -1,5 +1,5 @@
-"""Finds out which spans can matter to a score: by the hints that dialects are found by, so that nothing they read is
-missed."""
+"""Decides which spans can matter to a score, by the hints that dialects are found by, so that no span that a dialect
+reads is missed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandaeval_otel.dialects.plain import kind_by_name
 
 
 class Row(NamedTuple):
-    """One span that is held: ids, whether it can matter, and its bytes."""
+    """A held span: ids, whether it can matter, and its bytes."""
 
     span_id: bytes
     parent: bytes
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 def matters(span: ReadableSpan) -> bool:
-    """Whether any dialect would read this span."""
+    """Returns whether any dialect would read this span."""
     roots, scopes, names = _hints()
     scope = span.instrumentation_scope
     if span.name.startswith(names) or (scope is not None and scope.name.startswith(scopes)):
@@ -35,7 +35,7 @@ def matters(span: ReadableSpan) -> bool:
 
 
 def needed(rows: Iterable[Row]) -> list[Row]:
-    """Those that matter and all above them, in their order; none if nothing matters."""
+    """Returns the rows that matter and all above them, in their order; none if none matters."""
     rows = list(rows)
     parents: Mapping[bytes, bytes] = {row.span_id: row.parent for row in rows}
     kept: set[bytes] = set()

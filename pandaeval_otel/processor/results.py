@@ -15,8 +15,7 @@ import grpc.aio
 from opentelemetry.trace import Span
 
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
-from pandaeval_otel.processor.connection import cure, watching_channel
-from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.connection import cure, retry_after_s, watching_channel
 from pandaeval_otel.processor.settings import settings
 
 _log = logging.getLogger(__name__)
@@ -26,7 +25,8 @@ _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.
 _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 
 Result = dict[str, Any]
-"""A result as ``pandaeval evaluate --format json`` prints it, and ``cursor``: as ``after`` it begins behind it."""
+"""A result as ``pandaeval evaluate --format json`` prints it, with ``cursor``: passed as ``after``, watching resumes
+behind it."""
 
 
 async def watch_results(
@@ -46,8 +46,8 @@ async def watch_results(
     """Yields the results that are stored already, oldest first, then new ones as they are committed, without end.
 
     ``trace``: a span, or a trace id as number or 32 hex digits. ``metric`` with or without its level
-    (``trace.coherence``). ``after``: only those behind this cursor; -1: only those from now on. A collector that goes
-    away is waited for, and nothing is missed or repeated. Raises ``grpc.aio.AioRpcError`` when it refuses.
+    (``trace.coherence``). ``after``: only results behind this cursor; -1: only those from now on. Waits for a collector
+    that goes away, and misses or repeats nothing. Raises ``grpc.aio.AioRpcError`` when the collector refuses.
     """
     where = settings(
         endpoint=endpoint,
@@ -97,9 +97,9 @@ def wait_for_result(
     client_certificate: str | None = None,
     client_key: str | None = None,
 ) -> Result:
-    """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError` after
-    ``timeout`` seconds, which names metric and trace. In a coroutine use :func:`watch_results` instead: this would hold
-    up its loop."""
+    """Blocks until a trace has a result of ``metric``, and returns the first one. Raises :class:`TimeoutError`, naming
+    metric and trace, after ``timeout`` seconds. In a coroutine use :func:`watch_results` instead: this would block its
+    loop."""
 
     async def first() -> Result:
         async with asyncio.timeout(timeout):
@@ -126,7 +126,7 @@ def wait_for_result(
 
 
 def trace_id(trace: str | int | Span) -> str:
-    """32 hex digits."""
+    """Returns a span's or a number's trace id as 32 hex digits."""
     if isinstance(trace, Span):
         trace = trace.get_span_context().trace_id
     return f"{trace:032x}" if isinstance(trace, int) else trace.lower()

@@ -1,7 +1,7 @@
 """The settings of a processor, how it reaches its collector and how much it may hold: arguments, else environment
 variables, else defaults.
 
-A wrong variable is logged and passed over, since an application must not fail for it; a wrong argument is a
+A wrong variable is logged and ignored, since it must not make an application fail; a wrong argument raises
 :class:`ValueError`. Equal settings share one worker.
 """
 
@@ -22,9 +22,9 @@ from pandaeval_otel.processor.telemetry import ProcessorTelemetry
 _log = logging.getLogger(__name__)
 
 Redact = Callable[[str, str], "str | None"]
-"""``redact(key, text)``: what to send instead of a text; ``None`` leaves it out. Called on the worker thread for every
-string in attributes, events, links, status and log bodies, also inside lists and maps, with the key it stands under.
-When it raises, the trace is dropped."""
+"""``redact(key, text)`` returns what to send instead of a text; ``None`` leaves it out. The worker thread calls it for
+every string in attributes, events, links, status and log bodies, also inside lists and maps, with the string's key. If
+it raises, the trace is dropped."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Settings:
     client_key: str = ""
     """PEM file with its private key."""
     compression: Literal["auto", "gzip", "none"] = "auto"
-    """``auto``: gzip, except to this very machine, where packing costs more than it saves."""
+    """``auto``: gzip, except to this machine, where compression costs more than it saves."""
     keep: Literal["all", "agents"] = "all"
     """``agents``: traces without any agent's work are skipped, and so are leaves that no dialect reads."""
     redact: Redact | None = None
@@ -54,7 +54,7 @@ class Settings:
     timeout: float = 10.0
     """Seconds for one attempt to submit."""
     shutdown_timeout: float = 5.0
-    """Seconds for the last ones at shutdown."""
+    """Seconds for the last submissions at shutdown."""
     interval: float = 0.2
     """Seconds between two looks at the queue."""
     telemetry: ProcessorTelemetry | None = None
@@ -78,12 +78,12 @@ class Settings:
 
     @property
     def target(self) -> str:
-        """The endpoint in gRPC's words."""
+        """The endpoint in gRPC's form."""
         return self.endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
 
     @property
     def gzip(self) -> bool:
-        """Whether requests are packed."""
+        """Whether requests are compressed."""
         return self.compression == "gzip" or (self.compression == "auto" and not _is_local(self.target))
 
     @property
@@ -93,7 +93,8 @@ class Settings:
 
 
 def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """The settings that arguments (those that are not ``None``) and environment make. Raises :class:`ValueError`."""
+    """Returns settings from arguments (those that are not ``None``), else from the environment. Raises
+    :class:`ValueError` for wrong arguments."""
     environ = os.environ if environ is None else environ
     said = {name: value for name, value in given.items() if value is not None}
     if isinstance(said.get("headers"), Mapping):
@@ -115,7 +116,7 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
 
 
 def enabled(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether processors are to do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
+    """Returns whether processors do anything: not if OTEL_SDK_DISABLED is true or PANDAEVAL_ENABLED is false."""
     environ = os.environ if environ is None else environ
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not disabled and environ.get("PANDAEVAL_ENABLED", "").strip().lower() not in ("false", "0", "no", "off")
@@ -125,7 +126,7 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
     try:
         value = {name: read(text)}
         Settings(**value)
-    except Exception as error:  # a redactor is the user's code, which raises what it likes when it is imported
+    except Exception as error:  # importing a redactor runs the user's code, which may raise anything
         if name == "redact":
             raise ValueError(f"{variable}={text!r} cannot be used, and sending content without it is worse") from error
         _log.warning("%s is passed over: %s", variable, error)
@@ -142,13 +143,13 @@ def _check_readable(name: str, file: str) -> None:
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
-    """``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
+    """Reads ``key=value,key=value``, percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS."""
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return tuple((unquote(key.strip()), unquote(value.strip())) for key, _, value in pairs)
 
 
 def _named(text: str) -> Redact:
-    """``package.module:function``."""
+    """Imports ``package.module:function``."""
     module, _, name = text.partition(":")
     found = getattr(importlib.import_module(module), name)
     if not callable(found):
@@ -182,5 +183,5 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "shutdown_timeout": ("PANDAEVAL_SHUTDOWN_TIMEOUT", float),
 }
 VARIABLES = (*(variable for variable, _ in _VARIABLES.values()), "PANDAEVAL_TOKEN", "PANDAEVAL_ENABLED")
-"""Every environment variable that is read, for the docs' test."""
+"""Every environment variable that is read; a test holds the docs against it."""
 assert {*_VARIABLES} <= {field.name for field in fields(Settings)}

@@ -1,8 +1,7 @@
-"""Sends completed traces to the collector: one request at a time, retries with back-off, one warning. The worker thread
-owns it.
+"""Sends completed traces to the collector: one request at a time, retries with back-off, one warning.
 
-The worker thread owns it. Nothing here waits: a call reports to ``wake`` when it is answered. What has to do with gRPC
-is done behind one gate, which a fork shuts before it happens.
+The worker thread owns it. Nothing here waits: an answered call invokes ``wake``. All use of gRPC happens behind one
+gate, which a fork closes first.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_otel._proto.trace_service_pb2 import SubmitTracesResponse
 from pandaeval_otel.processor.buffer import Buffer
-from pandaeval_otel.processor.connection import channel, cure
-from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.connection import channel, cure, retry_after_s
 from pandaeval_otel.processor.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -38,12 +36,14 @@ _AGAIN = (
     grpc.StatusCode.CANCELLED,
 )
 _LOCKED_OUT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
-"""Tried again too: the door may open to us, and a token that was wrong for a minute costs nothing."""
+"""Codes that are retried too: access may be granted later, and a token that is wrong for a minute should lose
+nothing."""
 
 
 class Submission:
-    """``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. ``open_channel`` is called when
-    there is something to send, on the worker thread. What goes out is put into ``buffer``."""
+    """Sends what callers put into ``buffer``. ``count`` as in
+    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`. The worker thread calls ``open_channel`` when there
+    is something to send."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Submission:
         self.buffer = Buffer(settings.buffer_bytes, count)
 
     def step(self, hurry: bool = False) -> None:
-        """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: somebody waits."""
+        """Takes the answer to the running call, if there is one, and starts the next. ``hurry``: a caller waits."""
         with self._gate:
             if self._call is not None and self._call.done():
                 call, self._call = self._call, None
@@ -79,13 +79,13 @@ class Submission:
                     self._send()
 
     def wait_s(self) -> float | None:
-        """Seconds until :meth:`step` can do something although nothing new came; ``None``: it waits for ``wake``."""
+        """Returns the seconds until :meth:`step` can retry; ``None`` if it has to wait for ``wake``."""
         if self._call is not None or not self.buffer:
             return None
         return max(0.0, max(self._not_before, self._better_at) - self._clock())
 
     def give_up(self, reason: str) -> None:
-        """Counts everything that was not acknowledged as dropped."""
+        """Drops everything that was not acknowledged."""
         with self._gate:
             self._cancel()
             self.buffer.give_up(reason)
@@ -96,10 +96,10 @@ class Submission:
             self._close()
 
     def pause(self, timeout: float) -> float:
-        """Before a fork, on the forking thread: older gRPCs break in parent or child when one happens during a call. So
-        there is none, nor a connection; what was on its way is sent again. Waits at most ``timeout`` seconds. Returns
-        how many more the fork should wait: gRPC's own threads take a connection down after it was closed, under locks
-        that a child would inherit as they are then."""
+        """Ends call and connection before a fork, on the forking thread: older gRPCs break in parent or child when a
+        fork happens during a call. The interrupted request is sent again. Waits at most ``timeout`` seconds. Returns
+        how many more the fork should wait: gRPC's own threads take a closed connection down under locks, which a child
+        would inherit locked."""
         if not self._gate.acquire(timeout=timeout):
             return 0.0
         self._paused_by = threading.get_ident()
@@ -110,15 +110,15 @@ class Submission:
         return max(0.0, self._closed_at + _TEARDOWN_S - time.monotonic())
 
     def resume(self) -> None:
-        """After the fork, in the parent, on the same thread."""
-        if self._paused_by == threading.get_ident():  # not for another thread, which forks as well and is yet to do so
+        """Reopens the gate after the fork, in the parent, on the same thread."""
+        if self._paused_by == threading.get_ident():  # another thread may hold the gate for a fork of its own
             self._paused_by = 0
             self._gate.release()
             self._wake()
 
     def abandon(self) -> tuple[object, ...]:
-        """In a forked child. Returns what it must neither use nor destroy, its parent's connection if that could not be
-        closed, and lets go of everything else."""
+        """Releases everything in a forked child, except for what it returns: the parent's connection, if that could not
+        be closed, which the child must neither use nor destroy."""
         kept = (self._channel, self._call)
         self.__dict__.clear()
         return kept

@@ -1,7 +1,7 @@
 """The processors' own metrics: a protocol, an implementation that counts nothing, and one that makes OpenTelemetry
 metrics.
 
-Every span that ended while a processor listened is counted once as ``ended``, and later once as ``acknowledged`` (the
+Every span that ends while a processor listens counts once as ``ended``, and later once as ``acknowledged`` (the
 collector stored it), ``rejected`` (the collector will not take it), ``skipped`` (not wanted, see ``keep``) or
 ``dropped``. Until then it is held or buffered: at rest ``ended`` is the sum of the others. Log records likewise.
 """
@@ -21,15 +21,15 @@ _ENABLED = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
 
 
 class ProcessorTelemetry(Protocol):
-    """Called on the worker thread (and, where the application outruns it, on the application's); must not block."""
+    """Receives counts on the worker thread (and on the application's threads, if they outrun it); must not block."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """``signal``: ``spans``, ``logs`` or ``traces`` (whole ones or parts, as they are submitted). ``reason`` goes
-        with ``rejected`` and ``dropped``."""
+        """Counts ``number`` items. ``signal``: ``spans``, ``logs`` or ``traces`` (each submitted part counts).
+        ``reason``: given with ``rejected`` and ``dropped``."""
         ...
 
     def watch(self, what: str, read: Callable[[], int]) -> None:
-        """``read`` tells how many items lie in the ``queue``, or how many bytes are ``held`` or ``buffered``."""
+        """Registers ``read``, which returns the items in the ``queue``, or the bytes ``held`` or ``buffered``."""
         ...
 
 
@@ -44,8 +44,8 @@ class NoTelemetry:
 
 
 class MetricsTelemetry:
-    """``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``, and the gauges
-    ``pandaeval.processor.{queue,held,buffered}``."""
+    """Makes the counters ``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``,
+    and the gauges ``pandaeval.processor.{queue,held,buffered}``."""
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._meter = (provider or get_meter_provider()).get_meter("pandaeval_otel")
@@ -70,5 +70,5 @@ class MetricsTelemetry:
 
 
 def telemetry_by_environment() -> ProcessorTelemetry:
-    """Metrics where the SDK's own are switched on, too; else nothing."""
+    """Returns OpenTelemetry metrics if the SDK's own are switched on, else a telemetry that counts nothing."""
     return MetricsTelemetry() if os.environ.get(_ENABLED, "").strip().lower() == "true" else NoTelemetry()

@@ -1,4 +1,4 @@
-"""The one daemon thread of a process: it empties the inbox, puts traces together, and submits complete ones."""
+"""The one daemon thread of a process, which empties the inbox, puts traces together and submits complete ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 class Flush:
-    """Somebody waits until everything that was ended is settled, for at most ``timeout`` seconds. ``shutting``: nothing
-    comes after it."""
+    """A caller's wait until all ended spans are settled, for at most ``timeout`` seconds. ``shutting``: no spans
+    follow."""
 
     def __init__(self, timeout: float, shutting: bool = False) -> None:
         self.deadline, self.shutting = time.monotonic() + timeout, shutting
@@ -34,7 +34,7 @@ class Flush:
 class Worker:
     """Belongs to one process: a forked child makes another. ``inherited``: traces that were open at the fork.
 
-    The thread starts with :meth:`start` and ends when it was closed and nothing is left to do.
+    The thread starts with :meth:`start` and ends when ``closed`` is set and nothing is left to do.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Worker:
         self.submission = submission(settings, count, self.wake.set)
 
     def start(self) -> bool:
-        """Whether it runs now; not if the system gives no more threads."""
+        """Starts the thread and returns whether it runs; it does not if the system gives no more threads."""
         if self.runs():
             return True
         thread = threading.Thread(target=self._run, name="pandaeval-forwarder", daemon=True)
@@ -67,23 +67,23 @@ class Worker:
         return True
 
     def runs(self) -> bool:
-        """Whether there is a thread."""
+        """Returns whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def ask(self, flush: Flush) -> None:
-        """Queues a flush; its ``done`` is set when it is over."""
+        """Queues a flush; the worker sets its ``done`` when it is over."""
         self._flushes.append(flush)
         self.wake.set()
 
     def join(self, timeout: float) -> None:
-        """Waits for the end of the thread, from any other one."""
+        """Waits at most ``timeout`` seconds for the end of the thread, unless called on it."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def abandon(self) -> tuple[object, ...]:
-        """In a forked child. The thread is not there any more, and never gives back what it was using: so all of it is
-        let go of here, but for what is returned and has to be kept."""
+        """Releases everything in a forked child, where the thread no longer exists and cannot. Returns objects that the
+        child has to keep."""
         kept = (*self.submission.abandon(), self.wake)
         self.__dict__.clear()
         return kept

@@ -1,4 +1,4 @@
-"""OTLP bytes: taken apart by trace, weighed, bounded and decoded.
+"""Splits OTLP bytes by trace, weighs, bounds and decodes them.
 
 Imports base, model.
 """

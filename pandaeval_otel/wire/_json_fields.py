@@ -1,4 +1,4 @@
-"""Readers of single JSON values and of objects, from which :mod:`pandaeval_otel.wire.otlp_json` is put together."""
+"""Readers of single JSON values and of objects, of which :mod:`pandaeval_otel.wire.otlp_json` is composed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from google.protobuf.message import Message
 
 Reader = Callable[[Any], Any]
-"""JSON value -> what the protobuf constructor takes for the field. Raises :class:`BadOtlp`."""
+"""Turns a JSON value into the argument of the protobuf constructor. Raises :class:`BadOtlp`."""
 
 
 class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receivers' refusals
-    """Not OTLP/JSON. The text names the place, such as ``resourceSpans[0].scopeSpans[0].spans[3].traceId``."""
+    """The document is not OTLP/JSON. The text names the place, such as
+    ``resourceSpans[0].scopeSpans[0].spans[3].traceId``."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -22,13 +23,13 @@ class BadOtlp(ValueError):  # noqa: N818 - reads as what it is, like the receive
         self.path = path
 
     def under(self, step: str) -> BadOtlp:
-        """The same problem, seen from one level further out."""
+        """Returns the problem with ``step`` put before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return BadOtlp(self.problem, f"{step}{joint}{self.path}")
 
 
 def text(value: Any) -> str:
-    """A string that UTF-8 can hold."""
+    """Reads a string that UTF-8 can hold."""
     if type(value) is not str:
         raise BadOtlp("not a string")
     if not value.isascii():
@@ -40,14 +41,14 @@ def text(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """A boolean."""
+    """Reads a boolean."""
     if type(value) is not bool:
         raise BadOtlp("not true or false")
     return value
 
 
 def number(value: Any) -> float:
-    """A double; also as a string, which is how protobuf writes ``NaN``, ``Infinity`` and ``-Infinity``."""
+    """Reads a double; also from a string, which is how protobuf writes ``NaN``, ``Infinity`` and ``-Infinity``."""
     if type(value) not in (int, float, str):
         raise BadOtlp("not a number")
     try:
@@ -57,7 +58,7 @@ def number(value: Any) -> float:
 
 
 def integer(low: int, high: int) -> Reader:
-    """A whole number from ``low`` to ``high``; also as a string, which is how protobuf writes 64-bit numbers."""
+    """Returns a reader of whole numbers from ``low`` to ``high``; also from strings, as protobuf writes 64-bit ones."""
 
     def read(value: Any) -> int:
         try:
@@ -80,7 +81,8 @@ def _whole(value: Any) -> int:
 
 
 def hex_id(digits: int, *, required: bool) -> Reader:
-    """An id of exactly so many hex digits, as bytes. Required: not all zeros. Else it may be empty."""
+    """Returns a reader of ids of exactly so many hex digits, as bytes. A required one is not all zeros; others may be
+    empty."""
     size = digits // 2
     zeros = bytes(size)
 
@@ -91,7 +93,7 @@ def hex_id(digits: int, *, required: bool) -> Reader:
             decoded = bytes.fromhex(value)
         except (TypeError, ValueError):
             decoded = b""
-        if len(decoded) != size or len(value) != digits:  # fromhex passes over blanks
+        if len(decoded) != size or len(value) != digits:  # fromhex skips blanks
             raise BadOtlp(f"not {digits} hex digits")
         if required and decoded == zeros:
             raise BadOtlp("all zeros")
@@ -101,7 +103,7 @@ def hex_id(digits: int, *, required: bool) -> Reader:
 
 
 def base64_bytes(value: Any) -> bytes:
-    """Bytes in either base64 alphabet, with or without padding."""
+    """Reads bytes in either base64 alphabet, with or without padding."""
     if type(value) is not str:
         raise BadOtlp("not base64")
     standard = value.translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
@@ -112,7 +114,7 @@ def base64_bytes(value: Any) -> bytes:
 
 
 def enum(wrapper: Any) -> Reader:
-    """A value of a protobuf enum, by number (also one that this release does not know) or by name."""
+    """Returns a reader of a protobuf enum, by number (also an unknown one) or by name."""
     by_name: dict[str, int] = dict(wrapper.items())
     by_number = integer(-(2**31), 2**31 - 1)
 
@@ -125,7 +127,7 @@ def enum(wrapper: Any) -> Reader:
 
 
 def many(reader: Reader) -> Reader:
-    """An array."""
+    """Returns a reader of arrays."""
 
     def read(value: Any) -> list[Any]:
         if type(value) is not list:
@@ -142,8 +144,8 @@ def many(reader: Reader) -> Reader:
 
 
 def record(message: type[Message], fields: Mapping[str, Reader], *, required: tuple[str, ...] = ()) -> Reader:
-    """A JSON object as keyword arguments of ``message``. Keys in camelCase or snake_case; unknown ones, and ``null``,
-    are passed over. ``fields`` that the installed protobuf classes lack count as unknown."""
+    """Returns a reader of JSON objects as keyword arguments of ``message``. Keys are in camelCase or snake_case;
+    unknown ones and ``null`` are ignored, and so are ``fields`` that the installed protobuf classes lack."""
     known: dict[str, tuple[str, Reader]] = {}
     declared = message.DESCRIPTOR.fields_by_name
     for name, reader in fields.items():

@@ -1,38 +1,103 @@
-"""Bounds how much of one span or log record is read: cuts what is above a cap out of its bytes, before anything is made
-of them (:mod:`pandaeval_otel.base.caps`).
+"""Bounds how much of one span or log record is read: counts what encoded messages hold, and cuts whatever exceeds a cap
+out of their bytes, before any objects are made of them (:mod:`pandaeval_otel.base.caps`).
 
-Only messages that are large are looked through here, field by field; of small ones it is seen when they are decoded, so
-that what is usual costs next to nothing. The same bytes are cut the same way by every door, and what was cut is added
-to the fields in which OTLP counts what was dropped.
+Only large messages are walked here, field by field; the decoder checks small ones as it goes, so that ordinary spans
+cost next to nothing. The same bytes are cut the same way by every door, and the number of things cut is added to the
+fields in which OTLP counts what was dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pandaeval_otel.base.caps import (
     MAX_ATTRIBUTES,
     MAX_EVENT_ATTRIBUTES,
     MAX_EVENTS,
+    MAX_ITEMS,
     MAX_LINKS,
     MAX_NESTED,
     SMALL,
     Room,
+    TooMuchError,
 )
 from pandaeval_otel.wire import fields as wire_fields
-from pandaeval_otel.wire.counting import nested
 from pandaeval_otel.wire.fields import entry, fields, number_in, pair, varint
+from pandaeval_otel.wire.skeleton import Request
 
 _MAX_COUNT = 0xFFFFFFFF
 
 
+def outline(chunk: bytes) -> Any:
+    """Returns a stored request as ``skeleton.Request``. Raises :class:`TooMuchError` for one with more resources,
+    scopes and items than any trace has."""
+    if len(chunk) > SMALL and _containers(chunk) > MAX_ITEMS:
+        raise TooMuchError(f"a stored request holds more than {MAX_ITEMS} resources, scopes and items")
+    return Request.FromString(chunk)
+
+
+def _containers(chunk: bytes) -> int:
+    number = 0
+    for tag, _, at, end, copies in fields(chunk):
+        number += copies
+        if tag == 0x0A and end > at:
+            inner = chunk[at:end]
+            for kind, _, start, stop, times in fields(inner):
+                number += times
+                if kind == 0x12 and stop > start:
+                    number += sum(copies for *_, copies in fields(inner[start:stop]))
+                if number > MAX_ITEMS:
+                    return number
+        if number > MAX_ITEMS:
+            break
+    return number
+
+
+def nested(data: bytes, room: Room) -> int:
+    """Counts the fields inside an encoded ``AnyValue``, itself included, and stops at one above the cap. Fields below:
+    array (5) and map (6) > values (1) > in a map: value (2)."""
+    number = 0
+    stack = [(data, "any")]
+    while stack:
+        part, kind = stack.pop()
+        for tag, _, at, end, copies in fields(part):
+            room.look()
+            number += copies
+            if number > MAX_NESTED:
+                return number
+            inner = _INSIDE.get((kind, tag))
+            if inner is not None and end > at:
+                stack.append((part[at:end], inner))
+    return number
+
+
+_INSIDE = {("any", 0x2A): "array", ("any", 0x32): "map", ("array", 0x0A): "any", ("map", 0x0A): "pair"}
+_INSIDE[("pair", 0x12)] = "any"
+
+
+def inside(values: Iterable[Any]) -> int:
+    """Counts the values inside decoded lists and maps."""
+    number = 0
+    stack = [*values]
+    while stack:
+        each = stack.pop()
+        if type(each) is dict:
+            number += len(each)
+            stack.extend(each.values())
+        elif type(each) is list:
+            number += len(each)
+            stack.extend(each)
+    return number
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is counted of a message, by the tags of its fields: ``attributes`` and ``dropped``, where OTLP counts those
-    that are not there; ``lists``: the cap of a repeated field, where it is counted, and what its items are; ``body``: a
-    field that is an attribute's value by itself. ``whole``: its values are decoded all at once, so that what may stand
-    in one is shared by all."""
+    """The counted fields of a message, by tag. ``attributes``, and ``dropped``, in which OTLP counts missing ones.
+    ``lists``: for each repeated field its cap, the field in which OTLP counts missing items, and the items' shape.
+    ``body``: a field that is a value like an attribute's. ``whole``: all values are decoded at once, so that they share
+    one cap."""
 
     attributes: int
     dropped: int
@@ -48,13 +113,13 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """The encoded message, without what is above the caps: the same object where nothing has to go. Raises
-    ``ValueError`` where it is no protobuf message."""
+    """Returns the encoded message without anything above the caps: the same object if nothing is. Raises ``ValueError``
+    where it is no protobuf message."""
     return raw if len(raw) <= SMALL else cut(raw, shape, room)
 
 
 def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """The same, whatever its size."""
+    """Does what :func:`within` does, for a message of any size."""
     kept: dict[int, bytes] = {}
     lists = {tag: _Items(*rules) for tag, rules in shape.lists.items()}
     dropped: dict[int, int] = {}
@@ -97,7 +162,7 @@ def cut(raw: bytes, shape: Shape, room: Room) -> bytes:
 
 @dataclass(slots=True)
 class _Items:
-    """What is kept of a repeated field, at most ``cap`` items."""
+    """The kept items of a repeated field, at most ``cap``."""
 
     cap: int
     counted_in: int
@@ -106,7 +171,7 @@ class _Items:
     attributes: int = 0
 
     def add(self, item: bytes, copies: int, room: Room) -> tuple[int, bool]:
-        """How many of so many copies there is room for, and whether they are kept as they are."""
+        """Keeps as many of the copies as there is room for. Returns their number, and whether they are unchanged."""
         taken = min(copies, self.cap - len(self.kept))
         if self.attributes > MAX_EVENT_ATTRIBUTES:
             taken = 0
@@ -114,21 +179,21 @@ class _Items:
             return 0, True
         kept = item if len(item) <= 2 * MAX_ATTRIBUTES else cut(item, self.shape, room)
         tag = self.shape.attributes
-        self.attributes += taken * (kept.count(tag) + kept.count(tag | 0x80))  # no more of them can stand in it
+        self.attributes += taken * (kept.count(tag) + kept.count(tag | 0x80))  # an upper bound of its attributes
         self.kept += [kept] * taken
         return taken, kept is item
 
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one message: those with too much inside are replaced by a remark."""
+    """The values of one message, where a remark replaces each that holds too much."""
 
     shape: Shape
     room: Room
     inside: int = 0
 
     def of(self, data: bytes) -> bytes:
-        """An encoded ``AnyValue``."""
+        """Returns an encoded ``AnyValue``, or the remark in its place."""
         if self.shape.whole:
             self.inside += nested(data, self.room)
             if self.inside <= MAX_NESTED:

@@ -1,4 +1,4 @@
-"""Decodes stored chunks into raw spans and log records, attributes included: done once, when a trace is due."""
+"""Decodes stored chunks into raw spans and log records, attributes included: once, when a trace is due."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 
 from pandaeval_otel.base.caps import MAX_ATTRIBUTES, MAX_EVENTS, MAX_LINKS, SMALL, AboveCapError, Room
 from pandaeval_otel.model.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.wire.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, within
-from pandaeval_otel.wire.counting import inside, outline
+from pandaeval_otel.wire.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, inside, outline, within
 from pandaeval_otel.wire.skeleton import Fields, Spans
 from pandaeval_otel.wire.splitting import hash_and_strip
 
 MAX_VALUE_CHARS = 1 << 20
-"""Longer strings are cut here, with the length that they had: nothing that we compute needs more."""
+"""Longer strings are cut, and end with their original length: no computation needs more."""
 MAX_SPAN_NAME_CHARS = 4096
-"""Names of spans, events and scopes are looked through by many: what is longer is no name, and is cut."""
+"""Longer names of spans, events and scopes are cut: many readers search them, and no real name is as long."""
 
 _ROOMY = 2 * MAX_ATTRIBUTES
-"""A message of so many bytes cannot hold more of anything than its cap."""
+"""Bytes of a message that cannot hold more of anything than its cap."""
 _STRING = 0x0A
 """First byte of an ``AnyValue`` that is a string: field number and wire type."""
 _SHORT = 40
-"""Encoded values of at most so many bytes are remembered once decoded: most are names that every span repeats."""
+"""Most bytes of an encoded value that is remembered once decoded: most are names that every span repeats."""
 _KNOWN: dict[bytes, str | int | float] = {}
 _KNOWN_LIMIT = 4096
 
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
-    """Each span of an OTLP trace request, with the hash of its content; ``room``: what may be made of it. Raises
-    :class:`pandaeval_otel.base.caps.TooMuchError`."""
+    """Returns each span of an OTLP trace request with the hash of its content; ``room``: how many objects it may make.
+    Raises :class:`pandaeval_otel.base.caps.TooMuchError`."""
     room = room or Room()
     if len(chunk) <= SMALL:
         left = room.left
@@ -63,7 +62,8 @@ def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, 
 
 
 def _decode_small(chunk: bytes, room: Room) -> list[tuple[RawSpan, bytes]]:
-    """The same, of a request that is parsed at once, which takes less time. Raises :class:`AboveCapError`."""
+    """Decodes spans as :func:`decode_spans` does, but parses the request at once, which is faster. Raises
+    :class:`AboveCapError`."""
     found: list[tuple[RawSpan, bytes]] = []
     ids: dict[bytes, str] = {}
     for resourced in Spans.FromString(chunk).resourced:
@@ -106,7 +106,8 @@ def _small_scope(encoded: bytes) -> Scope:
 
 
 def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog, bytes]]:
-    """Each log record of an OTLP logs request, with the hash of its content; ``room`` as in :func:`decode_spans`."""
+    """Yields each log record of an OTLP logs request with the hash of its content; ``room`` as in
+    :func:`decode_spans`."""
     room = room or Room()
     for resourced in outline(chunk).resourced:
         resource = _resource(resourced.resource, room)
@@ -120,7 +121,7 @@ def decode_logs(chunk: bytes, room: Room | None = None) -> Iterator[tuple[RawLog
 
 
 def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], room: Room) -> RawSpan:
-    """``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
+    """Decodes a span. ``ids``: hex of the ids that neighbours share, the trace's and their parent's."""
     trace, parent = span.trace_id, span.parent_span_id
     trace_id, parent_id = ids.get(trace), ids.get(parent)
     if trace_id is None:
@@ -196,7 +197,7 @@ def _log(record: Any, resource: Resource, scope: Scope, room: Room) -> RawLog:
 
 
 def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
-    """Attributes from a map of encoded values."""
+    """Decodes attributes from a map of encoded values."""
     decoded: dict[str, Any] = {}
     known = _KNOWN.get
     for key in encoded:
@@ -205,7 +206,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
             found = known(data)
             decoded[key] = _short(data, room) if found is None else found
         elif data[0] == _STRING and data[1] >= 0x80 > data[2] and len(data) == (data[1] & 0x7F | data[2] << 7) + 3:
-            # One string and nothing else, as nearly all are: its length in two bytes (a varint), then itself.
+            # One string, as nearly all values are: its length in two bytes (a varint), then itself.
             decoded[key] = data[3:].decode()
         else:
             decoded[key] = _long(data, room)
@@ -213,7 +214,7 @@ def _values(encoded: Mapping[str, bytes], room: Room) -> dict[str, Any]:
 
 
 def _short(data: bytes, room: Room) -> Any:
-    """One encoded value, remembered where it is a scalar."""
+    """Decodes one short value, and remembers a scalar."""
     if len(data) > 3 and data[0] == _STRING and len(data) == data[1] + 2:
         found: Any = data[2:].decode()
     else:
@@ -228,7 +229,7 @@ def _short(data: bytes, room: Room) -> Any:
 
 
 def _long(data: bytes, room: Room) -> Any:
-    """One encoded value; a string without a message where its length takes one byte, too."""
+    """Decodes one value; a string with a one-byte length without parsing a message."""
     if data[0] == _STRING and data[1] < 0x80 and len(data) == data[1] + 2:
         return data[2:].decode()
     found = value(AnyValue.FromString(data))
@@ -241,12 +242,12 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 def attributes(pairs: Iterable[Any]) -> dict[str, Any]:
-    """OTLP key-value pairs as a dict; of a key that stands twice the last value wins."""
+    """Returns OTLP key-value pairs as a dict; of a repeated key the last value wins."""
     return {pair.key: value(pair.value) for pair in pairs}
 
 
 def value(any_value: Any) -> Any:
-    """An OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
+    """Returns an OTLP ``AnyValue`` as a Python value; ``None`` when it is unset."""
     kind = any_value.WhichOneof("value")
     if kind == "string_value":
         text = any_value.string_value

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _RUN = 1024
-"""Equal fields in a row that are compared in one block."""
+"""How many equal consecutive fields are compared at once."""
 
 
 def entry(pair: bytes) -> tuple[bytes, bytes]:
-    """Key and value of an encoded map entry; empty where there is none. Raises ``ValueError``."""
+    """Returns key and value of an encoded map entry; empty for a missing one. Raises ``ValueError``."""
     key = value = b""
     for tag, _, at, end, _ in fields(pair):
         if tag == 0x0A:
@@ -20,12 +20,12 @@ def entry(pair: bytes) -> tuple[bytes, bytes]:
 
 
 def pair(key: bytes, value: bytes) -> bytes:
-    """An encoded map entry."""
+    """Encodes a map entry."""
     return field(0x0A, key) + field(0x12, value)
 
 
 def number_in(encoded: bytes | None) -> int:
-    """The number in an encoded varint field; 0 for no field."""
+    """Returns the number in an encoded varint field; 0 for ``None``."""
     if encoded is None:
         return 0
     _, at = read_varint(encoded, 0)
@@ -33,12 +33,12 @@ def number_in(encoded: bytes | None) -> int:
 
 
 def field(tag: int, content: bytes) -> bytes:
-    """A length-delimited field; ``tag``: with its wire type."""
+    """Encodes a length-delimited field; ``tag`` includes the wire type."""
     return varint(tag) + varint(len(content)) + content
 
 
 def varint(number: int) -> bytes:
-    """A number as protobuf writes it."""
+    """Encodes a number as protobuf does."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -48,7 +48,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at ``at``, and where it ends. Raises ``ValueError``."""
+    """Returns the number that begins at ``at``, and its end. Raises ``ValueError``."""
     number = shift = 0
     for end in range(at, min(at + 10, len(data))):
         byte = data[end]
@@ -60,8 +60,8 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """Walks the fields of a message. Each item: tag, where the field begins, where its content begins and ends, and how
-    many equal fields follow each other here, since those are passed by at once. Raises ``ValueError``."""
+    """Walks the fields of a message. Yields for each: tag, start of the field, start and end of its content, and how
+    many equal fields follow each other there (runs are yielded once). Raises ``ValueError``."""
     at, size, seen = 0, len(data), 0
     while at < size:
         start = at
@@ -95,8 +95,8 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def _group_end(data: bytes, at: int) -> int:
-    """Where a group ends whose first field is at ``at``. OTLP has none; protobuf reads one as an unknown field.
-    Raises ``ValueError``."""
+    """Returns the end of a group whose first field is at ``at``. OTLP has no groups; protobuf reads them as unknown
+    fields. Raises ``ValueError``."""
     depth = 1
     while depth:
         tag, at = read_varint(data, at)

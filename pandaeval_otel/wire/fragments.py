@@ -1,4 +1,4 @@
-"""What a split request consists of: items, gathered by trace into fragments."""
+"""The parts of a split request: items, gathered by trace into fragments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class MalformedOtlpError(ValueError):
 
 
 class DenseError(Exception):
-    """A request of more resources, scopes and items than are to be taken apart at once."""
+    """A request holds more resources, scopes and items than may be split at once."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A span or a log record of a trace, as far as assembly cares.
+    """The ids of a span or a log record, as assembly needs them.
 
     ``id``: span id (8 bytes), or ``b"L"`` and a content hash for a log record. ``parent``: parent span id, ``b""`` for
     a parentless span. ``remote``: the parent is known to live in another process.
@@ -34,7 +34,7 @@ class Item:
 
 @dataclass(slots=True)
 class Fragment:
-    """What one request says about one trace. ``chunk`` is an OTLP request of its own, holding just these items."""
+    """The items of one trace in one request. ``chunk`` is an OTLP request of its own with just these items."""
 
     trace_id: bytes
     logs: bool
@@ -46,7 +46,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Split:
-    """A request taken apart. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected`` +
+    """A split request. ``decoded`` = items of ``fragments`` + ``own_output`` + ``ignored`` + ``rejected`` +
     ``labels``."""
 
     fragments: list[Fragment]
@@ -56,6 +56,6 @@ class Split:
     rejected: int = 0
     message: str = ""
     claimed: int = 0
-    """Items in the collector's own scope that are not its output; they are among the others."""
+    """Items in the collector's own scope that are not its output; other counts include them."""
     labels: list[HumanLabel] = field(default_factory=list)
-    """People's verdicts, which belong to no trace's content."""
+    """People's verdicts, which are no content of a trace."""

@@ -1,8 +1,7 @@
-"""A person's verdict on a run, and how it is told from what evaluators say: the log event ``gen_ai.evaluation.result``
-whose ``gen_ai.evaluation.evaluator.type`` is ``human``.
+"""Reads a person's verdict on a run: a log event ``gen_ai.evaluation.result`` whose
+``gen_ai.evaluation.evaluator.type`` is ``human``, unlike evaluators' results.
 
-It is neither content of the trace that it is about nor output of a collector, in whatever scope it comes: it opens no
-trace again and changes no score.
+In any scope, it is neither content of its trace nor output of a collector: it reopens no trace and changes no score.
 """
 
 from __future__ import annotations
@@ -12,33 +11,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_otel.base import semconv
 from pandaeval_otel.base.names import bounded
 
-EVENT = "gen_ai.evaluation.result"
+EVENT = semconv.EVALUATION_EVENT
 TYPE = "gen_ai.evaluation.evaluator.type"
 HUMAN = "human"
 MOST_COMMENT, MOST_ID = 1000, 256
 PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "ok", "1"})
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
-_NAME, _SCORE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.value"
-_LABEL, _COMMENT = "gen_ai.evaluation.score.label", "gen_ai.evaluation.explanation"
+_NAME, _SCORE = semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE
+_LABEL, _COMMENT = semconv.EVALUATION_LABEL, semconv.EVALUATION_EXPLANATION
 _ANNOTATOR = "gen_ai.evaluation.evaluator.id"
-_SESSIONS = ("gen_ai.conversation.id", "session.id", "pandaeval.session.id")
+_SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
 _LEVEL = "pandaeval.level"
 _LEVELS = ("trace", "session")
 
 
 class LabelError(ValueError):
-    """What is wrong with a label, and what would be right."""
+    """A bad label; the message says what is wrong and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
     """``unit``: the id of a trace (32 hex digits) or a session; ``metric``: its key, ``trace.task_completion``.
 
-    ``score`` lies in 0..1, 1 is best; ``passed``: the person's own word, else ``None``. One of the two is there.
-    ``at``: when it was given, Unix seconds, 0 where nobody says. ``probability``: the chance that the run was chosen
-    for labelling, where it is known."""
+    ``score`` lies in 0..1, 1 is best; ``passed``: the person's own word. At least one of the two is not ``None``.
+    ``at``: time of the verdict in Unix seconds, 0 if unknown. ``probability``: the chance that the run was chosen for
+    labelling, if known."""
 
     unit: str
     metric: str
@@ -51,7 +51,7 @@ class HumanLabel:
 
 
 def is_label(record: Any) -> bool:
-    """Whether an OTLP log record is a person's verdict."""
+    """Returns whether an OTLP log record is a person's verdict."""
     if record.event_name:
         return record.event_name == EVENT and _is_human(record.attributes)
     return any(pair.key == "event.name" and pair.value.string_value == EVENT for pair in record.attributes) and (
@@ -60,7 +60,7 @@ def is_label(record: Any) -> bool:
 
 
 def label_of(record: Any) -> HumanLabel:
-    """The label in such a record. Raises :class:`LabelError`."""
+    """Returns the label in a record that :func:`is_label` accepts. Raises :class:`LabelError`."""
     said = {pair.key: _plain(pair.value) for pair in record.attributes}
     named = _text(said.get(_NAME))
     if not named:
@@ -86,8 +86,8 @@ def label_of(record: Any) -> HumanLabel:
 
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
-    """A score and whether it is a pass, from what somebody wrote. A word that is neither is no verdict by itself, and
-    harmless beside a score. Raises :class:`LabelError`."""
+    """Returns the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
+    Raises :class:`LabelError` if there is neither a score nor a known word."""
     word = label.strip().lower()
     passed = True if word in PASSING else False if word in FAILING else None
     found = None if score is None or score == "" else _number(score)

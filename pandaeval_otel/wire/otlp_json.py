@@ -1,8 +1,8 @@
 """Reads OTLP/JSON documents as OTLP protobuf messages.
 
 The format is protobuf's JSON mapping with these exceptions (OTLP specification, "JSON Protobuf Encoding"): ids are hex,
-not base64; unknown fields are ignored; enums are numbers. Read more widely than that: names in camelCase or snake_case,
-enums also by name. ``google.protobuf.json_format`` is of no use here: it wants base64 ids, and it is slower.
+not base64; unknown fields are ignored; enums are numbers. This reader also accepts names in snake_case and enums by
+name. ``google.protobuf.json_format`` cannot be used: it expects base64 ids, and it is slower.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from pandaeval_otel.wire._json_fields import (
 __all__ = ["MAX_DEPTH", "BadOtlp", "decode_json", "logs_from_json", "traces_from_json"]
 
 MAX_DEPTH = 64
-"""Objects and arrays within each other in one document. Protobuf reads no more than 100 messages within each other, and
-a value in an attribute takes three messages for four JSON levels."""
+"""Most nested objects and arrays in one document. Protobuf reads at most 100 nested messages, and a value in an
+attribute takes three messages for four JSON levels."""
 
 
 def decode_json(body: bytes | str) -> Any:
-    """The JSON document in ``body``. Raises :class:`BadOtlp` if it is none or is nested deeper than ``MAX_DEPTH``."""
+    """Returns the JSON document in ``body``. Raises :class:`BadOtlp` if it is none or nests deeper than
+    ``MAX_DEPTH``."""
     try:
         document = _loads(body)
     except RecursionError:
@@ -67,13 +68,13 @@ def decode_json(body: bytes | str) -> Any:
 
 
 def traces_from_json(document: Any) -> ExportTraceServiceRequest:
-    """An OTLP/JSON trace request (``{"resourceSpans": [...]}``) as :func:`decode_json` gives it. Raises
+    """Reads an OTLP/JSON trace request (``{"resourceSpans": [...]}``) from the result of :func:`decode_json`. Raises
     :class:`BadOtlp`; one bad span makes the whole request bad."""
     return ExportTraceServiceRequest(**_TRACES(document))
 
 
 def logs_from_json(document: Any) -> ExportLogsServiceRequest:
-    """An OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
+    """Reads an OTLP/JSON logs request (``{"resourceLogs": [...]}``) likewise."""
     return ExportLogsServiceRequest(**_LOGS(document))
 
 

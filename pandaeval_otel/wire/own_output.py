@@ -1,10 +1,9 @@
 """Recognises the collector's own output when it is fed back to it.
 
-They are passed over, so this has to be known by more than what anybody may claim, or whoever names a scope could hide
-what an agent did. A span is our own if its id follows from the ids of the results that it holds, as encoded; a log
-record has no id of its own. And both may hold nothing but a result: whatever is passed over here could say nothing
-about an agent, even if somebody made it up. So no secret is needed, and collectors know each other's output: see
-``docs/adr/0008-own-output-holds-nothing-else.md``.
+It is ignored, so recognition must not rest on claims: otherwise anybody could hide an agent's work by naming a scope. A
+span is our own if its id follows from the ids of the results that it holds, as encoded; a log record has no id of its
+own. Both may hold nothing but a result: even a forged one could say nothing about an agent. So no secret is needed, and
+collectors recognise each other's output: see ``docs/adr/0008-own-output-holds-nothing-else.md``.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ _OWN_ROOTS = ("pandaeval.", "gen_ai.evaluation.")
 PLACES = frozenset(
     {"cloud", "container", "deployment", "faas", "host", "k8s", "os", "otel", "process", "service", "telemetry"}
 )
-"""First segments of keys that pipelines add to whatever comes through: where it ran. No dialect reads them."""
+"""First segments of keys that pipelines add to all telemetry, on where it ran. No dialect reads them."""
 _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
 def span_ids(result_ids: Iterable[str]) -> tuple[bytes, bytes]:
-    """The trace id, where it has one of its own, and the span id of the evaluation span that holds these results."""
+    """Returns the trace id (used if it has no parent) and the span id of the evaluation span of these results."""
     digest = hashlib.blake2b(".".join(result_ids).encode(), digest_size=24).digest()
     return digest[:16], digest[16:]
 
 
 def is_own_span(span: Any) -> bool:
-    """Whether an OTLP span in our scope is an evaluation span of a collector."""
+    """Returns whether an OTLP span in our scope is an evaluation span of a collector."""
     if span.kind != _INTERNAL or not span.name.startswith("evaluate ") or not span.events:
         return False
     results: list[str] = []
@@ -61,14 +60,14 @@ def is_own_span(span: Any) -> bool:
 
 
 def is_own_record(record: Any) -> bool:
-    """Whether an OTLP log record in our scope is an evaluation event of a collector."""
+    """Returns whether an OTLP log record in our scope is an evaluation event of a collector."""
     if record.event_name != EVENT or record.HasField("body") or is_label(record):
         return False
     return bool(_result_id(record.attributes))
 
 
 def _result_id(attributes: Any) -> str:
-    """The id of the result that these are about; ``""`` where they say anything else."""
+    """Returns the id of the result in ``attributes``; ``""`` if they hold anything else."""
     found = next((pair.value.string_value for pair in attributes if pair.key == RESULT_ID), "")
     return found if found and _says_nothing_else(attributes) else ""
 

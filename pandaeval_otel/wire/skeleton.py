@@ -1,9 +1,9 @@
-"""A second protobuf schema, wire-identical to OTLP, that does not parse what is not wanted yet.
+"""A second protobuf schema, wire-identical to OTLP, that parses lazily.
 
 ``Request`` declares resources, scopes, spans and log records as ``bytes``: raw slices from C. ``Fields`` declares a
-span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that a value is decoded
-only when somebody wants it; of a key that stands twice the last value is kept, as everywhere. It names every field of
-OTLP's span, so that what it serialises is the same for one content, whoever encoded it.
+span's attributes as ``map<string, bytes>`` (a map entry is a key-value pair on the wire), so that values are decoded
+only on demand; of a repeated key the last value is kept, as everywhere. It names every field of OTLP's span, so that
+equal content serialises equally, whoever encoded it.
 
 Built at import from descriptors in a pool of its own: no generated code, so it runs on every protobuf version.
 """
@@ -34,7 +34,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "SpansScoped": {"scope": (1, "bytes"), "spans": (2, "+Fields")},
     "SpansResourced": {"resource": (1, "bytes"), "scoped": (2, "+SpansScoped")},
     "Spans": {"resourced": (1, "+SpansResourced")},
-    # What assembly wants of a span. What may stand there many times is taken for one field, of which the last is kept.
+    # The fields that assembly needs. Repeated fields are declared as single ones, of which the last is kept.
     "Head": {
         "span_id": (2, "bytes"),
         "parent_span_id": (4, "bytes"),

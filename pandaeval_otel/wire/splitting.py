@@ -19,34 +19,28 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_otel.base.caps import Room
 from pandaeval_otel.model.raw import MAX_TIME
-from pandaeval_otel.wire.bounds import LOG, within
-from pandaeval_otel.wire.counting import outline
+from pandaeval_otel.wire.bounds import LOG, outline, within
 from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
 from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.wire.own_output import is_own_record, is_own_span
-from pandaeval_otel.wire.sifting import sifted
 from pandaeval_otel.wire.skeleton import Head, Request
 
 OWN_SCOPE = "pandaeval.evaluation"
-"""Scope of everything that the collector emits; coming back in, it is counted and ignored (:mod:`own_output`)."""
+"""Scope of the collector's own output, which is counted and ignored when it comes back (:mod:`own_output`)."""
 
 _KNOWN_REMOTE = 0x300  # "has is_remote" and "is_remote"
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _BY_WHOM = TYPE.encode()
-"""Stands in the bytes of every label, and hardly in others: their attributes need not be looked through for it."""
+"""Bytes that every label contains and few other records do, whose attributes then need no search."""
 
 
 def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Takes an ``ExportTraceServiceRequest`` apart by trace id.
+    """Splits an ``ExportTraceServiceRequest`` by trace id.
 
-    Spans without valid ids, or larger than ``max_span_bytes``, are rejected singly. Raises :class:`MalformedOtlpError`,
-    and :class:`DenseError`, if ``at_most`` is given, for more resources, scopes and spans than that.
+    Rejects single spans without valid ids, or larger than ``max_span_bytes``. Raises :class:`MalformedOtlpError`, and
+    :class:`DenseError` for more resources, scopes and spans than ``at_most`` (0: no limit).
     """
-    skeleton = _skeleton(ExportTraceServiceRequest, request, at_most)
-    split = Split([])
-    full, sound = _parse(ExportTraceServiceRequest, Span, request, split)
-    if sound is not request:
-        request, skeleton = sound, Request.FromString(sound)
+    split, full, request, skeleton = _opened(ExportTraceServiceRequest, Span, request, at_most)
     builder = _Builder(split, logs=False)
     for resource_index, resource in enumerate(full.resource_spans):
         raw_resource = skeleton.resourced[resource_index]
@@ -55,7 +49,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
             split.decoded += len(raw_spans)
             if scope.scope.name == OWN_SCOPE:
                 spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
-            # Straight-line code, and what neighbours share is looked up once: most of what a span costs at the door.
+            # Straight-line code that looks up once what neighbours share: most of a span's cost at the door.
             trace_id, is_trace = b"", False
             for span, raw in zip(spans, raw_spans, strict=True):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
@@ -79,17 +73,13 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
 
 
 def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0) -> Split:
-    """Takes an ``ExportLogsServiceRequest`` apart by trace id.
+    """Splits an ``ExportLogsServiceRequest`` by trace id.
 
-    Only records that can belong to an agent's trace are kept: they name a trace, and carry an event name or a
-    structured body. Ordinary log lines are counted as ``ignored``. People's verdicts go to ``labels``, whatever scope
-    they come in. Raises as :func:`split_traces` does.
+    Keeps only records that can belong to an agent's trace: they name a trace, and have an event name or a structured
+    body. Counts ordinary log lines as ``ignored``, and puts people's verdicts into ``labels``, whatever their scope.
+    Raises as :func:`split_traces` does.
     """
-    skeleton = _skeleton(ExportLogsServiceRequest, request, at_most)
-    split = Split([])
-    full, sound = _parse(ExportLogsServiceRequest, LogRecord, request, split)
-    if sound is not request:
-        request, skeleton = sound, Request.FromString(sound)
+    split, full, request, skeleton = _opened(ExportLogsServiceRequest, LogRecord, request, at_most)
     builder = _Builder(split, logs=True)
     for resource_index, resource in enumerate(full.resource_logs):
         raw_resource = skeleton.resourced[resource_index]
@@ -115,10 +105,9 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """16 bytes that stand for the content of a log record, or of a span as ``skeleton.Fields``, whichever way it came.
+    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal by every door.
 
-    Left out, and taken out of the message for good, is what a transport may change on the way: flags, trace state and
-    the time of observation.
+    It removes from the message what a transport may change on the way: flags, trace state and the time of observation.
     """
     if message.flags:
         message.flags = 0
@@ -126,33 +115,28 @@ def hash_and_strip(message: Any) -> bytes:
         message.observed_time_unix_nano = 0
     elif message.trace_state:
         message.trace_state = ""
-    # Of the hashes at hand the quickest: processors have instructions for it.
+    # The fastest hash available: processors have instructions for it.
     return sha256(message.SerializeToString(deterministic=True)).digest()[:16]
 
 
-def _skeleton(kind: Any, request: bytes, at_most: int) -> Any:
-    """The request's outline. Raises :class:`MalformedOtlpError` and :class:`DenseError`."""
+def _opened(kind: Any, item: Any, request: bytes, at_most: int) -> tuple[Split, Any, bytes, Any]:
+    """Parses a request. Returns an empty split, the request parsed, its bytes and its outline, the latter three without
+    items that are no valid message, which the split counts as rejected. Raises :class:`MalformedOtlpError` and
+    :class:`DenseError`."""
+    split = Split([])
     try:
         skeleton = Request.FromString(request)
-    except DecodeError as error:
-        raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
-    if at_most and _is_dense(skeleton, at_most):
-        raise DenseError
-    return skeleton
-
-
-def _parse(kind: Any, item: Any, request: bytes, split: Split) -> tuple[Any, bytes]:
-    """The request, and its bytes without the items that were rejected because they are none."""
-    try:
+        if at_most and _is_dense(skeleton, at_most):
+            raise DenseError
         try:
-            return kind.FromString(request), request
+            return split, kind.FromString(request), request, skeleton
         except DecodeError:
             request, bad, why = sifted(request, item)
             if not bad:
                 raise
-            split.decoded = split.rejected = bad
-            split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
-            return kind.FromString(request), request
+        split.decoded = split.rejected = bad
+        split.message = f"{bad} of a kind that is no {item.DESCRIPTOR.full_name}: {why}"
+        return split, kind.FromString(request), request, Request.FromString(request)
     except DecodeError as error:
         raise MalformedOtlpError(f"not a protobuf {kind.DESCRIPTOR.name}: {error}") from error
 
@@ -171,7 +155,7 @@ def _is_dense(skeleton: Any, at_most: int) -> bool:
 
 
 def _not_own(items: Any, raw: Any, is_own: Callable[[Any], bool], split: Split) -> tuple[list[Any], list[bytes]]:
-    """Those in our scope that are not our own output, whatever they claim: they are taken like all others."""
+    """Returns the items (parsed and raw) in our scope that are not our own output: they are treated like all others."""
     kept = [pair for pair in zip(items, raw, strict=True) if not is_own(pair[0])]
     split.own_output += len(items) - len(kept)
     split.claimed += sum(1 for item, _ in kept if type(item) is Span or not is_label(item))
@@ -198,14 +182,14 @@ class _Builder:
             self._split.message = f"{kind} {name!r}: {why}"
 
     def label(self, record: Any) -> None:
-        """Takes a person's verdict, or rejects it."""
+        """Takes a person's verdict, or rejects a bad one."""
         try:
             self._split.labels.append(label_of(record))
         except LabelError as error:
             self.reject("label", record.event_name, str(error))
 
     def at(self, trace_id: bytes, resource: int, scope: int, start_ns: int = 0) -> tuple[Fragment, list[bytes]]:
-        """The fragment of a trace, and where raw items of this resource and scope are put."""
+        """Returns the fragment of a trace, and the list for raw items of this resource and scope."""
         fragment = self._fragments.get(trace_id)
         if fragment is None:
             fragment = self._fragments[trace_id] = Fragment(trace_id, self._logs, start_ns=start_ns)
@@ -219,7 +203,7 @@ class _Builder:
         split = self._split
         split.fragments = [fragment for fragment in self._fragments.values() if fragment.items]
         whole = len(split.fragments) == 1 and len(split.fragments[0].items) == split.decoded
-        if whole:  # and hardly anything but what they stand in
+        if whole:  # and few empty resources and scopes beside its items
             whole = sum(1 + len(resourced.scoped) for resourced in skeleton.resourced) <= 2 * split.decoded
         for fragment in split.fragments:
             fragment.start_ns = min(fragment.start_ns, MAX_TIME)
@@ -240,8 +224,8 @@ class _Builder:
 
 
 def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
-    """The items of a stored chunk, to rebuild the index of open traces after a restart. One item is parsed at a time:
-    whatever was stored, a start must not end over it. Raises :class:`MalformedOtlpError`."""
+    """Yields the items of a stored chunk, to rebuild the index of open traces after a restart. Parses one item at a
+    time, so that no stored content can exhaust memory at a start. Raises :class:`MalformedOtlpError`."""
     room = Room()
     try:
         for resourced in outline(chunk).resourced:
@@ -261,3 +245,25 @@ def _span_item(raw: bytes) -> Item:
 def _log_item(raw: bytes) -> Item:
     record = LogRecord.FromString(raw)
     return Item(b"L" + hash_and_strip(record)[:8], record.span_id)
+
+
+def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:
+    """Returns the request without items that are no message of this kind, their number, and the first one's error.
+    Raises ``DecodeError`` where it is no request at all."""
+    outline = Request.FromString(request)
+    bad, why = 0, ""
+    for resourced in outline.resourced:
+        for scoped in resourced.scoped:
+            kept = []
+            for raw in scoped.items:
+                try:
+                    item.FromString(raw)
+                except DecodeError as error:
+                    bad += 1
+                    why = why or str(error)
+                else:
+                    kept.append(raw)
+            if len(kept) < len(scoped.items):
+                del scoped.items[:]
+                scoped.items.extend(kept)
+    return bytes(outline.SerializeToString()), bad, why

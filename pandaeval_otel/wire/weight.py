@@ -1,9 +1,9 @@
 """Estimates from the bytes of a request what it will cost as objects, before anything is parsed.
 
-A message of two bytes becomes an object of some hundred, so that the length of a request says little about the memory
-and the time that it takes. Costs are counted in items: a resource, a scope, a span or a log record is one, a submitted
-trace twenty; of the messages within spans and records (attributes, values, events, links) ten are one, of other fields
-twenty. Neither way of counting takes memory that grows faster than the request.
+A message of two bytes becomes an object of some hundred, so that the length of a request says little about its memory
+and time. Costs are counted in items: a resource, a scope, a span or a log record is one, a submitted trace twenty; ten
+messages within spans and records (attributes, values, events, links) are one item, and so are twenty other fields.
+Counting never takes memory that grows faster than the request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BrokenBytesError(ValueError):
 
 @dataclass(slots=True)
 class Outline:
-    """The messages that a kind of message can hold. ``parts``: by field number. ``units``: what one itself costs."""
+    """A kind of message. ``parts``: the messages that it can hold, by field number. ``units``: its own cost."""
 
     units: int
     parts: dict[int, Outline] = field(default_factory=dict)
@@ -32,8 +32,8 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """A kind of request. ``upper``: down to spans and records, ``whole``: down to the last value. ``tags``: the bytes
-    with which a message within a span or record can begin where there may be many of it."""
+    """A kind of request. ``upper``: its outline down to spans and records; ``whole``: down to the last value. ``tags``:
+    the bytes with which repeatable messages within spans or records can begin."""
 
     upper: Outline
     whole: Outline
@@ -41,13 +41,13 @@ class RequestKind:
 
 
 def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
-    """The items of ``request``, or somewhat more; whatever is above ``limit`` is returned as soon as that is certain.
-    Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests that consist of little
-    else than attributes. Raises :class:`BrokenBytesError`."""
+    """Returns the items of ``request``, or somewhat more; returns early with any number above ``limit`` once that is
+    certain. Takes 0.5 µs for each span or record, and 1 ns for each byte; ten times that for requests of little but
+    attributes. Raises :class:`BrokenBytesError`."""
     upper = _units(request, kind.upper, limit * _ITEM)
     if upper > limit * _ITEM:
         return _items(upper)
-    # Each message within a span that there can be many of begins with one of these bytes, and text has few of them.
+    # Each repeatable message within a span begins with one of these bytes, and text has few of them.
     inner = (len(request) - len(request.translate(None, kind.tags))) * _MESSAGE
     if upper + inner > limit * _ITEM:
         return _items(_units(request, kind.whole, limit * _ITEM))
@@ -55,7 +55,7 @@ def estimate(request: bytes, kind: RequestKind, limit: int) -> int:
 
 
 def resources_and_items(request: bytes) -> int:
-    """The resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
+    """Counts the resources, scopes, and spans or records of an OTLP request. Takes 0.1 ns for each byte of an ordinary
     request, and at worst 30 ns and 35 bytes of memory. Raises :class:`BrokenBytesError`."""
     try:
         resourced = Request.FromString(request).resourced
@@ -70,8 +70,8 @@ def resources_and_items(request: bytes) -> int:
 
 
 def upper_items(request: bytes, kind: RequestKind, limit: int) -> int:
-    """The items of ``request`` but for what lies within its spans and records; whatever is above ``limit`` is returned
-    as soon as that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
+    """Returns the items of ``request`` without those inside spans and records; returns early with any number above
+    ``limit`` once that is certain. Takes 0.5 µs for each. Raises :class:`BrokenBytesError`."""
     return _items(_units(request, kind.upper, limit * _ITEM))
 
 
@@ -80,7 +80,7 @@ def _items(units: int) -> int:
 
 
 def _units(data: bytes, outline: Outline, limit: int) -> int:
-    """The units of a message, in depth first: what it has to remember are the messages around the place where it is."""
+    """Returns the units of a message, walking depth first: it remembers only the messages around the current place."""
     at, end, parts, total = 0, len(data), outline.parts, 0
     around: list[tuple[int, dict[int, Outline]]] = []
     try:
@@ -129,14 +129,14 @@ def _units(data: bytes, outline: Outline, limit: int) -> int:
                 at += 4
             elif wire > 5:
                 raise BrokenBytesError("a field is of no known type")
-            # What a group holds is counted as if it stood outside, which is too much at worst.
+            # The content of a group is counted as if it stood outside, which overestimates at worst.
     except IndexError:
         raise BrokenBytesError("it ends within a field") from None
     return total
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """Returns a number, and its end."""
     value = shift = 0
     while shift < 70:
         byte = data[at]
@@ -149,7 +149,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _values() -> tuple[Outline, Outline]:
-    """A key with its value, and a value: each can hold the other."""
+    """Returns the outlines of a key with its value, and of a value: each can hold the other."""
     pair, value, array, pairs = (Outline(_MESSAGE) for _ in range(4))
     pair.parts = {2: value}
     value.parts = {5: array, 6: pairs}
@@ -158,7 +158,8 @@ def _values() -> tuple[Outline, Outline]:
 
 
 def _request(item: Outline) -> Outline:
-    """Traces and logs have the same outline under the same numbers: request, resource, scope, items."""
+    """Returns the outline of a request of traces or logs, which share field numbers: request, resource, scope,
+    items."""
     pair, _ = _values()
     resource = Outline(_MESSAGE, {1: pair, 3: Outline(_MESSAGE)})
     scoped = Outline(_ITEM, {1: Outline(_MESSAGE, {3: pair}), 2: item})
@@ -181,7 +182,7 @@ def _submission(spans: Outline, records: Outline) -> Outline:
 
 
 def _tags(*fields: int) -> bytes:
-    """The first bytes of tags of messages; of a tag that is written with more digits than it needs, too."""
+    """Returns the first bytes of the messages' tags, also of tags encoded with more digits than necessary."""
     short = [number << 3 | 2 for number in fields]
     return bytes(short + [byte | 128 for byte in short])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import find
 from pandaeval_otel.dialects import Dialect, Reading
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan, Scope
 

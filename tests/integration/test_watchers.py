@@ -17,7 +17,7 @@ from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.results_grpc import ResultsHandler, SessionState
 from pandaeval_otel import watch_results
 from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchResultsResponse
-from pandaeval_otel.processor.retry import retry_after_s
+from pandaeval_otel.processor.connection import retry_after_s
 from support.agents import run_agent
 from support.collector import CollectorProcess
 from support.doors import CountingTelemetry, RecordingIngest, grpc_door, until

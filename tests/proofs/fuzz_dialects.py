@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector")]
 
 with atheris.instrument_imports(include=["pandaeval_otel"]):
     from pandaeval_otel.base import semconv
-    from pandaeval_otel.base.discovery import find
+    from pandaeval_otel.base.plugins import find
     from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan, Resource, Scope
     from pandaeval_otel.normal.spans import normalize
     from pandaeval_otel.normal.trace import Closing, trace_of

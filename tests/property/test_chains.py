@@ -28,7 +28,7 @@ from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire.splitting import read_chunk, split_traces
 from support.chained import turn

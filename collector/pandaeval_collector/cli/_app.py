@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._terminal import harmless_arguments
-from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import find
 
 _BROKEN_PIPE = 128 + 13  # as if the signal had ended us
 _INTERRUPTED = 128 + 2

@@ -18,8 +18,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.section import Section
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_otel.base.component_errors import ERRORS, EXPORTER
-from pandaeval_otel.base.discovery import find_by_module
-from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed, told
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, installed, told
 
 _log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.one_turn import of_turn
 from pandaeval_otel.normal.trace import Closing
+from pandaeval_otel.normal.turns import of_turn
 
 _REMEMBER = 32
 

@@ -40,7 +40,7 @@ from pandaeval_collector.trials.passk.attempts import slim
 from pandaeval_collector.trials.passk.results import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
-from pandaeval_otel.normal.history import may_be_linked
+from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Span, Text, Trace
-from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.trace import Closing, trace_of
 from tests.support.builders import Spans, asks, gives, says, user
 

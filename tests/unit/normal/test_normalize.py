@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.base.component_errors import ERRORS
-from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import find
 from pandaeval_otel.dialects import Reading
 from pandaeval_otel.dialects.plain import DIALECT as PLAIN
 from pandaeval_otel.model import Captured, Kind, Message, Text, Usage

@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.responses import MAX_GIVEN, may_continue
+from pandaeval_otel.normal.session import MAX_GIVEN, may_continue
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from pandaeval_otel.wire.splitting import split_traces
 from support.chained import turn

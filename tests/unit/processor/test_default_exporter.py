@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandaeval_otel.processor.default_exporter import explain_default_exporter
+from pandaeval_otel.processor.auto import explain_default_exporter
 
 _LOGGER = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
 

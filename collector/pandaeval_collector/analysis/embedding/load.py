@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandaeval_collector.analysis.embedding._error import EmbedderError
 from pandaeval_collector.analysis.embedding._protocol import Embedder
-from pandaeval_otel.base.discovery import find
+from pandaeval_otel.base.plugins import find
 
 
 def schemes() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pandaeval_collector.judge.before import AGENT, USER, before, lines_of
 from pandaeval_collector.judge.turns.stated import goal_of, knowledge_of, profile_of
 from pandaeval_otel.model import ToolCall, Trace
-from pandaeval_otel.normal.one_turn import of_turn
+from pandaeval_otel.normal.turns import of_turn
 
 _RESULT, _HIDDEN = "result: ", "result: (not captured)"
 Hide = Callable[[Trace], Trace]

@@ -24,7 +24,7 @@ from pandaeval_collector.pipeline.line.members import Member, from_row
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
 from pandaeval_otel.model import Trace
-from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.session import is_history
 
 Order = tuple[int, str]
 

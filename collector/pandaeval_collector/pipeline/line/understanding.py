@@ -25,7 +25,7 @@ from pandaeval_collector.scoring.metric import Texts
 from pandaeval_collector.store import JobRow, ListedRow
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
-from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.trace import is_genai
 
 _log = logging.getLogger(__name__)

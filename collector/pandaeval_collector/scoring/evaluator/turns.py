@@ -15,7 +15,7 @@ from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.unit import turn_unit
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_otel.model import Trace
-from pandaeval_otel.normal.one_turn import of_turn
+from pandaeval_otel.normal.turns import of_turn
 
 
 class TurnEvaluation:

@@ -9,7 +9,7 @@ import pytest
 from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
 from pandaeval_collector.scoring.evaluator import turn_unit
 from pandaeval_otel.model import Kind, Span, Trace, Turn
-from pandaeval_otel.normal.one_turn import of_turn
+from pandaeval_otel.normal.turns import of_turn
 from support.judged import call, trace
 from tests.support.builders import says, user
 

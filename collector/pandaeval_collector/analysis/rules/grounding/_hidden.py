@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pandaeval_otel.model import Kind, Message, Span, Trace
-from pandaeval_otel.normal.history import is_history
+from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 BEFORE = "the conversation before was not captured"

@@ -1,0 +1,138 @@
+"""The one line that an application adds for spans, ``provider.add_span_processor(PandaEvalSpanProcessor())``, and its
+counterpart for log events.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from opentelemetry.context import Context
+from opentelemetry.sdk._logs import LogRecordProcessor
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+from pandaeval_otel.processor._scope import BAGGAGE, SCOPE, current, stamp
+from pandaeval_otel.processor.forwarder import Forwarder
+from pandaeval_otel.processor.inbox import NOWHERE, Inbox
+from pandaeval_otel.processor.leases import Lease
+from pandaeval_otel.processor.settings import Redact, enabled, settings
+from pandaeval_otel.processor.telemetry import ProcessorTelemetry
+
+
+class Handover:
+    """Base of both processors: arguments, a forwarder that may be shared, and its end."""
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        certificate: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
+        compression: Literal["auto", "gzip", "none"] | None = None,
+        keep: Literal["all", "agents"] | None = None,
+        redact: Redact | None = None,
+        queue_size: int | None = None,
+        held_bytes: int | None = None,
+        buffer_bytes: int | None = None,
+        timeout: float | None = None,
+        shutdown_timeout: float | None = None,
+        telemetry: ProcessorTelemetry | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._inbox = NOWHERE
+        self._forwarder: Forwarder | None = None
+        if enabled():
+            self._lease = Lease(self, settings(**given))
+            self._forwarder = self._lease.forwarder
+            self._inbox = self._forwarder.inbox
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Returns whether the collector took all ended spans, of open traces too, within the time."""
+        return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Sends what is held, for at most ``shutdown_timeout`` seconds. Later spans are counted and ignored."""
+        if self._forwarder is not None:
+            # First: a child forked in the middle of this could not end the lease again.
+            self._inbox = Inbox(self._forwarder.refuse)
+            self._lease.end()
+
+
+class PandaEvalSpanProcessor(Handover, SpanProcessor):
+    """Sends every trace to a PandaEval collector as soon as it is complete, beside other exporters of the provider.
+
+    On the application's threads it stamps the ids of :mod:`pandaeval_otel.processor.context` and appends to a bounded
+    queue; all else happens on one daemon thread. Only :meth:`force_flush` and :meth:`shutdown` block, and none raises.
+    Where it must, it drops whole traces and counts them. Missing arguments come from the environment
+    (docs/instrument.md). The constructor raises :class:`ValueError` for wrong arguments.
+    """
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Called by the SDK on the thread that starts the span."""
+        try:
+            context = current() if parent_context is None else parent_context
+            # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
+            # public property, which costs more than the append.
+            item: Any = span._context
+            if context and (SCOPE in context or BAGGAGE in context):
+                scope = stamp(span, context)
+                if scope is not None:
+                    item = (item, scope)
+            inbox = self._inbox
+            if len(inbox) < inbox.room:
+                inbox.append(item)
+            else:
+                inbox.full(item)
+        except Exception:  # noqa: BLE001, S110 - no content of a context may keep the application's span from starting
+            pass
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Called by the SDK on the thread that ends the span."""
+        inbox = self._inbox
+        if len(inbox) < inbox.room:
+            inbox.append(span)
+        else:
+            inbox.full(span)
+
+
+class PandaEvalLogProcessor(Handover, LogRecordProcessor):
+    """Sends events (log records of a trace with an event name, a structured body or ``gen_ai.*`` attributes) together
+    with the spans of their trace; ignores ordinary log lines.
+
+    Give it the arguments of the :class:`pandaeval_otel.PandaEvalSpanProcessor`: with equal ones both share a thread and
+    send a trace whole. It behaves like it in every other way.
+    """
+
+    def on_emit(self, log_record: Any) -> None:
+        """Called by the SDK on the thread that logs."""
+        try:
+            record = log_record.log_record
+            if record.trace_id and _is_event(record):
+                inbox = self._inbox
+                (inbox.append if len(inbox) < inbox.room else inbox.full)(_let_go(log_record))
+        except Exception:  # noqa: BLE001, S110 - no content of a record may disturb the application
+            pass
+
+    def emit(self, log_data: Any) -> None:
+        """The name of :meth:`on_emit` in earlier releases of the SDK."""
+        self.on_emit(log_data)
+
+
+def _is_event(record: Any) -> bool:
+    if getattr(record, "event_name", None) or isinstance(record.body, Mapping):
+        return True
+    return any(key == "event.name" or key.startswith("gen_ai.") for key in record.attributes or ())
+
+
+def _let_go(log_record: Any) -> Any:
+    """Returns the record without its context, which would keep spans and attached values alive."""
+    record = log_record.log_record
+    if not getattr(record, "context", None):
+        return log_record
+    whole, whole.log_record = copy.copy(log_record), copy.copy(record)
+    whole.log_record.context = Context()
+    return whole
