@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.patterns import compiled
 from pandaeval_collector.scoring.cases.model import OutputFormat
 from pandaeval_collector.scoring.cases.schemas import schema_errors
 
@@ -21,7 +22,7 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
     stand."""
     if wanted.type == "json" or wanted.json_schema is not None:
         yield from _json_faults(wanted, answer)
-    if wanted.pattern is not None and not re.search(wanted.pattern, answer[:_LONGEST]):
+    if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:
         yield f"the pattern {wanted.pattern!r} is not found"
     said = _plain("\n".join(answers) or answer)
     yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in said)
@@ -37,7 +38,7 @@ def _json_faults(wanted: OutputFormat, answer: str) -> Iterator[str]:
         yield f"is no JSON: {str(error)[:200]}"
         return
     if wanted.json_schema is not None:
-        yield from schema_errors(wanted.json_schema, value, trusted=True)
+        yield from schema_errors(wanted.json_schema, value)
 
 
 def _plain(text: str) -> str:

@@ -71,12 +71,12 @@ class OutputFormat(_Part):
     @field_validator("pattern")
     @classmethod
     def _is_pattern(cls, value: str | None) -> str | None:
-        import re
+        from pandaeval_collector.base.patterns import PatternError, compiled
 
         try:
-            re.compile(value or "")
-        except re.error as error:
-            raise ValueError(f"is no regular expression: {error}") from error
+            compiled(value or "")
+        except PatternError as error:
+            raise ValueError(f"is no regular expression that is searched for: {error}") from error
         return value
 
     @field_validator("json_schema")
@@ -253,11 +253,10 @@ class Suite(_Part):
 
 def checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema. Raises ``ValueError`` for what is no JSON schema."""
-    from jsonschema import SchemaError
-    from jsonschema.validators import validator_for
+    from pandaeval_collector.scoring.cases.schemas import BadSchemaError, validator_of
 
     try:
-        validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"is no JSON schema: {error.message}") from error
+        validator_of(schema)
+    except BadSchemaError as error:
+        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
     return schema

@@ -148,12 +148,17 @@ class TestArguments:
         assert wrong.finding.metadata["schema_errors"] == ["a: $.x: '1' is not of type 'integer'"]
         assert wrong.finding.metadata["semantic_score"] == 0.5
 
-    def test_the_schema_that_the_trace_declares_counts_without_its_expressions(self) -> None:
+    def test_the_schema_that_the_trace_declares_counts_and_costs_linear_time(self) -> None:
         endless = {"type": "string", "pattern": "^(a+)+$"}
         tools = (ToolDefinition("a", parameters={"type": "object", "properties": {"x": endless}}),)
         case = {"expected_tools": [{"tool_name": "a"}]}
-        assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60 + "!"}), tools=tools)) == 1.0
-        assert score(case, "parameter_correctness", trace(call("a", {"x": 1}), tools=tools)) == 0.0
+        assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60}), tools=tools)) == 1.0
+        assert score(case, "parameter_correctness", trace(call("a", {"x": "a" * 60 + "!"}), tools=tools)) == 0.0
+
+    def test_a_declared_pattern_that_is_not_searched_for_says_nothing(self) -> None:
+        tools = (ToolDefinition("a", parameters={"properties": {"x": {"pattern": "^(?=a)a$"}}}),)
+        case = {"expected_tools": [{"tool_name": "a"}]}
+        assert score(case, "parameter_correctness", trace(call("a", {"x": 1}), tools=tools)) == "insufficient_evidence"
 
     def test_without_schema_and_reference_nothing_can_be_said(self) -> None:
         case = {"expected_tools": [{"tool_name": "a"}]}

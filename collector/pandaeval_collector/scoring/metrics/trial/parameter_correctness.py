@@ -50,7 +50,7 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, A
     errors: list[str] | None = None
     if name in trial.schemas:
         try:
-            errors = schema_errors(trial.schemas[name], given(call), name in trial.case.tool_schemas)
+            errors = schema_errors(trial.schemas[name], given(call))
         except BadSchemaError:  # what the application declares may be none: it says nothing of the agent
             errors = None
     return {
@@ -94,7 +94,7 @@ METRIC = Metric(
     level="trial",
     name="parameter_correctness",
     kind="code",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Do the arguments of the expected calls fit their schema, and are they the expected ones?",
     needs=COUNTED,

@@ -1,0 +1,78 @@
+"""Regular expressions of users and traces never take longer than their text is long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.patterns import PatternError, compiled
+from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
+
+_ROOT = Path(__file__).parents[3]
+_FOR_EVER = r"^(\w+\.?)+@example\.org$"
+_TEXT = "a" * 60 + "!"
+_SCHEMAS = {
+    "pattern": ({"type": "string", "pattern": _FOR_EVER}, _TEXT),
+    "patternProperties": ({"patternProperties": {_FOR_EVER: {"type": "integer"}}}, {_TEXT: 1}),
+    "additionalProperties": ({"patternProperties": {_FOR_EVER: {}}, "additionalProperties": False}, {_TEXT: 1}),
+}
+
+
+def _ends(code: str) -> str:
+    """In a process of its own: Python's engine would hold this one for ever."""
+    command = [sys.executable, "-c", code]
+    path = {"PYTHONPATH": f"{_ROOT}:{_ROOT / 'collector'}"}
+    return subprocess.run(command, env=path, timeout=60, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_pattern_that_pythons_engine_never_ends_on_is_searched() -> None:
+    code = f"from pandaeval_collector.base.patterns import compiled; print(compiled({_FOR_EVER!r}).search({_TEXT!r}))"
+    assert _ends(code) == "None"
+    assert compiled(_FOR_EVER).search("jo.smith@example.org") is not None
+
+
+@pytest.mark.parametrize(("keyword", "wrong"), [("pattern", 1), ("patternProperties", 0), ("additionalProperties", 1)])
+def test_a_schema_with_such_a_pattern_is_held_to(keyword: str, wrong: int) -> None:
+    schema, value = _SCHEMAS[keyword]
+    imports = "from pandaeval_collector.scoring.cases.schemas import schema_errors"
+    assert _ends(f"{imports}; print(len(schema_errors({schema!r}, {value!r})))") == str(wrong)
+
+
+@pytest.mark.parametrize("pattern", [r"(?=x)y", r"(?<!x)y", r"(a)\1", "(", r"a\Z", "x{2000}"])
+def test_what_has_no_linear_search_is_refused_with_the_cure(pattern: str) -> None:
+    with pytest.raises(PatternError, match=r"RE2's .*no lookaround"):
+        compiled(pattern)
+    with pytest.raises(BadSchemaError, match=r"pattern that is not searched for|is not a 'regex'"):
+        schema_errors({"properties": {"a": {"pattern": pattern}}}, {"a": "x"})
+
+
+def test_unevaluated_properties_beside_patterns_are_refused() -> None:
+    schema = {"patternProperties": {"^x": {}}, "unevaluatedProperties": False}
+    with pytest.raises(BadSchemaError, match="write additionalProperties"):
+        schema_errors(schema, {})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"pattern": "^a+$"}, "aaa", []),
+        ({"pattern": "^a+$"}, "ab", ["$: 'ab' does not match '^a+$'"]),
+        ({"pattern": "^a+$"}, 7, []),
+        ({"patternProperties": {"^n": {"type": "integer"}}}, {"n": 1, "m": "x"}, []),
+        ({"patternProperties": {"^n": {"type": "integer"}}}, {"n": "x"}, ["$.n: 'x' is not of type 'integer'"]),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1}, []),
+        (
+            {"properties": {"a": {}}, "patternProperties": {"^n": {}}, "additionalProperties": False},
+            {"a": 1, "n1": 1, "b": 2, "c": 3},
+            ["$: Additional properties are not allowed ('b', 'c' were unexpected)"],
+        ),
+        ({"additionalProperties": {"type": "integer"}}, {"a": "x"}, ["$.a: 'x' is not of type 'integer'"]),
+        ({"additionalProperties": False}, {"a": 1}, ["$: Additional properties are not allowed ('a' was unexpected)"]),
+        ({"additionalProperties": False}, [1], []),
+    ],
+)
+def test_keywords_mean_what_the_standard_says(schema: object, value: object, told: list[str]) -> None:
+    assert schema_errors(schema, value) == told
