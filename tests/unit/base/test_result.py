@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 import pytest
 
-from pandaeval_collector.base.result import MAX_REASON_CHARS, MAX_TEXT_CHARS, Identity, Result, Unit, cut
+from pandaeval_collector.base.result import MAX_REASON_CHARS, MAX_TEXT_CHARS, Identity, Result, Unit, cut, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from support.results import CODE, END_NS, JUDGE, SPAN_ID, TIME, TRACE_ID, UNIT, result
 
@@ -277,6 +277,19 @@ def test_what_json_has_no_word_for_is_said_by_the_nearest(value: Any, written: A
     assert _metadata(value) == written
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"), [((1 << 63) - 1, int), (1 - (1 << 63), int), (1 << 63, float), ((1 << 64) - 1, float)]
+)
+def test_beside_what_does_not_fit_numbers_of_63_bits_stay_whole(number: int, kind: type) -> None:
+    found, _ = _metadata([number, 1 << 70])
+    assert (type(found), found) == (kind, kind(number))
+
+
+def test_numbers_of_numpy_are_no_reason_to_cut_texts() -> None:
+    given = {"vector": np.array([0.5]), "text": "x" * (MAX_TEXT_CHARS + 1)}
+    assert _metadata(given) == {"vector": [0.5], "text": given["text"]}
+
+
 @pytest.mark.parametrize(("deep", "kept"), [(90, True), (98, True), (99, False), (5000, False)])
 def test_what_stands_deeper_than_100_is_left_out(deep: int, kept: bool) -> None:
     nested: Any = 1 << 70  # too large for JSON: the result is looked through
@@ -307,6 +320,10 @@ def test_time_is_told_in_nanoseconds_exact_to_the_microsecond() -> None:
         assert result(time=time).time_ns == since // timedelta(microseconds=1) * 1000
     assert result(time=TIME).time_ns == 1_772_366_400_250_000_000
     assert result(time=TIME).said_at == "2026-03-01T12:00:00.250000+00:00"
+
+
+def test_now_is_told_in_utc() -> None:
+    assert now().utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize(
