@@ -25,8 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +35,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE)]
 
 from areas import AREAS, Area  # noqa: E402
+from equivalents import Equivalents  # noqa: E402
 
 LEAST = 0.95
 _NOBODY = "no mutant has this name"
@@ -134,16 +134,27 @@ def _states(folder: Path) -> dict[str, str]:
 
 
 def _outcome(folder: Path, all_: Mapping[str, str], tried: Mapping[str, str]) -> Outcome:
-    known = _known()
+    known = Equivalents(HERE / "equivalent.toml")
     found = Outcome(len(all_), len(tried), sum(state in _CAUGHT for state in tried.values()), 0)
-    for name, state in tried.items():
-        if state in _CAUGHT:
-            continue
-        difference = _mutmut(folder, "show", name)
-        if known.keys() & {(_function(name), changed) for changed in _changed(difference)}:
+    missed = {name: state for name, state in tried.items() if state not in _CAUGHT}
+    for name, difference in _differences(folder, [*missed]).items():
+        if known.has(_function(name), difference):
             found.equivalent += 1
         else:
-            found.survived[name] = f"{state}\n{difference}"
+            found.survived[name] = f"{missed[name]}\n{difference}"
+    return found
+
+
+def _differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """What each mutant changes: `mutmut show` of many at a time, which would take a second for each."""
+    show = (
+        "import json, sys; from mutmut.mutation.diff_apply import get_diff_for_mutant as told;"
+        "print(json.dumps({name: told(name) for name in json.load(sys.stdin)}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", show], cwd=folder, input=json.dumps(names), capture_output=True, text=True, check=True
+    )
+    found: dict[str, str] = json.loads(done.stdout)
     return found
 
 
@@ -152,18 +163,6 @@ def _function(name: str) -> str:
     module, _, function = name.removeprefix("pandaeval_collector.").rpartition(".")
     function = function.rpartition("__mutmut_")[0].removeprefix("x")
     return f"{module}.{function.strip('ǁ').replace('ǁ', '.') if 'ǁ' in function else function.removeprefix('_')}"
-
-
-def _changed(difference: str) -> Iterator[str]:
-    """The lines that a mutant has instead of others; one that has fewer: what it lost, with a minus."""
-    lines = [line for line in difference.splitlines() if line[:3] not in ("---", "+++")]
-    added = [" ".join(line[1:].split()) for line in lines if line.startswith("+")]
-    yield from added or [f"- {' '.join(line[1:].split())}" for line in lines if line.startswith("-")]
-
-
-def _known() -> dict[tuple[str, str], str]:
-    said = tomllib.loads((HERE / "equivalent.toml").read_text())["equivalent"]
-    return {(each["function"], " ".join(line.split())): each["why"] for each in said for line in each["lines"]}
 
 
 def _wilson(caught: int, tried: int) -> tuple[float, float]:
