@@ -19,7 +19,7 @@ AREAS: Mapping[str, Area] = {
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
         ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/stream.py"),
-        ("cli/test_gates.py", "trials/passk/test_gate.py"),
+        ("cli/test_gates.py", "trials/passk/test_gate.py", "trials/passk/test_live.py"),
     ),
     "series": Area(
         ("store/series/*.py", "store/tally.py"),

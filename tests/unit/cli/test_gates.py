@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,49 @@ def test_the_mean_counts() -> None:
     passed, text = _one({("scored", ""): 4}, 0.49)
     assert not passed
     assert text.startswith("trace.coherence (threshold 0.5): the mean of 4 scores is 0.4900")
+
+
+@pytest.mark.parametrize(
+    ("mean", "passes"),
+    [(0.5, True), (0.5 - 1e-9, True), (math.nextafter(0.5 - 1e-9, 0.0), False), (0.5 - 1e-3, False), (0.6, True)],
+)
+def test_the_threshold_is_met_within_1e_9(mean: float, passes: bool) -> None:
+    assert _one({("scored", ""): 4}, mean)[0] is passes
+
+
+@pytest.mark.parametrize(("missing", "passes"), [(1, True), (2, True), (3, False)])
+def test_as_many_as_may_be_missing_pass(missing: int, passes: bool) -> None:
+    assert _one({("scored", ""): 10 - missing, ("unscored", "timeout"): missing}, 0.9)[0] is passes
+
+
+def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_score() -> None:
+    counts = {("unscored", "no_content"): 9, ("unscored", "timeout"): 2, ("unscored", "over_budget"): 3}
+    assert _one(counts)[1] == (
+        "trace.coherence (threshold 0.5): none of 14 results has a score (no_content 9, over_budget 3, timeout 2): "
+        "raise judge.daily_usd or judge.daily_tokens, or lower judge.sample"
+    )
+
+
+def test_a_reason_without_a_cure_is_told_alone() -> None:
+    assert _one({("unscored", "shutdown"): 1})[1].endswith("none of 1 result has a score (shutdown 1)")
+
+
+def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
+    outcomes = {("trace.a", "scored", ""): 2, ("trace.b", "scored", ""): 3, ("trace.b", "unscored", "timeout"): 0}
+    found = gates(
+        {"trace.a": 0.5, "trace.b": 0.5, "trace.c": 0.5},
+        0.2,
+        outcomes,
+        {"trace.a": 0.4, "trace.b": 0.6},
+        lambda key: (False, f"{key} is silent"),
+        lambda key: [f"worst of {key}", "and another"],
+    )
+    assert [(each.key, each.passed, each.examples) for each in found] == [
+        ("trace.a", False, ("worst of trace.a", "and another")),
+        ("trace.b", True, ()),
+        ("trace.c", False, ("worst of trace.c", "and another")),
+    ]
+    assert [each.text for each in found[1:]] == ["", "trace.c (threshold 0.5): trace.c is silent"]
 
 
 def test_defaults_never_fail() -> None:
@@ -78,7 +122,7 @@ def test_what_was_not_captured_or_not_sampled_is_no_share_of_the_unscored() -> N
 
 def test_both_failings_are_told() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
-    assert "is 0.1000" in text
+    assert "is 0.1000; --format json shows all of them, --format html leads to what went wrong; 1 of 2" in text
     assert "raise judge.timeout" in text
 
 
@@ -197,3 +241,34 @@ def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {tool_loop: 0.5}}")
     assert done.exit_code == 0, done.output
     assert "applies to nothing in the input (it needs tool calls)" in done.stderr
+
+
+def test_a_trial_metric_without_trials_cannot_be_checked(tmp_path: Path) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {trial_correct: 0.5}}")
+    assert done.exit_code == 1
+    assert "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases" in done.stderr
+
+
+def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
+    span = _span(1) | {"name": "GET /", "attributes": []}
+    done = _evaluate(tmp_path, [span], "metrics: {thresholds: {trace.coherence: 0.5}}")
+    assert "trace.coherence (threshold 0.5): passes unmeasured: the input has no agent traces" in done.stderr
+
+
+def test_a_missed_threshold_names_its_worst(tmp_path: Path) -> None:
+    off_topic = _said("When does the library in Turin open?", "Medieval masons marked every block of stone they cut.")
+    config = "metrics: {thresholds: {trace.coherence: 0.99}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC), _span(2, **off_topic)], config)
+    assert done.exit_code == 1
+    examples = [line for line in done.stderr.splitlines() if " in trace " in line]
+    assert [line.split(":")[0].split()[-1] for line in examples] == [f"{2:032x}", f"{1:032x}"], "the worse one first"
+    assert examples[0].startswith("  0 in trace ")
+
+
+@pytest.mark.parametrize(("asked", "told"), [("tool_loop", True), ("trace.coherence", False)])
+def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, asked: str, told: bool) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "{}", "--metrics", asked)
+    assert done.exit_code == 0, done.output
+    says = "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)"
+    assert (says in done.stderr) is told
+    assert "has no result" not in done.stderr or told
