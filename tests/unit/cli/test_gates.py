@@ -199,7 +199,8 @@ def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for key in ("session.agent_reliability", "trace.loop_detection"):
         assert (
-            f"notice: {key} (threshold 0.5): passes unmeasured: no trace of the input has a session id" in done.stderr
+            f"notice: {key} (threshold 0.5): passes unmeasured: no trace of the input has a session id; have the "
+            "application set gen_ai.conversation.id (or session.id) on its spans" in done.stderr
         )
 
 
@@ -225,7 +226,7 @@ def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
     config = "metrics: {thresholds: {task_completion: 0.5, trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
     assert done.exit_code == 0, done.output
-    assert done.stderr.count("not checked: it was not asked") == 2
+    assert done.stderr.count(": not checked: it was not asked (--metrics, metrics.enabled)\n") == 2
 
 
 def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
@@ -246,13 +247,36 @@ def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path
 def test_a_trial_metric_without_trials_cannot_be_checked(tmp_path: Path) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {trial_correct: 0.5}}")
     assert done.exit_code == 1
-    assert "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases" in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "failed: trial.trial_correct (threshold 0.5): cannot be checked: no trace of the input is a trial of a case; "
+        "name a case file with --cases"
+    )
 
 
 def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
     span = _span(1) | {"name": "GET /", "attributes": []}
     done = _evaluate(tmp_path, [span], "metrics: {thresholds: {trace.coherence: 0.5}}")
-    assert "trace.coherence (threshold 0.5): passes unmeasured: the input has no agent traces" in done.stderr
+    assert done.exit_code == 0, done.output
+    assert "notice: trace.coherence (threshold 0.5): passes unmeasured: the input has no agent traces\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("metric", "only", "told"),
+    [
+        ("trace.argument_correctness", "agents: [nobody]", True),
+        ("trace.argument_correctness", "services: [nothing]", True),
+        ("trace.argument_correctness", "attributes: {tier: gold}", True),
+        ("trace.tool_loop", "agents: [nobody]", False),
+    ],
+)
+def test_a_judge_that_is_asked_about_some_traces_only_may_be_why_there_is_nothing(
+    tmp_path: Path, metric: str, only: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    config = f"{{metrics: {{thresholds: {{{metric}: 0.5}}}}, judge: {{model: openai/none, only: {{{only}}}}}}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", metric)
+    assert ("; judge.only leaves traces out" in done.stderr) is told
+    assert "passes unmeasured: it applies to nothing in the input (it needs " in done.stderr
 
 
 def test_a_missed_threshold_names_its_worst(tmp_path: Path) -> None:
@@ -265,10 +289,21 @@ def test_a_missed_threshold_names_its_worst(tmp_path: Path) -> None:
     assert examples[0].startswith("  0 in trace ")
 
 
-@pytest.mark.parametrize(("asked", "told"), [("tool_loop", True), ("trace.coherence", False)])
-def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, asked: str, told: bool) -> None:
+NOTHING = "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)"
+NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("tool_loop", [NOTHING]),
+        ("trace.coherence", []),
+        ("trial.tool_correctness", [f"trial.tool_correctness {NO_TRIAL}"]),
+        ("end_state", []),
+    ],
+)
+def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, asked: str, told: list[str]) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "{}", "--metrics", asked)
     assert done.exit_code == 0, done.output
-    says = "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)"
-    assert (says in done.stderr) is told
-    assert "has no result" not in done.stderr or told
+    said = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
+    assert said == told
