@@ -108,7 +108,7 @@ def _stage(folder: Path, area: Area) -> None:
     settings = (
         '[tool.mutmut]\nsource_paths = ["pandaeval_collector"]\nalso_copy = ["pandaeval_otel"]\n'
         f"only_mutate = {json.dumps(sources)}\npytest_add_cli_args_test_selection = {json.dumps(tests)}\n"
-        'pytest_add_cli_args = ["-p", "no:cacheprovider"]\n'
+        'pytest_add_cli_args = ["-p", "no:cacheprovider"]\nprocess_isolation = "forkserver"\n'
     )
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + settings)
 
