@@ -182,6 +182,17 @@ class TestStreams:
         assert record.message.startswith(f"{METRIC} of agent 'a' passes less often than 0.9 (gates.stream): evidence ")
         assert record.message.endswith("results")
 
+    def test_a_level_that_allows_more_false_alarms_gives_one_sooner(self) -> None:
+        watches = {level: LiveGates([METRIC], 0.9, level) for level in (0.5, 0.05, 0.001)}
+        for watch in watches.values():
+            watch.take([row(f"a{at}", False) for at in range(3)])
+        evidence = {self.gates(watch)["pandaeval.stream.e_value"] for watch in watches.values()}
+        assert len(evidence) == 1
+        assert [self.gates(watch)["pandaeval.stream.alarm"] for watch in watches.values()] == [
+            float(1 / level <= min(evidence)) for level in watches
+        ]
+        assert 2 <= min(evidence) < 1000
+
     def test_agents_are_capped(self) -> None:
         watch = LiveGates([METRIC], 0.9, 0.05)
         watch.take([row(str(at), True, agent=f"agent {at}") for at in range(MOST_AGENTS + 5)])
