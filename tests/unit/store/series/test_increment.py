@@ -13,7 +13,7 @@ from pandaeval_collector.store.series.points import Exemplar, Point
 from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
 
 EVALUATIONS, SCORE, REVISIONS = "pandaeval.evaluations", "pandaeval.evaluation.score", "pandaeval.revisions"
-FAILURES = "pandaeval.failures"
+FAILURES, SHADOW = "pandaeval.failures", "pandaeval.shadow.evaluations"
 JUDGED = {"pandaeval.judge.duration", "pandaeval.judge.tokens", "pandaeval.judge.cost"}
 BROKEN = Score(0.0, label="error", failed=True)
 
@@ -89,6 +89,28 @@ def test_results_alike_are_one_increment_and_others_another() -> None:
         (EVALUATIONS, 1, 1.0),
         (EVALUATIONS, 2, 2.0),
     ]
+
+
+def test_what_falls_into_one_bucket_is_counted_there() -> None:
+    few = [made(Score(value), id=f"r{at}") for at, value in enumerate((0.71, 0.75, 0.2, 0.79))]
+    [scores] = [each for each in increments(few, (), Labels()) if each.instrument.name == SCORE]
+    assert scores.buckets == {8: 3, 2: 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        (EVALUATIONS, made()),
+        (REVISIONS, made(revision=3)),
+        (FAILURES, made(BROKEN)),
+        (SHADOW, made(evaluator=JUDGE)),
+    ],
+)
+def test_a_counter_grows_by_one_and_shows_the_trace(name: str, one: Result) -> None:
+    found = [*increments([one], (), Labels()), *shadow_increments([one], Labels())]
+    [each] = [each for each in found if each.instrument.name == name]
+    assert (each.count, each.total, each.buckets) == (1, 1.0, {0: 1})
+    assert each.exemplars[0].trace_id == TRACE_ID
 
 
 def test_what_is_folded_is_counted_for_each_result() -> None:
