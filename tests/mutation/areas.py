@@ -31,7 +31,11 @@ AREAS: Mapping[str, Area] = {
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/cursors.py"),
             *("show/api/rows.py", "show/api/failures.py"),
         ),
-        ("show/api", "store/test_finding.py", "store/test_listed.py", "store/failures/test_live.py"),
+        (
+            *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
+            *("show/api/test_rows.py", "show/api/test_failures.py", "show/api/test_lookouts.py"),
+            *("store/test_finding.py", "store/test_listed.py", "store/test_standing.py", "store/test_wanted.py"),
+        ),
     ),
     "store": Area(
         (
@@ -46,7 +50,7 @@ AREAS: Mapping[str, Area] = {
             *("exporters/_fields.py", "exporters/_glance.py", "exporters/_naming.py", "exporters/_text.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/envelope.py"),
-            *("exporters/_otlp/items.py", "exporters/_otlp/metrics.py", "exporters/_otlp/points.py"),
+            *("exporters/_otlp/points.py", "exporters/_otlp/target.py"),
         ),
         ("exporters",),
     ),

@@ -104,7 +104,7 @@ def test_a_series_moves_with_all_that_it_is(table: sqlite3.Connection) -> None:
     tally.add(table, [row()], 2.0)
     tally.note_zeros(table, "scrape", [key()], 3.0)
     before = stands(table)[key()]
-    assert tally.move(table, [key(), "unknown"], _to_b) == 1
+    assert tally.move(table, ["unknown", key(), "another"], _to_b) == 1
     assert stands(table) == {key("b"): before}
     [(attributes, name)] = table.execute("SELECT attributes, name FROM series")
     assert (attributes, name) == (text(PAIRS["b"]), "n")
