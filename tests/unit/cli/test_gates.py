@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,49 @@ def test_the_mean_counts() -> None:
     passed, text = _one({("scored", ""): 4}, 0.49)
     assert not passed
     assert text.startswith("trace.coherence (threshold 0.5): the mean of 4 scores is 0.4900")
+
+
+@pytest.mark.parametrize(
+    ("mean", "passes"),
+    [(0.5, True), (0.5 - 1e-9, True), (math.nextafter(0.5 - 1e-9, 0.0), False), (0.5 - 1e-3, False), (0.6, True)],
+)
+def test_the_threshold_is_met_within_1e_9(mean: float, passes: bool) -> None:
+    assert _one({("scored", ""): 4}, mean)[0] is passes
+
+
+@pytest.mark.parametrize(("missing", "passes"), [(1, True), (2, True), (3, False)])
+def test_as_many_as_may_be_missing_pass(missing: int, passes: bool) -> None:
+    assert _one({("scored", ""): 10 - missing, ("unscored", "timeout"): missing}, 0.9)[0] is passes
+
+
+def test_reasons_are_told_most_first_and_the_cure_is_for_what_should_have_had_a_score() -> None:
+    counts = {("unscored", "over_budget"): 2, ("unscored", "timeout"): 3, ("unscored", "no_content"): 9}
+    assert _one(counts)[1] == (
+        "trace.coherence (threshold 0.5): none of 14 results has a score (no_content 9, timeout 3, over_budget 2): "
+        "raise judge.timeout, or lower judge.concurrency"
+    )
+
+
+def test_a_reason_without_a_cure_is_told_alone() -> None:
+    assert _one({("unscored", "shutdown"): 1})[1].endswith("none of 1 result has a score (shutdown 1)")
+
+
+def test_only_what_failed_has_examples_and_only_its_own_results_count() -> None:
+    outcomes = {("trace.a", "scored", ""): 2, ("trace.b", "scored", ""): 3, ("trace.b", "unscored", "timeout"): 0}
+    found = gates(
+        {"trace.a": 0.5, "trace.b": 0.5, "trace.c": 0.5},
+        0.2,
+        outcomes,
+        {"trace.a": 0.4, "trace.b": 0.6},
+        lambda key: (False, f"{key} is silent"),
+        lambda key: [f"worst of {key}", "and another"],
+    )
+    assert [(each.key, each.passed, each.examples) for each in found] == [
+        ("trace.a", False, ("worst of trace.a", "and another")),
+        ("trace.b", True, ()),
+        ("trace.c", False, ("worst of trace.c", "and another")),
+    ]
+    assert [each.text for each in found[1:]] == ["", "trace.c (threshold 0.5): trace.c is silent"]
 
 
 def test_defaults_never_fail() -> None:
@@ -78,7 +122,7 @@ def test_what_was_not_captured_or_not_sampled_is_no_share_of_the_unscored() -> N
 
 def test_both_failings_are_told() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
-    assert "is 0.1000" in text
+    assert "is 0.1000; --format json shows all of them, --format html leads to what went wrong; 1 of 2" in text
     assert "raise judge.timeout" in text
 
 
@@ -155,7 +199,8 @@ def test_a_session_metric_without_session_ids_says_so(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for key in ("session.agent_reliability", "trace.loop_detection"):
         assert (
-            f"notice: {key} (threshold 0.5): passes unmeasured: no trace of the input has a session id" in done.stderr
+            f"notice: {key} (threshold 0.5): passes unmeasured: no trace of the input has a session id; have the "
+            "application set gen_ai.conversation.id (or session.id) on its spans" in done.stderr
         )
 
 
@@ -181,7 +226,7 @@ def test_a_metric_that_was_not_asked_gates_nothing(tmp_path: Path) -> None:
     config = "metrics: {thresholds: {task_completion: 0.5, trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
     assert done.exit_code == 0, done.output
-    assert done.stderr.count("not checked: it was not asked") == 2
+    assert done.stderr.count(": not checked: it was not asked (--metrics, metrics.enabled)\n") == 2
 
 
 def test_what_fails_by_a_default_threshold_fails_no_run(tmp_path: Path) -> None:
@@ -197,3 +242,68 @@ def test_a_metric_that_applies_to_nothing_passes_and_says_what_it_needs(tmp_path
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {tool_loop: 0.5}}")
     assert done.exit_code == 0, done.output
     assert "applies to nothing in the input (it needs tool calls)" in done.stderr
+
+
+def test_a_trial_metric_without_trials_cannot_be_checked(tmp_path: Path) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {trial_correct: 0.5}}")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == (
+        "failed: trial.trial_correct (threshold 0.5): cannot be checked: no trace of the input is a trial of a case; "
+        "name a case file with --cases"
+    )
+
+
+def test_without_agent_traces_nothing_is_measured(tmp_path: Path) -> None:
+    span = _span(1) | {"name": "GET /", "attributes": []}
+    done = _evaluate(tmp_path, [span], "metrics: {thresholds: {trace.coherence: 0.5}}")
+    assert done.exit_code == 0, done.output
+    assert "notice: trace.coherence (threshold 0.5): passes unmeasured: the input has no agent traces\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("metric", "only", "told"),
+    [
+        ("trace.argument_correctness", "agents: [nobody]", True),
+        ("trace.argument_correctness", "services: [nothing]", True),
+        ("trace.argument_correctness", "attributes: {tier: gold}", True),
+        ("trace.tool_loop", "agents: [nobody]", False),
+    ],
+)
+def test_a_judge_that_is_asked_about_some_traces_only_may_be_why_there_is_nothing(
+    tmp_path: Path, metric: str, only: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    config = f"{{metrics: {{thresholds: {{{metric}: 0.5}}}}, judge: {{model: openai/none, only: {{{only}}}}}}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", metric)
+    assert done.stderr.endswith("); judge.only leaves traces out\n" if told else ")\n")
+    assert "passes unmeasured: it applies to nothing in the input (it needs " in done.stderr
+
+
+def test_a_missed_threshold_names_its_worst(tmp_path: Path) -> None:
+    off_topic = _said("When does the library in Turin open?", "Medieval masons marked every block of stone they cut.")
+    config = "metrics: {thresholds: {trace.coherence: 0.99}}"
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC), _span(2, **off_topic)], config)
+    assert done.exit_code == 1
+    examples = [line for line in done.stderr.splitlines() if " in trace " in line]
+    assert [line.split(":")[0].split()[-1] for line in examples] == [f"{2:032x}", f"{1:032x}"], "the worse one first"
+    assert examples[0].startswith("  0 in trace ")
+
+
+NOTHING = "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)"
+NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("tool_loop", [NOTHING]),
+        ("trace.coherence", []),
+        ("trial.tool_correctness", [f"trial.tool_correctness {NO_TRIAL}"]),
+        ("end_state", []),
+    ],
+)
+def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, asked: str, told: list[str]) -> None:
+    done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "{}", "--metrics", asked)
+    assert done.exit_code == 0, done.output
+    said = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
+    assert said == told

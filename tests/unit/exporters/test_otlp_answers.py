@@ -93,8 +93,46 @@ class TestGrpc:
         assert isinstance(error, RetryLaterError)
         assert error.after_s is None
 
+    @pytest.mark.parametrize(
+        ("code", "message", "kind", "reason"),
+        [
+            (CODES.UNIMPLEMENTED, "unknown service", NotServedError, "unimplemented"),
+            (CODES.RESOURCE_EXHAUSTED, "too large", BatchTooLargeError, "too_large"),
+            (CODES.RESOURCE_EXHAUSTED, "slow down", RefusedError, "resource_exhausted"),
+            (CODES.INVALID_ARGUMENT, "larger than", RefusedError, "invalid_argument"),
+        ],
+    )
+    def test_a_refusal_is_counted_by_one_word_and_told_in_full(
+        self, code: grpc.StatusCode, message: str, kind: type[RefusedError], reason: str
+    ) -> None:
+        error = grpc_error(code, message, ())
+        assert isinstance(error, RefusedError)
+        assert (type(error), error.reason, str(error)) == (kind, reason, f"{code.name}: {message}")
+
+    @pytest.mark.parametrize("code", RETRIED)
+    def test_what_is_retried_is_told_in_full(self, code: grpc.StatusCode) -> None:
+        assert str(grpc_error(code, "busy", ())) == f"{code.name}: busy"
+
 
 class TestHttp:
+    @pytest.mark.parametrize(
+        ("status", "kind", "reason"),
+        [
+            (404, NotServedError, "unimplemented"),
+            (413, BatchTooLargeError, "too_large"),
+            (400, RefusedError, "http_400"),
+        ],
+    )
+    def test_a_refusal_is_counted_by_one_word_and_told_in_full(
+        self, status: int, kind: type[RefusedError], reason: str
+    ) -> None:
+        error = http_error(status, {})
+        assert isinstance(error, RefusedError)
+        assert (type(error), error.reason, str(error)) == (kind, reason, f"HTTP {status}")
+
+    def test_what_is_retried_is_told_in_full(self) -> None:
+        assert str(http_error(503, {})) == "HTTP 503"
+
     @pytest.mark.parametrize("status", [429, 502, 503, 504])
     def test_what_the_specification_lets_us_retry(self, status: int) -> None:
         error = http_error(status, {"retry-after": "7"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -143,3 +145,59 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(n: int, passing: float
         found = corrected_rate(Labelled.of(people[at[:n]], judge[at[:n]]), Scores(float(judge[at].mean()), 1_500))
         held += found.low <= truth <= found.high
     assert held / 500 >= 0.92
+
+
+def _by_the_formulas(
+    people: list[float], judge: list[float], mean: float, runs: float, level: float
+) -> tuple[float, ...]:
+    """Value, ends and power for runs of equal weight, each of a session of its own, in plain numbers: the power shrinks
+    as if four more labels had been seen, and what is labelled of all runs is known without the judge."""
+    n, passed, scored = len(people), fmean(people), fmean(judge)
+    around = [each - scored for each in judge]
+    power = sum(f * y for f, y in zip(around, people, strict=True)) / sum(f * f for f in around) * n / (n + 4)
+    rest = [y - power * f for y, f in zip(people, judge, strict=True)]
+    left = sum((each - fmean(rest)) ** 2 for each in rest) / n / (n - 2)
+    left += 2 * power**2 * sum(f * f for f in around) / n / (n - 2) * 4 / n
+    seen = min(1.0, n / runs)
+    variance = left * (1 - seen) + sum((y - passed) ** 2 for y in people) / n / (n - 1) * seen
+    value = min(1.0, max(0.0, passed + power * (mean - scored)))
+    low, high = wilson(value, value * (1 - value) / variance, t_quantile(n - 1, level))
+    return value, low, high, power
+
+
+JUDGED = [0.9, 0.8, 0.95, 0.7, 0.85, 0.9, 0.75, 0.3, 0.2, 0.4, 0.1, 0.35, 0.25, 0.5, 0.6, 0.9] * 2
+SEEN = [1.0] * 7 + [0.0] * 6 + [0.0, 1.0, 1.0]
+SEEN *= 2
+
+
+@pytest.mark.parametrize("runs", [1000.0, 40.0])
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_few_labels_are_taken_by_the_same_formulas(runs: float, level: float) -> None:
+    found = corrected_rate(Labelled.of(SEEN, JUDGED), Scores(0.5, runs), level)
+    assert (found.method, found.n) == ("corrected", 32)
+    assert (found.value, found.low, found.high, found.power) == pytest.approx(
+        _by_the_formulas(SEEN, JUDGED, 0.5, runs, level)
+    )
+
+
+@pytest.mark.parametrize(("mean", "value"), [(5.0, 1.0), (-5.0, 0.0)])
+def test_a_corrected_rate_stays_within_0_and_1(mean: float, value: float) -> None:
+    found = corrected_rate(Labelled.of(SEEN, JUDGED), Scores(mean, 1000.0))
+    assert 0.0 <= found.low <= found.value == value <= found.high <= 1.0
+
+
+@pytest.mark.parametrize("passed", [0, 1, 3, 8, 16])
+def test_the_rate_of_labels_alone_has_wilsons_interval_by_student(passed: int) -> None:
+    people = [1.0] * passed + [0.0] * (16 - passed)
+    found = label_rate(Labelled.of(people, JUDGED[:16]), 0.9)
+    share = passed / 16
+    # As many as 16 draws would know whose variance was estimated from themselves: 15 of them.
+    n = 15 if 0 < passed < 16 else 16
+    low, high = wilson(share, n, t_quantile(15, 0.9))
+    assert (found.value, found.low, found.high) == pytest.approx((share, min(low, share), max(high, share)))
+    assert (found.method, found.n, found.power) == ("labels", 16, 0.0)
+
+
+def test_of_one_label_there_is_no_rate() -> None:
+    with pytest.raises(ValueError, match=r"^a rate needs two labels or more$"):
+        label_rate(Labelled.of([1.0], [1.0]))

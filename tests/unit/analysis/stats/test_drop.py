@@ -50,6 +50,16 @@ def test_effect_and_interval_are_over_cases() -> None:
     assert (found.difference.n, found.informative) == (4, 3)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "informs"),
+    [((2, 0), (2, 0), 0), ((2, 0), (2, 1), 1), ((2, 1), (2, 2), 1), ((2, 2), (2, 2), 0), ((1, 1), (1, 0), 1)],
+)
+def test_a_case_informs_that_had_both(before: tuple[int, int], now: tuple[int, int], informs: int) -> None:
+    found = drop([before], [now])
+    assert found is not None
+    assert (found.informative, found.p) == (informs, p_value([(before, now)]))
+
+
 def test_of_no_case_nothing_is_known() -> None:
     assert drop([], []) is None
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, JudgeAgreement, _estimate, agreement
 
 
 def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeAgreement:
@@ -94,3 +94,92 @@ def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
             assert least - 1e-9 <= each.value <= 1.0 + 1e-9
             assert each.low is None or each.low <= each.value <= (each.high or 1.0) + 1e-9
     assert any(at.threshold == threshold for at in found.at)
+
+
+def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one() -> None:
+    """Scores at 500 places: about 200 quantiles part them, of which every fourth is shown."""
+    judge = np.linspace(0.0, 1.0, 500)
+    people = (judge > 0.6).astype(float)
+    found = agreement(Labelled.of(people, judge), people, 0.123)
+    shown = [each.threshold for each in found.at]
+    assert 40 <= len(shown) <= 51
+    assert shown == sorted(shown)
+    assert 0.123 in shown
+    others = [each for each in shown if each != 0.123]
+    assert others[0] < 0.02
+    assert others[-1] > 0.97
+    assert np.diff(others).max() < 0.04, "evenly over all scores"
+    for each in found.at:
+        assert each.tpr.value == pytest.approx(np.mean(judge[people == 1] >= each.threshold))
+        assert each.fpr.value == pytest.approx(np.mean(judge[people == 0] >= each.threshold))
+    assert found.suggested.value == pytest.approx(0.6, abs=0.005)
+    assert found.threshold == 0.123
+
+
+@pytest.mark.parametrize(("scores", "shown"), [(51, 50), (52, 26)])
+def test_up_to_fifty_thresholds_are_all_shown(scores: int, shown: int) -> None:
+    judge = np.arange(scores) / 100
+    people = (judge > 0.2).astype(float)
+    found = agreement(Labelled.of(people, judge), people, 0.005)
+    assert [each.threshold for each in found.at][:2] == [0.005, 0.015 if scores == 51 else 0.025]
+    assert len(found.at) == shown
+
+
+def test_thresholds_lie_halfway_between_scores_and_a_score_at_one_passes() -> None:
+    people, judge = np.array([0.0, 1.0, 1.0, 1.0]), np.array([0.1, 0.2, 0.5, 0.50009])
+    found = agreement(Labelled.of(people, judge), people, 0.5)
+    assert [each.threshold for each in found.at] == [0.15, 0.35, 0.5]
+    assert found.at[-1].tpr.value == pytest.approx(2 / 3)
+
+
+def test_of_equal_thresholds_the_nearest_to_the_present_one_is_suggested() -> None:
+    """Between 0.2 and 0.8 nothing parts better; 0.8 and 0.3 are halfway of neighbours."""
+    people, judge = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.2, 0.4, 0.6, 0.8])
+    assert agreement(Labelled.of(people, judge), people, 0.9).suggested.value == 0.7
+    assert agreement(Labelled.of(people, judge), people, 0.1).suggested.value == 0.3
+
+
+@pytest.mark.parametrize(
+    ("people", "graded"), [([0.0, 1.0, 1.0], False), ([0.0, 0.5, 1.0], True), ([0.0, 0.0, 0.0], False)]
+)
+def test_grades_are_compared_only_where_there_are_any(people: list[float], graded: bool) -> None:
+    labelled = Labelled.of(people, [0.1, 0.5, 0.9])
+    assert (agreement(labelled, (labelled.people >= 0.5).astype(float), 0.5).graded is not None) is graded
+
+
+def test_the_same_labels_have_the_same_intervals() -> None:
+    people, judge = np.r_[np.zeros(20), np.ones(20)], np.linspace(0.0, 1.0, 40) ** 2
+    first, second = (agreement(Labelled.of(people, judge), people, 0.5) for _ in range(2))
+    assert first == second
+
+
+def test_nothing_is_compared_with_nothing() -> None:
+    with pytest.raises(ValueError, match=r"^nothing to compare$"):
+        agreement(Labelled.of([], []), np.array([]), 0.5)
+
+
+def _draws(known: int, of: int) -> np.ndarray:
+    return np.r_[0.5, np.linspace(0.0, 1.0, known), np.full(of - known, np.nan)]
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        (_draws(1000, 1000), 0.025, 0.975),
+        (_draws(900, 1000), 0.025, 0.975),
+        (_draws(899, 1000), None, None),
+        (np.r_[0.0, np.linspace(0.0, 1.0, 1000)], 0.0, 0.975),
+        (np.r_[1.0, np.linspace(0.0, 1.0, 1000)], 0.025, 1.0),
+        (np.r_[0.5, np.full(1000, 0.7)], 0.5, 0.7),
+    ],
+)
+def test_an_interval_holds_the_value_and_needs_nine_tenths_of_the_draws(
+    values: np.ndarray, low: float | None, high: float | None
+) -> None:
+    found = _estimate(values)
+    assert found.value == values[0]
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_what_is_not_defined_has_no_interval() -> None:
+    assert _estimate(np.array([np.nan, 0.5, 0.5])) == AgreementEstimate(None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
-from pandaeval_collector.analysis.stats.label_drawing import drawn, numbers_of, wanted
+from pandaeval_collector.analysis.stats.label_drawing import drawn, number, numbers_of, wanted
 
 
 def test_half_is_drawn_near_the_threshold_and_every_run_can_be() -> None:
@@ -57,3 +59,32 @@ def test_rates_from_drawn_runs_are_not_skewed() -> None:
         plain.append(people[at].mean())
     assert abs(np.mean(values) - people.mean()) < 0.015
     assert np.mean(plain) < people.mean() - 0.05
+
+
+def test_a_number_follows_from_the_id_alone_and_is_the_same_everywhere() -> None:
+    """Eight bytes of BLAKE2b, personalised: whoever draws elsewhere draws the same."""
+    for id_ in ("", "run 1", "ein Lauf mit ü"):
+        digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").hexdigest()
+        assert number(id_) == (int(digest, 16) + 1) / 2.0**64
+    assert number("run 1") == 0.30203673665096076
+    numbers = numbers_of([f"run {at}" for at in range(2000)])
+    assert numbers.dtype == np.float64
+    assert 0.0 < numbers.min() < 0.01 < 0.99 < numbers.max() <= 1.0
+    assert abs(numbers.mean() - 0.5) < 0.03
+
+
+def test_how_much_a_run_is_wanted_falls_with_its_distance_from_its_threshold() -> None:
+    scores, thresholds = np.array([0.5, 0.35, 0.95, 0.9]), np.array([0.5, 0.5, 0.5, 0.9])
+    near = np.exp(-np.array([0.0, 0.15, 0.45, 0.0]) / 0.15)
+    assert np.allclose(wanted(scores, thresholds), 0.5 / 4 + 0.5 * near / near.sum())
+
+
+def test_the_chance_of_a_run_is_what_the_first_that_was_left_tells() -> None:
+    numbers, wants = np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.1, 0.1, 0.7])
+    at, chances = drawn(numbers, wants, np.ones(4, bool), 2)
+    assert [*at] == [3, 1], "ranks are 3, 1, 2 and 0.57"
+    assert np.allclose(chances, [0.2, 0.2, 0.2, 1.0]), "twice what is wanted, and no more than certain"
+    every, sure = drawn(numbers, wants, np.ones(4, bool), 4)
+    assert ([*every], [*sure]) == ([3, 1, 2, 0], [1.0] * 4)
+    alike, _ = drawn(np.full(40, 0.5), np.full(40, 0.025), np.ones(40, bool), 40)
+    assert [*alike] == [*range(40)], "of equal ranks the first comes first"

@@ -88,6 +88,17 @@ class TestLoopDetection:
         with pytest.raises(TypeError):
             loop_detection(([1.0], {"aa"}), [bad])
 
+    def test_what_lacks_one_of_the_two_is_told_what_an_output_has(self) -> None:
+        for bad in (SimpleNamespace(embedding=[1.0]), SimpleNamespace(tokens={"aa"})):
+            with pytest.raises(TypeError, match=r"^an output has an embedding and tokens; SimpleNamespace has not$"):
+                loop_detection(([1.0], {"aa"}), [bad])
+        with pytest.raises(TypeError, match=r"^tokens are a collection of words, not one string$"):
+            loop_detection(([1.0], "words"), [])
+
+    def test_a_window_of_one_is_the_newest(self) -> None:
+        same, other = ([1.0], {"aa"}), ([1.0], {"bb"})
+        assert [c.index for c in loop_detection(same, [same, other], 1).comparisons] == [1]
+
     @pytest.mark.parametrize("window", [0, -1])
     def test_a_window_below_one_is_refused(self, window: int) -> None:
         with pytest.raises(ValueError, match="window"):
@@ -95,6 +106,23 @@ class TestLoopDetection:
 
 
 class TestSimilarity:
+    def test_many_directions_are_those_of_one_at_a_time(self) -> None:
+        rows = np.array([[3.0, 4.0], [0.0, 0.0], [1e200, -1e200], [1e-200, 0.0]])
+        found = Direction.of_rows(rows)
+        for row, made in zip(rows, found, strict=True):
+            alone = Direction(row)
+            assert (bool(made), len(made)) == (bool(alone), len(alone))
+            assert np.array_equal(made.components, alone.components) if alone else made.components is None
+        assert [bool(each) for each in found] == [True, False, True, True]
+        with pytest.raises(ValueError, match=r"^a vector holds a component that is not finite$"):
+            Direction.of_rows(np.array([[1.0, math.nan]]))
+        assert [len(each) for each in Direction.of_rows(np.zeros((2, 0)))] == [0, 0]
+
+    def test_a_cosine_never_leaves_its_range(self) -> None:
+        chance = np.random.default_rng(2)
+        for row in chance.normal(size=(300, 7)):
+            assert -1.0 <= (cosine(row, -row) or 0.0) <= (cosine(row, row) or 0.0) <= 1.0
+
     def test_dimensions_must_agree(self) -> None:
         with pytest.raises(ValueError, match="dimensions"):
             cosine([1.0], [1.0, 2.0])

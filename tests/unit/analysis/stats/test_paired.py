@@ -57,3 +57,76 @@ def test_the_difference_has_students_interval() -> None:
 def test_a_share_has_wilsons_interval(hits: int, n: int, low: float, high: float) -> None:
     found = paired.share(hits, n)
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
+
+
+@pytest.mark.parametrize(
+    ("pair", "flipped"),
+    [((0.5, 0.4), 1), ((0.4, 0.5), 1), ((0.5, 0.5), 0), ((0.5, 0.9), 0), ((0.4, 0.4), 0), ((0.9, 0.5), 0)],
+)
+def test_a_verdict_at_the_threshold_passes_it(pair: paired.Pair, flipped: int) -> None:
+    assert paired.flips([pair], 0.5) == flipped
+
+
+def test_kappa_counts_what_lies_at_the_threshold_as_passed() -> None:
+    at = [(0.5, 0.5)] * 20 + [(0.5, 0.0)] * 5 + [(0.0, 0.5)] * 10 + [(0.0, 0.0)] * 15
+    found = paired.kappa(at, 0.5)
+    assert found is not None
+    assert found.value == pytest.approx(0.4)
+
+
+def test_kappa_of_shares_that_differ_and_its_interval() -> None:
+    """Of 10: 6 yes-yes, 1 yes-no, 3 no-no: observed 0.9, by chance 0.7 x 0.6 + 0.3 x 0.4 = 0.54."""
+    found = paired.kappa([(1.0, 1.0)] * 6 + [(1.0, 0.0)] + [(0.0, 0.0)] * 3, 0.5)
+    assert found is not None
+    same = paired.share(9, 10)
+    assert found.value == pytest.approx((0.9 - 0.54) / 0.46)
+    assert (found.low, found.high) == (
+        pytest.approx((same.low - 0.54) / 0.46),
+        pytest.approx((same.high - 0.54) / 0.46),
+    )
+
+
+def test_kappa_and_its_interval_stay_within_their_range() -> None:
+    against = paired.kappa([(1.0, 0.0), (0.0, 1.0), *[(1.0, 1.0)] * 8], 0.5)
+    assert against is not None
+    assert (against.value, against.low) == (pytest.approx((0.8 - 0.82) / 0.18), -1.0)
+    alike = paired.kappa([(1.0, 1.0), (0.0, 0.0)], 0.5)
+    assert alike is not None
+    assert (alike.value, alike.high) == (1.0, 1.0)
+
+
+def test_of_too_few_nothing_is_said() -> None:
+    assert paired.kappa([], 0.5) is None
+    assert math.isnan(paired.spread([0.5]))
+    assert math.isnan(paired.spread([]))
+    assert math.isnan(paired.discrimination([(0.1, 0.9)]))
+    assert paired.spread([0.2, 0.4]) == pytest.approx(0.2 / math.sqrt(2))
+    assert paired.discrimination([(0.2, 0.2), (0.8, 0.8)]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "value", "low", "high"),
+    [
+        ([(0.5, 0.5), (0.5, 0.5), (0.5, 0.5)], 0.0, 0.0, 0.0),
+        ([(0.5, 0.6), (0.5, 0.6), (0.5, 0.6), (0.5, 0.6)], 0.1, 0.1, 0.1),
+        ([(0.0, 1.0), (0.0, 1.0), (1.0, 0.0)], 1 / 3, -1.0, 1.0),
+        ([(1.0, 0.0), (1.0, 0.0), (0.0, 1.0)], -1 / 3, -1.0, 1.0),
+    ],
+)
+def test_a_difference_and_its_interval_lie_in_their_range(
+    pairs: list[paired.Pair], value: float, low: float, high: float
+) -> None:
+    found = paired.difference(pairs)
+    assert found is not None
+    assert (found.value, found.low, found.high) == (
+        pytest.approx(value),
+        pytest.approx(low, abs=1e-12),
+        pytest.approx(high),
+    )
+
+
+def test_the_difference_of_three_has_two_degrees_of_freedom() -> None:
+    found = paired.difference([(0.5, 0.5), (0.5, 0.51), (0.5, 0.52)])
+    assert found is not None
+    for half in (found.high - found.value, found.value - found.low):
+        assert half == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=0.01)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats.paired_difference import paired_difference
+from pandaeval_collector.analysis.stats.resample import means
 
 
 def test_nothing_is_said_of_nothing() -> None:
@@ -41,3 +42,27 @@ def test_traces_of_a_session_are_not_independent() -> None:
     assert as_if_free.high is not None
     assert as_if_free.low is not None
     assert by_session.high - by_session.low > 3 * (as_if_free.high - as_if_free.low)
+
+
+def test_the_interval_is_of_samples_of_clusters() -> None:
+    values, clusters = [0.1, 0.5, -0.2, 0.4, 0.9, 0.3], [7, 7, 3, 9, 9, 9]
+    drawn = means(np.array([-0.2, 0.6, 1.6]), np.array([1.0, 2.0, 3.0]))
+    found = paired_difference(values, clusters)
+    assert found is not None
+    assert (found.n, found.clusters, found.mean) == (6, 3, pytest.approx(2.0 / 6))
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])))
+    assert paired_difference(values, clusters) == found
+
+
+def test_the_seed_draws_others() -> None:
+    values = [*np.linspace(0.0, 1.0, 40) ** 3]
+    plain, first, second = (paired_difference(values, range(40), *seed) for seed in ((), (0,), (1,)))
+    assert plain == first != second
+
+
+@pytest.mark.parametrize(("clusters", "known"), [([1, 1], False), ([1, 2], True)])
+def test_two_clusters_have_an_interval(clusters: list[int], known: bool) -> None:
+    found = paired_difference([0.0, 1.0], clusters)
+    assert found is not None
+    assert found.clusters == 1 + known
+    assert (found.low, found.high) == ((0.0, 1.0) if known else (None, None))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats import assessment, pass_at_k, pass_pow_k
+from pandaeval_collector.analysis.stats.beta import beta_quantile
 from pandaeval_collector.analysis.stats.pass_k import MODES, bounds
 from pandaeval_collector.analysis.stats.pass_suite import interval, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.resample import RESAMPLES, means
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
 
@@ -109,6 +113,18 @@ class TestSuite:
         for cases in ((), ((1, 1),)):
             found = suite_pass_at_k(cases, 2)
             assert (found.value, found.mean, found.ci_low, found.ci_high, found.cases) == (None, None, None, None, 0)
+            assert (found.of, found.method) == (len(cases), "")
+
+    def test_has_the_interval_of_its_mean(self) -> None:
+        found = suite_pass_at_k(self.CASES, 2)
+        values = [suite_pass_at_k([case], 2).mean for case in self.CASES]
+        assert (found.ci_low, found.ci_high, found.method) == interval([each for each in values if each is not None])
+
+    def test_the_bootstrap_is_between_the_quantiles_of_one_draw(self) -> None:
+        values = np.linspace(0.0, 1.0, 60) ** 3
+        drawn = means(values, np.ones(60))
+        assert interval([*values])[:2] == near(tuple(np.quantile(drawn, [0.025, 0.975])))
+        assert interval([*values], seed=0) == interval([*values]) != interval([*values], seed=1)
 
     def test_wilson_below_fifty_cases_and_the_bootstrap_from_there_on(self) -> None:
         values = [0.25, 0.75] * 25
@@ -147,3 +163,47 @@ def test_scipy_is_loaded_only_for_quantiles() -> None:
         "assert 'scipy' not in sys.modules; pass_pow_k(3, 1, 2, 'bayesian'); assert 'scipy' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "share", "quantile"),
+    [
+        (1.0, 1.0, 0.0, 0.0),
+        (1.0, 1.0, 1.0, 1.0),
+        (1.0, 1.0, 0.25, 0.25),
+        (3.0, 1.0, 0.5, 0.5 ** (1 / 3)),
+        (0.5, 0.5, 0.5, 0.5),
+    ],
+)
+def test_a_quantile_of_beta(successes: float, failures: float, share: float, quantile: float) -> None:
+    assert beta_quantile(successes, failures, share) == near(quantile)
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "share"),
+    [(0.0, 1.0, 0.5), (1.0, 0.0, 0.5), (-1.0, 1.0, 0.5), (1.0, 1.0, -0.1), (1.0, 1.0, 1.1), (math.nan, 1.0, 0.5)],
+)
+def test_what_is_no_quantile_of_beta_is_refused(successes: float, failures: float, share: float) -> None:
+    with pytest.raises(ValueError, match=r"^no Beta\("):
+        beta_quantile(successes, failures, share)
+
+
+def test_the_bayesian_interval_leaves_a_fortieth_out_on_each_side() -> None:
+    found = pass_pow_k(2, 2, 1, "bayesian")  # Beta(3, 1): the share below x is x^3
+    assert (found.ci_low, found.median, found.ci_high) == near(tuple(share ** (1 / 3) for share in (0.025, 0.5, 0.975)))
+
+
+def test_all_of_as_many_trials_as_there_were_is_known() -> None:
+    assert pass_pow_k(3, 3, 3, "unbiased").value == 1.0
+    assert pass_pow_k(3, 2, 3, "unbiased").value == 0.0
+    assert pass_pow_k(3, 3, 4, "unbiased").value is None
+
+
+@pytest.mark.parametrize("groups", [1, 2, 60, 2001, 3000])
+def test_means_of_samples_are_two_thousand_however_many_groups(groups: int) -> None:
+    sums, sizes = np.arange(groups, dtype=float), np.full(groups, 2.0)
+    drawn = means(sums, sizes)
+    assert drawn.shape == (RESAMPLES,) == (2000,)
+    assert np.array_equal(drawn, means(sums, sizes, 0))
+    assert abs(drawn.mean() - sums.mean() / 2.0) <= 5 * sums.std() / 2.0 / (groups * 2000) ** 0.5
+    assert groups < 60 or not np.array_equal(drawn, means(sums, sizes, 1))

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats import (
@@ -16,6 +17,7 @@ from pandaeval_collector.analysis.stats import (
     reliability_band,
     session_profile,
 )
+from pandaeval_collector.analysis.stats._session_inputs import DEFAULT_WEIGHTS, clamp01, merged_weights
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "session.json"
 CLOSE = 1e-9
@@ -63,7 +65,9 @@ class TestReliability:
         (component,) = agent_reliability([{"coherence": 0.5}]).components
         assert component == near({"coherence_risk": 0.5, "step_risk": 0.5})
 
-    @pytest.mark.parametrize(("n", "k"), [(1, 1), (6, 1), (7, 2), (13, 2), (14, 3), (20, 3), (21, 4), (100, 15)])
+    @pytest.mark.parametrize(
+        ("n", "k"), [(1, 1), (6, 1), (7, 2), (13, 2), (14, 3), (20, 3), (21, 4), (47, 8), (100, 15)]
+    )
     def test_the_riskiest_fifteen_percent_rounded_up(self, n: int, k: int) -> None:
         assert agent_reliability(with_risks(*[0.1] * n)).k == k
 
@@ -84,6 +88,31 @@ class TestReliability:
     def test_risk_above_one_is_kept_and_the_score_is_clamped(self) -> None:
         result = agent_reliability(with_risks(0.9), {"confidence": 2.0})
         assert (result.per_trace_risk, result.raw_risk, result.score) == (near((1.8,)), near(1.8), 0.0)
+
+    def test_it_tells_the_weights_that_were_used(self) -> None:
+        used = DEFAULT_WEIGHTS | {"coherence": 0.5}
+        for of in (agent_reliability, agent_consistency):
+            for traces in ([], with_risks(0.5)):
+                assert of(traces, {"coherence": 0.5}).weights == used
+
+    def test_a_signal_that_is_missing_hides_none_behind_it(self) -> None:
+        (component,) = agent_reliability([{"confidence": None, "coherence": 0.25}]).components
+        assert component == near({"coherence_risk": 0.75, "step_risk": 0.75})
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(("value", "within"), [(-0.5, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (1.5, 1.0)])
+    def test_a_value_is_moved_into_0_to_1(self, value: float, within: float) -> None:
+        assert clamp01(value) == within
+
+    @pytest.mark.parametrize("weight", [0, 2, np.float64(2.0), 1e100])
+    def test_a_weight_is_any_number_that_can_be_squared(self, weight: float) -> None:
+        assert merged_weights({"coherence": weight}) == DEFAULT_WEIGHTS | {"coherence": float(weight)}
+
+    @pytest.mark.parametrize("weight", [-0.1, 1.1e100, math.nan, math.inf, "2", None])
+    def test_other_weights_are_refused(self, weight: Any) -> None:
+        with pytest.raises(ValueError, match="coherence"):
+            merged_weights({"coherence": weight})
 
 
 class TestExtraSignals:

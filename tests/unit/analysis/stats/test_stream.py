@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats.stream import BOLDNESS, StreamGate, bet, nothing_begun, wealth
+from pandaeval_collector.analysis.stats.stream import _MOST, BOLDNESS, StreamGate, bet, nothing_begun, wealth
 
 
 def test_wealth_is_spread_over_stakes_and_beginnings() -> None:
@@ -95,3 +95,58 @@ def test_what_cannot_be_watched_is_refused(rate: float, level: float) -> None:
 def test_what_is_no_result_is_refused() -> None:
     with pytest.raises(ValueError):
         StreamGate(0.9).add(1.5)
+
+
+@pytest.mark.parametrize("passes", ["", "1", "1" * 40 + "0" * 60])
+def test_a_gate_goes_on_from_its_state_as_if_nothing_had_been(passes: str) -> None:
+    gate = StreamGate(0.9, 0.01)
+    for each in passes:
+        gate.add(float(each))
+    again = StreamGate.restored(0.9, 0.01, json.loads(json.dumps(gate.state())))
+    assert (again.n, again.alarmed_at, again.e_value, again.level) == (len(passes), gate.alarmed_at, gate.e_value, 0.01)
+    assert (again.alarmed_at is None) is (len(passes) < 100)
+    for value in (0.0, 1.0, 0.0):
+        assert again.add(value) is gate.add(value)
+        assert (again.e_value, again.is_on, again.alarmed_at) == (gate.e_value, gate.is_on, gate.alarmed_at)
+
+
+@pytest.mark.parametrize(
+    "begun", [[0.0], [0.0] * (len(BOLDNESS) + 1), [math.nan] * len(BOLDNESS), [math.inf] * len(BOLDNESS)]
+)
+def test_what_is_no_state_of_a_gate_is_refused(begun: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"^not the state of a gate$"):
+        StreamGate.restored(0.9, 0.05, {"n": 3, "alarmed_at": None, "begun": begun})
+
+
+def test_many_streams_fare_as_each_would_alone() -> None:
+    streams = np.random.default_rng(3).random((40, 3)) < np.array([0.9, 0.5, 0.0])
+    many, alone = nothing_begun(3), [nothing_begun() for _ in range(3)]
+    assert (many.shape, alone[0].shape) == ((3, len(BOLDNESS)), (len(BOLDNESS),))
+    for n, passed in enumerate(streams.astype(float), 1):
+        many = bet(many, n, passed, 0.9, 0.05)
+        alone = [bet(begun, n, value, 0.9, 0.05) for begun, value in zip(alone, passed, strict=True)]
+        for row, begun, total in zip(many, alone, np.asarray(wealth(many, n)), strict=True):
+            assert np.allclose(row, begun)
+            assert total == pytest.approx(float(wealth(begun, n)))
+
+
+def test_what_was_won_is_kept_up_to_a_limit_so_that_an_alarm_can_end() -> None:
+    begun = nothing_begun()
+    for n in range(1, 2000):
+        begun = bet(begun, n, np.float64(0.0), 0.9, 0.05)
+        assert begun.mean() <= _MOST / 0.05 * (1 + 1e-9)
+    assert begun.mean() == pytest.approx(_MOST / 0.05)
+
+
+@pytest.mark.parametrize(
+    ("rate", "level"), [(0.0, 0.05), (1.0, 0.05), (0.9, 0.0), (0.9, 1.0), (math.nan, 0.05), (0.9, math.nan)]
+)
+def test_a_rate_and_a_level_lie_between_0_and_1(rate: float, level: float) -> None:
+    with pytest.raises(ValueError, match=r"^rate and level lie between 0 and 1"):
+        StreamGate(rate, level)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
+def test_a_result_lies_in_0_to_1(value: float) -> None:
+    with pytest.raises(ValueError, match=r"^a result lies in 0\.\.1"):
+        StreamGate(0.9).add(value)

@@ -28,6 +28,9 @@ from pandaeval_collector.analysis.stats.tokens import STOPWORDS_VERSION
         ("환불 완료", {"환불", "완료"}),
         ("धन्यवाद हिन्दी", {"धन्यवाद", "हिन्दी"}),
         ("cafe\u0301 café", {"café"}),
+        ("the café's menu of é", {"café", "menu"}),
+        ("Zoë’s café—naïve", {"zoë", "café", "naïve"}),
+        ("don't i 'quoted' a's", {"don't", "quoted"}),
     ],
 )
 def test_tokens(text: str, tokens: set[str]) -> None:

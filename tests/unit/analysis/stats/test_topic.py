@@ -125,3 +125,36 @@ def test_of_a_long_text_all_counts() -> None:
 def test_a_text_is_never_off_the_topic_of_itself(sign: str) -> None:
     for text in (sign * 100_000, (sign * 1200)[:1200]):
         assert not could_be_off(text, text)
+
+
+def test_a_long_text_has_a_subject_whatever_it_says() -> None:
+    for at, has in ((200, False), (201, True)):
+        talk = ("yes " * 60)[:at].ljust(at, ".")
+        assert (names_a_subject(talk), says_a_subject(talk)) == (has, has)
+
+
+def test_a_text_of_up_to_1200_characters_is_searched_for_talk() -> None:
+    for length, searched in ((1200, True), (1201, False)):
+        text = "Thank you. " + "x" * (length - 11)
+        assert (asked(text) == text, stated(text) == text) == (not searched, not searched)
+
+
+def test_what_is_left_of_a_message_is_its_clauses_and_of_an_answer_its_sentences() -> None:
+    assert asked("Bake bread. Thank you! Plant a hedge") == "Bake bread,  Plant a hedge"
+    assert stated("It rains. I'm sorry. It snows.") == "It rains.  It snows."
+
+
+def test_codes_are_left_out_and_typographic_marks_are_plain() -> None:
+    assert asked("send order-7 on") == "send   on"
+    assert stated("It’s late 42 now") == "It's late   now"
+
+
+def test_how_many_words_are_enough() -> None:
+    six = "oven bread yeast flour water salt"
+    five, three, two = (" ".join(six.split()[:count]) for count in (5, 3, 2))
+    assert say_enough(six, six)
+    assert not say_enough(five, six)
+    assert not say_enough(six, five)
+    assert say_enough(three, six, unlike=True)
+    assert not say_enough(three, six)
+    assert not say_enough(two, six, unlike=True)

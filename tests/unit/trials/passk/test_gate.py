@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from pandaeval_collector.analysis.stats.drop import Drop
+from pandaeval_collector.analysis.stats.paired_difference import PairedDifference
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.trials.passk.attempts import trials
-from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, compared
+from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, _failures, compared
 from support.repeated import trial, trials_of, written
 from support.trials import run, write
 
@@ -79,6 +81,82 @@ class TestRules:
         other = trials([{**trial("a", "1", True), "metric": "end_state"}])
         with pytest.raises(UserError, match="end_state"):
             compared(trials(trials_of(GOOD)), other, Rules())
+
+
+def _verdict(mean: float, p: float, **fields: Any) -> GateVerdict:
+    found = Drop(p, PairedDifference(4, 4, mean, None, None), 4)
+    return GateVerdict("m", found, **{"broken": [], "missing": [], "new": [], **fields})
+
+
+class TestEdges:
+    @pytest.mark.parametrize(
+        ("mean", "p", "passes"),
+        [
+            (-0.1, 0.05, False),
+            (-0.1, 0.0501, True),
+            (0.0, 0.01, True),
+            (0.1, 0.01, True),
+            (-1e-6, 0.01, False),
+        ],
+    )
+    def test_a_drop_is_credible_up_to_the_level(self, mean: float, p: float, passes: bool) -> None:
+        assert (list(_failures(_verdict(mean, p), Rules(), 4)) == []) is passes
+
+    @pytest.mark.parametrize(
+        ("mean", "passes"),
+        [(-0.1, True), (-0.1 - 1e-9, True), (-0.1 - 2e-9, False), (-0.101, False), (0.5, True)],
+    )
+    def test_a_limit_is_kept_within_1e_9(self, mean: float, passes: bool) -> None:
+        found = list(_failures(_verdict(mean, 1.0), Rules(max_drop=0.1), 4))
+        assert (found == []) is passes
+        assert passes or found[0].startswith(f"the drop of {-mean:.3f} is larger than 0.1 ")
+
+    @pytest.mark.parametrize(("missing", "passes"), [(2, True), (3, False)])
+    def test_a_fifth_of_the_cases_may_be_missing(self, missing: int, passes: bool) -> None:
+        found = list(_failures(_verdict(0.0, 1.0, missing=["a", "b", "c"][:missing]), Rules(), 10))
+        assert (found == []) is passes
+        assert passes or found == ["3 of 10 cases of the baseline have no determined trial now: a, b, c"]
+
+    @pytest.mark.parametrize(("undetermined", "passes"), [(2, True), (3, False)])
+    def test_a_fifth_of_the_trials_may_be_undetermined(self, undetermined: int, passes: bool) -> None:
+        found = list(_failures(_verdict(0.0, 1.0, undetermined=undetermined, tried=10), Rules(), 4))
+        assert (found == []) is passes
+
+    @pytest.mark.parametrize(
+        ("names", "said"),
+        [("a", "a"), ("abcde", "a, b, c, d, e"), ("abcdefg", "a, b, c, d, e and 2 more")],
+    )
+    def test_five_names_are_told(self, names: str, said: str) -> None:
+        [sentence] = _failures(_verdict(0.0, 1.0, broken=[*names]), Rules(), 4)
+        assert sentence == f"passed every trial of the baseline and fails every one now: {said}"
+
+    def test_without_a_case_in_both_nothing_else_is_said(self) -> None:
+        empty = GateVerdict("m", None, [], ["a"] * 9, [], 9, 9)
+        assert list(_failures(empty, Rules(max_drop=0.0), 9)) == [
+            "nothing can be compared: no case has a determined trial in both"
+        ]
+        assert empty.told == "no case has a determined trial in both"
+
+    def test_the_effect_is_told_with_its_interval_where_there_is_one(self) -> None:
+        known = GateVerdict("m", Drop(0.03, PairedDifference(4, 4, -0.25, -0.5, 0.0), 3), [], [], [])
+        assert known.told == (
+            "m against the baseline: -0.250 (95 % interval -0.500 to +0.000), p = 0.0300; "
+            "3 of 4 cases had both successes and failures"
+        )
+        assert "interval" not in _verdict(-0.25, 0.03).told
+
+    def test_cases_of_one_side_are_named_and_those_without_a_determined_trial_are_of_none(self) -> None:
+        before = {"b": [True], "a": [True], "both": [True, False], "untold": [None]}
+        found = verdict(before, {"new": [True], "both": [True, None], "a": [None], "newer": [False]})
+        assert (found.missing, found.new, found.undetermined, found.tried) == (["a", "b"], ["new", "newer"], 1, 2)
+        assert found.metric == "trial.trial_correct"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "broken"),
+        [([True], [False], True), ([True, False], [False], False), ([True], [True, False], False)],
+    )
+    def test_broken_is_what_passed_all_and_fails_all(self, old: list[bool], new: list[bool], broken: bool) -> None:
+        assert verdict({"a": old}, {"a": new}, kind="regression").broken == (["a"] if broken else [])
 
 
 def invoke(*arguments: str, code: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.analysis.stats import pass_pow_k
+from pandaeval_collector.analysis.stats.stream import StreamGate
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
@@ -129,6 +131,67 @@ class TestStreams:
         nothing = [row("1", False, revision=2), row("2", Unscored(Why.TIMEOUT)), row("3", Assumed("nothing"))]
         assert not watch.take(nothing)
         assert watch.gauges() == {}
+
+    def test_gauges_are_by_metric_and_agent(self) -> None:
+        watch = LiveGates([METRIC, "trial"], 0.9, 0.05)
+        watch.take([row("1", True, agent="a"), row("2", False, agent="a"), row("3", True, agent="")])
+        gate = StreamGate(0.9, 0.05)
+        gate.add(1.0)
+        gate.add(0.0)
+        about = (("gen_ai.evaluation.name", "task_completion"), ("pandaeval.level", "trace"))
+        found = watch.gauges()
+        assert {attributes for _, attributes in found} == {(("gen_ai.agent.name", "a"), *about), about}
+        assert {name: value for (name, attributes), value in found.items() if len(attributes) == 3} == {
+            "pandaeval.stream.e_value": gate.e_value,
+            "pandaeval.stream.alarm": 0.0,
+            "pandaeval.stream.results": 2.0,
+        }
+
+    @pytest.mark.parametrize(
+        ("rows", "taken"),
+        [
+            ([], False),
+            ([row("1", True)], True),
+            ([row("1", False)], True),
+            ([row("1", True), row("2", Unscored(Why.TIMEOUT))], True),
+            ([row("1", True, revision=2)], False),
+            ([row("1", Assumed("nothing"))], False),
+        ],
+    )
+    def test_it_tells_whether_anything_was_new(self, rows: list[ResultRow], taken: bool) -> None:
+        assert LiveGates([METRIC], 0.9, 0.05).take(rows) is taken
+        assert LiveGates(["trace.other"], 0.9, 0.05).take(rows) is False
+
+    def test_its_state_is_json_and_holds_every_gate(self) -> None:
+        watch = LiveGates([METRIC, "trace.other"], 0.9, 0.05)
+        watch.take([row(str(at), at > 30, agent=f"{at % 2}") for at in range(40)])
+        again = LiveGates([METRIC], 0.9, 0.05)
+        again.restore(json.loads(json.dumps(watch.state())))
+        assert again.gauges() == watch.gauges()
+        for each in (watch, again):
+            each.take([row("last", False, agent="1")])
+        assert again.gauges() == watch.gauges(), "it goes on with the same rate and level"
+        other = LiveGates([METRIC], 0.9, 0.1)
+        other.restore(watch.state())
+        assert other.gauges() == {}
+
+    def test_the_alarm_is_told_in_full_and_again_after_it_ended(self, caplog: pytest.LogCaptureFixture) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        watch.take([row(f"a{at}", False) for at in range(6)])
+        [record] = caplog.records
+        assert record.message.startswith(f"{METRIC} of agent 'a' passes less often than 0.9 (gates.stream): evidence ")
+        assert record.message.endswith("results")
+
+    def test_a_level_that_allows_more_false_alarms_gives_one_sooner(self) -> None:
+        watches = {level: LiveGates([METRIC], 0.9, level) for level in (0.5, 0.05, 0.001)}
+        for watch in watches.values():
+            watch.take([row(f"a{at}", False) for at in range(3)])
+        evidence = {self.gates(watch)["pandaeval.stream.e_value"] for watch in watches.values()}
+        assert len(evidence) == 1
+        assert [self.gates(watch)["pandaeval.stream.alarm"] for watch in watches.values()] == [
+            float(1 / level <= min(evidence)) for level in watches
+        ]
+        assert 2 <= min(evidence) < 1000
 
     def test_agents_are_capped(self) -> None:
         watch = LiveGates([METRIC], 0.9, 0.05)

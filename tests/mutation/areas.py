@@ -1,0 +1,57 @@
+"""The areas that are mutated, each with the tests that have to catch its mutants: those of its own room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """``sources``: files of the collector's package, as patterns; ``tests``: files and folders below ``tests/unit``."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+AREAS: Mapping[str, Area] = {
+    "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
+    "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
+    "gates": Area(
+        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/stream.py"),
+        ("cli/test_gates.py", "trials/passk/test_gate.py", "trials/passk/test_live.py"),
+    ),
+    "series": Area(
+        ("store/series/*.py", "store/tally.py"),
+        ("store/series", "exporters/test_series.py", "exporters/test_series_bounds.py"),
+    ),
+    "lists": Area(
+        (
+            *("store/found.py", "store/finding.py", "store/list_pages.py", "store/listed.py", "store/wanted.py"),
+            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/cursors.py"),
+            *("show/api/rows.py", "show/api/failures.py"),
+        ),
+        (
+            *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
+            *("show/api/test_rows.py", "show/api/test_failures.py", "show/api/test_lookouts.py"),
+            *("store/test_finding.py", "store/test_listed.py", "store/test_standing.py", "store/test_wanted.py"),
+        ),
+    ),
+    "store": Area(
+        (
+            *("store/attributes.py", "store/bulk.py", "store/chunks.py", "store/decisions.py", "store/forgetting.py"),
+            *("store/jobs.py", "store/kept.py", "store/numbers.py", "store/outgoing.py", "store/people.py"),
+            *("store/responses.py", "store/run_writes.py", "store/seen.py", "store/sessions.py", "store/spending.py"),
+        ),
+        ("store",),
+    ),
+    "exporters": Area(
+        (
+            *("exporters/_fields.py", "exporters/_glance.py", "exporters/_naming.py", "exporters/_text.py"),
+            *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
+            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/envelope.py"),
+            *("exporters/_otlp/points.py", "exporters/_otlp/target.py"),
+        ),
+        ("exporters",),
+    ),
+}

@@ -1,0 +1,110 @@
+"""Which exporters a configuration gives, where each sends, and what their requests say of the collector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters._otlp.build import build
+from pandaeval_collector.exporters._otlp.envelope import VERSION, Envelope
+from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
+from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
+from pandaeval_collector.exporters._otlp.over_http import HttpTransport
+from pandaeval_collector.exporters._otlp.settings import Otlp
+from pandaeval_collector.exporters._otlp.trust import Trust
+from pandaeval_collector.exporters._protocol import Surroundings
+from pandaeval_collector.store import Store
+from pandaeval_otel.wire.splitting import OWN_SCOPE
+from support.otlp_sink import attributes
+
+TELEMETRY = Telemetry()
+Build = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Iterator[Build]:
+    store = Store(tmp_path, "off")
+
+    def make(**settings: Any) -> list[Any]:
+        around = Surroundings(store, TELEMETRY, {"HEADERS": "authorization=Bearer%20x,a=b"}, "me")
+        return list(build(Otlp.model_validate(settings), around))
+
+    yield make
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({}, []),
+        ({"endpoint": "sink:4317"}, ["otlp.logs", "otlp.traces", "otlp.metrics"]),
+        ({"endpoint": "sink:4317", "logs": {"enabled": False}}, ["otlp.traces", "otlp.metrics"]),
+        ({"traces": {"endpoint": "sink:4317"}}, ["otlp.traces"]),
+        ({"logs": {"endpoint": "sink:4317", "enabled": False}}, []),
+        ({"logs": {"endpoint": "sink:4317"}, "metrics": {"endpoint": "sink:4317"}}, ["otlp.logs", "otlp.metrics"]),
+    ],
+)
+def test_each_signal_with_an_endpoint_has_an_exporter(built: Build, settings: dict[str, Any], names: list[str]) -> None:
+    assert [each.name for each in built(**settings)] == names
+
+
+@pytest.mark.parametrize(("protocol", "kind"), [("grpc", GrpcTransport), ("http/protobuf", HttpTransport)])
+def test_all_signals_are_sent_as_the_protocol_says(built: Build, protocol: str, kind: type) -> None:
+    found = built(endpoint="sink:4317", protocol=protocol)
+    assert [type(each) for each in found] == [ItemExporter, ItemExporter, MetricsExporter]
+    assert {type(each._transport) for each in found} == {kind}
+
+
+def test_what_is_given_reaches_every_part(built: Build) -> None:
+    logs, traces, metrics = built(
+        endpoint="https://sink:4318/base",
+        protocol="http/protobuf",
+        headers_env="HEADERS",
+        certificate="/ca.pem",
+        client_certificate="/me.pem",
+        client_key="/me.key",
+        metrics_interval="30s",
+        traces={"endpoint": "http://other/own"},
+    )
+    for each, url in (
+        (logs, "https://sink:4318/base/v1/logs"),
+        (traces, "http://other:80/own"),
+        (metrics, "https://sink:4318/base/v1/metrics"),
+    ):
+        assert each._transport._target.url == url
+        assert each._transport._target.headers == (("authorization", "Bearer x"), ("a", "b"))
+        assert each._transport._trust == Trust("/ca.pem", "/me.pem", "/me.key")
+    assert (metrics.interval, metrics._series._hold_s, metrics._series._reader) == (30.0, 27.0, "otlp")
+    assert metrics._telemetry is TELEMETRY
+    assert logs._envelope is traces._envelope is metrics._envelope
+
+
+@pytest.mark.parametrize(("insecure", "secure"), [(True, False), (False, True)])
+def test_an_address_alone_is_encrypted_where_that_is_said(built: Build, insecure: bool, secure: bool) -> None:
+    assert {each._transport._target.secure for each in built(endpoint="sink:4317", insecure=insecure)} == {secure}
+
+
+@pytest.mark.parametrize("settings", [{}, {"headers_env": "UNSET"}])
+def test_without_headers_none_are_sent(built: Build, settings: dict[str, Any]) -> None:
+    assert {each._transport._target.headers for each in built(endpoint="sink:4317", **settings)} == {()}
+
+
+@pytest.mark.parametrize(("instance", "named"), [("me", {"service.instance.id": "me"}), ("", {})])
+def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: str, named: dict[str, str]) -> None:
+    items = [LogRecord(event_name=name).SerializeToString() for name in ("one", "two")]
+    [resourced] = ExportLogsServiceRequest.FromString(Envelope(instance).request(iter(items))).resource_logs
+    assert attributes(resourced.resource.attributes) == {
+        "service.name": "pandaeval-collector",
+        "service.version": VERSION,
+        **named,
+    }
+    [scoped] = resourced.scope_logs
+    assert (scoped.scope.name, scoped.scope.version) == (OWN_SCOPE, VERSION)
+    assert [each.event_name for each in scoped.log_records] == ["one", "two"]

@@ -1,0 +1,102 @@
+"""What a list is asked for: times, the window of the page, and where a page ended."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import orjson
+import pytest
+
+from pandaeval_collector.show.api.cursors import cursor_of, position_of
+from pandaeval_collector.show.api.filters import RunFilters, wanted_of, within
+from pandaeval_collector.show.api.problems import ProblemError
+from pandaeval_collector.store.wanted import Wanted
+
+HOUR, DAY = 3_600_000, 86_400_000
+NOW = 100 * DAY
+
+
+@pytest.mark.parametrize(
+    ("window", "since", "begins"),
+    [
+        ("1h", None, NOW - HOUR),
+        ("24h", None, NOW - DAY),
+        ("7d", None, NOW - 7 * DAY),
+        ("all", None, None),
+        ("24h", NOW - HOUR, NOW - HOUR),
+        ("24h", NOW - DAY + 1, NOW - DAY + 1),
+        ("24h", NOW - DAY - 1, NOW - DAY),
+        ("24h", 0, NOW - DAY),
+        ("7d", NOW + 1, NOW + 1),
+        ("all", NOW - 50 * DAY, NOW - 50 * DAY),
+        ("all", 0, 0),
+    ],
+)
+def test_a_window_only_narrows_what_is_asked_for(window: str, since: int | None, begins: int | None) -> None:
+    asked = Wanted(since, NOW, agent="helper", failed=True, attribute=("a=b",))
+    found = within(asked, window, NOW)
+    assert found == Wanted(begins, NOW, agent="helper", failed=True, attribute=("a=b",))
+
+
+def test_a_window_that_reaches_beyond_the_epoch_begins_before_it() -> None:
+    assert within(Wanted(), "1h", 5).since_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, Wanted()),
+        ({"since": datetime(1970, 1, 2, tzinfo=UTC)}, Wanted(since_ms=DAY)),
+        ({"until": datetime(1970, 1, 2, tzinfo=UTC)}, Wanted(until_ms=DAY)),
+        ({"since": datetime(1970, 1, 2)}, Wanted(since_ms=DAY)),
+        ({"since": datetime(1970, 1, 2, tzinfo=timezone(timedelta(hours=1)))}, Wanted(since_ms=DAY - HOUR)),
+        ({"since": datetime(1970, 1, 1, 0, 0, 1, 250_000, UTC)}, Wanted(since_ms=1250)),
+        ({"attribute": ["a=b", "c=d"]}, Wanted(attribute=("a=b", "c=d"))),
+        ({"attribute": None}, Wanted()),
+        ({"agent": "helper", "failed": False}, Wanted(agent="helper", failed=False)),
+    ],
+)
+def test_filters_are_what_is_wanted(given: dict[str, Any], wanted: Wanted) -> None:
+    assert wanted_of(**given) == wanted
+    assert RunFilters.model_validate(given | {"attribute": given.get("attribute") or []}).wanted() == wanted
+
+
+@pytest.mark.parametrize(
+    "position", [(0.25, 7), (10.5, 1), (0.0, -3), (1.0, (1 << 63) - 1), (1.0, 1 - (1 << 63)), (1.7e12, 12345)]
+)
+def test_a_cursor_is_the_position_that_it_was_made_of(position: tuple[float, int]) -> None:
+    cursor = cursor_of(position)
+    assert cursor is not None
+    assert "=" not in cursor
+    assert position_of(cursor) == position
+
+
+def test_after_the_last_page_there_is_no_cursor() -> None:
+    assert cursor_of(None) is None
+    assert position_of(None) is None
+
+
+def _text(value: object) -> str:
+    return base64.urlsafe_b64encode(value if isinstance(value, bytes) else orjson.dumps(value)).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "nonsense",
+        "é",
+        _text(b"not json"),
+        *map(_text, ([], [1.0], [1.0, 2, 3], 5, None, {"a": 1}, ["x", 1], [None, 1])),
+        *map(_text, ([1.0, 2.0], [1.0, "2"], [1.0, True], [1.0, 1 << 63], [1.0, -(1 << 63)])),
+        _text(b"[1e999, 1]"),
+        _text(["inf", 1]),
+        _text(["nan", 1]),
+    ],
+)
+def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(ProblemError) as refused:
+        position_of(cursor)
+    assert refused.value.status == 400

@@ -1,0 +1,198 @@
+"""The overview: rates that add up the series of a store, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store.series import SeriesLabels
+from support.results import CODE, result
+
+GOOD, BAD = Score(0.75), Score(0.25)
+NO_THRESHOLD: dict[str, Any] = {"threshold": None}
+
+
+class House:
+    """A store, and its overview."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(folder, "off")
+        self._labels = SeriesLabels()
+        self._emitter = Emitter(labels=self._labels)
+        self._made = 0
+        work = Work(
+            jobs=lambda: {"due": 3, "failed": 1},
+            spent=lambda: 1.25,
+            judge="openai/gpt-4o-mini",
+            daily_usd=5.0,
+            metrics=[(each, 0.125) for each in registry(()).values()],
+            page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
+        )
+        self.lookouts = Lookouts(folder, work, ())
+        self.client = TestClient(Starlette(routes=self.lookouts.routes), base_url="http://localhost")
+
+    def add(self, times: int, finding: Finding, metric: str = "coherence", **changes: Any) -> None:
+        """So many results, in one commit."""
+        ids = [f"{metric} {self._made + at}" for at in range(times)]
+        self._made += times
+        changes = {"evaluator": CODE, **changes}
+        written = WriteSet()
+        self._emitter.add([result(metric, finding, id=id_, **changes) for id_ in ids], (), written)
+        self.store.commit(written).result()
+
+    def overview(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get("/api/v1/overview").json()
+        return found
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    made = House(tmp_path)
+    yield made
+    made.lookouts.close()
+    made.store.close()
+
+
+COUNTS = ("scored", "assumed", "passed", "failed", "unscored")
+
+
+@pytest.mark.parametrize(
+    ("finding", "changes", "counted"),
+    [
+        (GOOD, {}, (3, 0, 3, 0, {})),
+        (BAD, {}, (3, 0, 0, 3, {})),
+        (Score(1.0, failed=True), {}, (3, 0, 0, 3, {})),
+        (GOOD, NO_THRESHOLD, (3, 0, 0, 0, {})),
+        (Assumed("nothing to do"), {}, (0, 3, 0, 0, {})),
+        (Unscored(Why.TIMEOUT), {}, (0, 0, 0, 0, {"timeout": 3})),
+    ],
+)
+def test_each_result_counts_once_where_it_belongs(
+    house: House, finding: Finding, changes: dict[str, Any], counted: tuple[Any, ...]
+) -> None:
+    house.add(3, finding, **changes)
+    [rate] = house.overview()["rates"]
+    assert tuple(rate[name] for name in COUNTS) == counted
+
+
+def test_the_series_of_one_metric_and_agent_are_added_up(house: House) -> None:
+    """Verdicts and reasons are series of their own: a rate is the sum of theirs, by how often each was counted."""
+    house.add(2, GOOD)
+    house.add(3, BAD)
+    house.add(5, GOOD, **NO_THRESHOLD)
+    house.add(4, Assumed("nothing to do"))
+    house.add(6, Unscored(Why.NO_CONTENT))
+    house.add(7, Unscored(Why.TIMEOUT))
+    house.add(1, BAD)
+    [rate] = house.overview()["rates"]
+    assert tuple(rate[name] for name in COUNTS) == (11, 4, 2, 4, {"no_content": 6, "timeout": 7})
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("metric", {"metric": "response"}),
+        ("level", {"level": "session"}),
+        ("agent", {"agent": "booker"}),
+        ("service", {"service": "library"}),
+        ("environment", {"environment": "live"}),
+    ],
+)
+def test_what_differs_in_any_of_five_is_a_rate_of_its_own(house: House, field: str, changes: dict[str, Any]) -> None:
+    house.add(1, GOOD)
+    house.add(2, GOOD, **changes)
+    about = {
+        "metric": "coherence",
+        "level": "trace",
+        "agent": "helper",
+        "service": "shop",
+        "environment": "test",
+    }
+    found = {each["scored"]: {name: each[name] for name in about} for each in house.overview()["rates"]}
+    assert found == {1: about, 2: about | {field: next(iter(changes.values()))}}
+
+
+def test_what_has_no_agent_service_or_environment_says_so(house: House) -> None:
+    house.add(1, GOOD, agent="", service="", environment=None)
+    [rate] = house.overview()["rates"]
+    assert (rate["agent"], rate["service"], rate["environment"]) == ("", "", "")
+
+
+def test_most_failures_come_first_then_names_in_order(house: House) -> None:
+    for metric, agent, failed in (
+        ("b", "y", 1),
+        ("a", "z", 1),
+        ("a", "x", 1),
+        ("z", "z", 5),
+        ("c", "a", 0),
+        ("d", "a", 2),
+    ):
+        house.add(failed, BAD, metric, agent=agent)
+        house.add(9 - failed, GOOD, metric, agent=agent)
+    order = [(each["metric"], each["agent"], each["failed"]) for each in house.overview()["rates"]]
+    assert order == [("z", "z", 5), ("d", "a", 2), ("a", "x", 1), ("a", "z", 1), ("b", "y", 1), ("c", "a", 0)]
+
+
+def test_what_gave_no_score_is_told_by_reason_most_first_with_its_cure(house: House) -> None:
+    house.add(2, Unscored(Why.TIMEOUT), "confidence")
+    house.add(1, Unscored(Why.TIMEOUT), "plan_quality")
+    house.add(1, Unscored(Why.TIMEOUT), "confidence", agent="booker")
+    house.add(5, Unscored(Why.NO_CONTENT), "grounding")
+    house.add(3, Unscored(Why.NO_CONTENT), "agent_reliability", level="session")
+    house.add(1, Unscored(Why.SHUTDOWN), "confidence")
+    found = house.overview()["unscored"]
+    assert [(each["why"], each["count"], [*each["metrics"].items()]) for each in found] == [
+        ("no_content", 8, [("trace.grounding", 5), ("session.agent_reliability", 3)]),
+        ("timeout", 4, [("trace.confidence", 3), ("trace.plan_quality", 1)]),
+        ("shutdown", 1, [("trace.confidence", 1)]),
+    ]
+    assert [each["cure"].split(":")[0].split(".")[0] for each in found] == [
+        "What was captured of these runs is not enough",
+        "The judge took too long",
+        "The collector was stopped before it came to this",
+    ]
+
+
+def test_it_tells_what_is_under_way_and_which_names_there_are(house: House) -> None:
+    changes = WriteSet()
+    for number, agent in ((1, "helper"), (2, "booker"), (3, "")):
+        id_ = bytes([number]) * 16
+        changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
+        changes.session_traces.append(SessionTraceRow(id_, "", number, number, b"{}"))
+        facts = orjson.dumps({"id": id_.hex(), "at": number})
+        changes.listed.append(ListedRow(id_, number, agent, "shop", "live", "", False, facts))
+    house.store.commit(changes).result()
+    found = house.overview()
+    assert (found["rates"], found["unscored"]) == ([], [])
+    assert (found["agents"], found["services"], found["environments"]) == (["booker", "helper"], ["shop"], ["live"])
+    assert (found["judge"], found["jobs"]) == ("openai/gpt-4o-mini", {"due": 3, "failed": 1})
+    assert (found["spent_usd"], found["daily_usd"], found["refresh_s"]) == (1.25, 5.0, 4.0)
+    assert found["links"] == {"Jaeger": "http://localhost/{trace_id}"}
+    assert found["can"] == []
+
+
+def test_every_metric_is_told_with_its_threshold(house: House) -> None:
+    found = {each["key"]: each for each in house.client.get("/api/v1/metrics").json()}
+    assert found.keys() == registry(()).keys()
+    for key, metric in registry(()).items():
+        assert found[key] == {
+            "key": key,
+            "name": metric.name,
+            "level": metric.level,
+            "kind": metric.kind,
+            "question": metric.question,
+            "needs": metric.needs,
+            "threshold": 0.125,
+        }

@@ -1,0 +1,114 @@
+"""Rows of the lists, and the order of the results in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.show.api.rows import by_urgency, session_row, trace_row
+from pandaeval_collector.store.found import Listed, ListedSession
+
+FACTS: dict[str, Any] = {"id": "ab" * 16, "at": 5, "us": 7, "spans": 3, "llm": 2, "tools": 1}
+MORE: dict[str, Any] = {
+    "agent": "helper",
+    "service": "shop",
+    "user": "ann",
+    "error": "boom",
+    "in": "Where?",
+    "out": "There.",
+    "incomplete": True,
+}
+
+
+def _result(metric: str, score: float | None, success: bool | None) -> dict[str, Any]:
+    return {"metric": metric, "score": score, "success": success}
+
+
+def test_failed_results_come_first_then_the_lowest_then_what_has_no_score() -> None:
+    order = [
+        _result("failed low", 0.1, False),
+        _result("failed high", 0.9, False),
+        _result("failed unscored", None, False),
+        _result("zero", 0.0, True),
+        _result("a same", 0.5, None),
+        _result("b same", 0.5, True),
+        _result("best", 1.0, True),
+        _result("a unscored", None, None),
+        _result("b unscored", None, None),
+    ]
+    for given in (order, order[::-1], sorted(order, key=lambda each: each["metric"])):
+        assert by_urgency({each["metric"]: each for each in given}) == order
+
+
+def test_a_result_without_a_verdict_has_not_failed() -> None:
+    assert [each["metric"] for each in by_urgency({"a": {"metric": "a"}, "b": _result("b", 1.0, False)})] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("badness", "failed", "worst"),
+    [
+        (0.0, True, 0.0),
+        (0.25, True, 0.25),
+        (2.0, True, None),
+        (1.0, True, 1.0),
+        (10.0, False, 0.0),
+        (10.5, False, 0.5),
+        (12.0, False, None),
+    ],
+)
+def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, failed: bool, worst: float) -> None:
+    row = trace_row(Listed(1, None, badness, 0, FACTS))
+    assert (row.failed, row.worst) == (failed, worst)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (FACTS, {"agent": "", "service": "", "complete": True, **dict.fromkeys(("user", "error", "input", "output"))}),
+        (
+            FACTS | MORE,
+            {
+                "agent": "helper",
+                "service": "shop",
+                "user": "ann",
+                "error": "boom",
+                "input": "Where?",
+                "output": "There.",
+                "complete": False,
+            },
+        ),
+    ],
+)
+def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) -> None:
+    row = trace_row(Listed(1, "s1", 0.25, 3, facts)).model_dump(exclude={"results", "environment"})
+    assert row == {
+        "trace_id": "ab" * 16,
+        "session_id": "s1",
+        "started_at": 5,
+        "duration_us": 7,
+        "spans": 3,
+        "llm_calls": 2,
+        "tool_calls": 1,
+        "failed": True,
+        "failures": 3,
+        "worst": 0.25,
+        **said,
+    }
+
+
+def test_a_row_has_its_results_the_most_urgent_first() -> None:
+    results = {"trace.a": _result("a", 0.5, True), "trace.b": _result("b", 0.9, False)}
+    row = trace_row(Listed(1, "s1", 0.25, 3, FACTS, results))
+    assert [each["metric"] for each in row.model_dump()["results"]] == ["b", "a"]
+
+
+@pytest.mark.parametrize("worst", [None, Listed(1, "s1", 0.25, 3, FACTS)])
+def test_a_session_tells_its_traces(worst: Listed | None) -> None:
+    row = session_row(
+        ListedSession("s1", 7, (0.25, 1), 4, 2, 10, 20, True, worst, {"session.a": _result("a", 1, True)})
+    )
+    assert (row.session_id, row.traces, row.failed_traces, row.first_at, row.last_at) == ("s1", 4, 2, 10, 20)
+    assert row.failed is True
+    assert row.worst == (None if worst is None else trace_row(worst))
+    assert row.model_dump()["results"] == [_result("a", 1, True)]

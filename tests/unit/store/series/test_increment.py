@@ -1,0 +1,235 @@
+"""What each kind of result adds to each series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import EvaluatorInfo, Result
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
+from pandaeval_collector.store.series import INSTRUMENTS, OTHER, Increment, SeriesLabels, increments, shadow_increments
+from pandaeval_collector.store.series.points import Exemplar, Point
+from support.results import CODE, JUDGE, SPAN_ID, TRACE_ID, result
+
+EVALUATIONS, SCORE, REVISIONS = "pandaeval.evaluations", "pandaeval.evaluation.score", "pandaeval.revisions"
+FAILURES, SHADOW = "pandaeval.failures", "pandaeval.shadow.evaluations"
+JUDGED = {"pandaeval.judge.duration", "pandaeval.judge.tokens", "pandaeval.judge.cost"}
+BROKEN = Score(0.0, label="error", failed=True)
+
+
+def made(finding: Finding | None = None, **changes: Any) -> Result:
+    return result("response", finding, **{"evaluator": CODE, **changes})
+
+
+def counts(found: list[Increment]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for each in found:
+        totals[each.instrument.name] = totals.get(each.instrument.name, 0) + each.count
+    return totals
+
+
+@pytest.mark.parametrize(
+    ("one", "counted", "first", "added"),
+    [
+        (made(), (), (), {EVALUATIONS: 1, SCORE: 1}),
+        (made(), ("response-1",), (), {EVALUATIONS: 1}),
+        (made(Assumed("nothing")), (), (), {EVALUATIONS: 1}),
+        (made(Unscored(Why.TIMEOUT)), (), (), {EVALUATIONS: 1}),
+        (made(BROKEN), (), (), {EVALUATIONS: 1, SCORE: 1, FAILURES: 1}),
+        (made(BROKEN), ("response-1",), (), {EVALUATIONS: 1}),
+        (made(BROKEN, run_id="r1"), (), (), {EVALUATIONS: 1, SCORE: 1}),
+        (made(revision=2), (), (), {EVALUATIONS: 1, SCORE: 1, REVISIONS: 1}),
+        (made(revision=2), (), ("response-1",), {EVALUATIONS: 1, SCORE: 1}),
+        (made(revision=2), ("response-1",), (), {EVALUATIONS: 1, REVISIONS: 1}),
+        (made(evaluator=JUDGE), (), (), {EVALUATIONS: 1, SCORE: 1, **dict.fromkeys(JUDGED, 1)}),
+        (made(evaluator=JUDGE, duration_ms=0.0), (), (), {EVALUATIONS: 1, SCORE: 1}),
+        (
+            made(evaluator=JUDGE, duration_ms=0.0, tokens=5),
+            (),
+            (),
+            {EVALUATIONS: 1, SCORE: 1, **dict.fromkeys(JUDGED, 1)},
+        ),
+        (made(tokens=5), (), (), {EVALUATIONS: 1, SCORE: 1}),
+    ],
+)
+def test_which_series_a_result_is_counted_in(
+    one: Result, counted: tuple[str, ...], first: tuple[str, ...], added: dict[str, int]
+) -> None:
+    assert counts(increments([one], counted, SeriesLabels(), first)) == added
+
+
+@pytest.mark.parametrize(
+    ("finding", "threshold", "verdict"),
+    [
+        (Score(0.75), 0.5, {"outcome": "scored", "passed": "true"}),
+        (Score(0.25), 0.5, {"outcome": "scored", "passed": "false"}),
+        (Score(0.25), None, {"outcome": "scored"}),
+        (Assumed("nothing"), 0.5, {"outcome": "assumed", "passed": "true"}),
+        (Unscored(Why.TIMEOUT), 0.5, {"outcome": "unscored", "why": "timeout"}),
+    ],
+)
+def test_the_verdict_is_a_part_of_the_count_and_not_of_the_score(
+    finding: Finding, threshold: float | None, verdict: dict[str, str]
+) -> None:
+    for each in increments([made(finding, threshold=threshold)], (), SeriesLabels()):
+        said = {key.removeprefix("pandaeval."): value for key, value in each.attributes}
+        found = {key: said[key] for key in ("outcome", "why", "passed") if key in said}
+        assert found == (verdict if each.instrument.name == EVALUATIONS else {})
+
+
+def test_results_alike_are_one_increment_and_others_another() -> None:
+    few = [made(Score(value), id=f"r{at}") for at, value in enumerate((0.75, 0.95, 0.25))]
+    few.append(made(Score(0.75), id="r4", agent="booker"))
+    found = increments(few, (), SeriesLabels())
+    assert sorted((each.instrument.name, each.count, round(each.total, 2)) for each in found) == [
+        (SCORE, 1, 0.75),
+        (SCORE, 3, 1.95),
+        (EVALUATIONS, 1, 1.0),
+        (EVALUATIONS, 1, 1.0),
+        (EVALUATIONS, 2, 2.0),
+    ]
+
+
+def test_what_falls_into_one_bucket_is_counted_there() -> None:
+    few = [made(Score(value), id=f"r{at}") for at, value in enumerate((0.71, 0.75, 0.2, 0.79))]
+    [scores] = [each for each in increments(few, (), SeriesLabels()) if each.instrument.name == SCORE]
+    assert scores.buckets == {8: 3, 2: 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        (EVALUATIONS, made()),
+        (REVISIONS, made(revision=3)),
+        (FAILURES, made(BROKEN)),
+        (SHADOW, made(evaluator=JUDGE)),
+    ],
+)
+def test_a_counter_grows_by_one_and_shows_the_trace(name: str, one: Result) -> None:
+    found = [*increments([one], (), SeriesLabels()), *shadow_increments([one], SeriesLabels())]
+    [each] = [each for each in found if each.instrument.name == name]
+    assert (each.count, each.total, each.buckets) == (1, 1.0, {0: 1})
+    assert each.exemplars[0].trace_id == TRACE_ID
+
+
+def test_what_is_folded_is_counted_for_each_result() -> None:
+    labels = SeriesLabels(most=0)
+    found = increments([made(id="r1"), made(id="r2"), made(Unscored(Why.TIMEOUT), id="r3")], (), labels)
+    assert labels.folded == 3
+    agents = {dict(each.attributes)["gen_ai.agent.name"] for each in found}
+    assert agents == {OTHER}
+
+
+@pytest.mark.parametrize(("severity", "said"), [(None, "high"), ("", "high"), ("critical", "critical")])
+def test_a_failure_is_counted_by_its_label_and_severity(severity: str | None, said: str) -> None:
+    [failure] = [
+        each
+        for each in increments([made(BROKEN, failure_severity=severity)], (), SeriesLabels())
+        if each.instrument.name == FAILURES
+    ]
+    found = dict(failure.attributes)
+    assert found.keys() == {
+        "pandaeval.failure.label",
+        "pandaeval.failure.severity",
+        "gen_ai.agent.name",
+        "pandaeval.service",
+    }
+    assert (found["gen_ai.agent.name"], found["pandaeval.service"]) == ("helper", "shop")
+    assert severity or found["pandaeval.failure.severity"] in ("low", "medium", "high", "critical")
+    assert not severity or found["pandaeval.failure.severity"] == said
+
+
+def _judged(**changes: Any) -> Result:
+    about = {"pack": "p", "tokens": {"cached": 64}}
+    return made(
+        Score(0.5, metadata={"judge": about}),
+        **{"evaluator": JUDGE, "duration_ms": 2500.0, "tokens": 100, "cost_usd": 0.25, **changes},
+    )
+
+
+def test_what_a_judge_took_is_counted_by_metric_model_and_outcome() -> None:
+    found = {each.instrument.name: each for each in increments([_judged()], (), SeriesLabels())}
+    about = (
+        ("gen_ai.evaluation.name", "response"),
+        ("gen_ai.request.model", "judge-large"),
+        ("pandaeval.outcome", "scored"),
+    )
+    judged = {name: each for name, each in found.items() if name.startswith("pandaeval.judge.")}
+    assert {each.attributes for each in judged.values()} == {about}
+    assert {name: each.total for name, each in judged.items()} == {
+        "pandaeval.judge.duration": 2.5,
+        "pandaeval.judge.tokens": 100.0,
+        "pandaeval.judge.cost": 0.25,
+        "pandaeval.judge.cached_tokens": 64.0,
+    }
+    duration = judged["pandaeval.judge.duration"]
+    assert duration.buckets == {4: 1}
+    assert duration.exemplars[4].value == 2.5
+    assert [name for name, each in judged.items() if each.exemplars] == ["pandaeval.judge.duration"]
+
+
+def test_a_judge_without_a_model_has_no_such_label() -> None:
+    nameless = _judged(evaluator=EvaluatorInfo("llm", "1"))
+    for each in increments([nameless], (), SeriesLabels()):
+        assert "gen_ai.request.model" not in dict(each.attributes)
+
+
+@pytest.mark.parametrize(
+    ("one", "added"),
+    [
+        (
+            _judged(),
+            {"pandaeval.shadow.evaluations", "pandaeval.shadow.score", *JUDGED, "pandaeval.judge.cached_tokens"},
+        ),
+        (made(evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations", "pandaeval.shadow.score"}),
+        (
+            made(evaluator=JUDGE, duration_ms=0.0, tokens=1),
+            {"pandaeval.shadow.evaluations", "pandaeval.shadow.score", *JUDGED},
+        ),
+        (made(Unscored(Why.TIMEOUT), evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations"}),
+        (made(Assumed("nothing"), evaluator=JUDGE, duration_ms=0.0), {"pandaeval.shadow.evaluations"}),
+    ],
+)
+def test_which_series_a_result_of_the_shadow_is_counted_in(one: Result, added: set[str]) -> None:
+    found = shadow_increments([one, one], SeriesLabels())
+    assert counts(found) == dict.fromkeys(added, 2)
+    for each in found:
+        assert dict(each.attributes)["gen_ai.request.model"] == "judge-large"
+        assert each.instrument is INSTRUMENTS[each.instrument.name]
+    [evaluated] = [each for each in found if each.instrument.name == "pandaeval.shadow.evaluations"]
+    assert dict(evaluated.attributes)["pandaeval.outcome"] == one.outcome
+    assert dict(evaluated.attributes).get("pandaeval.why") == one.why
+    assert dict(evaluated.attributes).get("pandaeval.passed") == {None: None, True: "true", False: "false"}[one.success]
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [({}, True), ({"sampled": False}, False), ({"trace_id": ""}, False)],
+)
+def test_an_example_is_a_trace_that_can_be_opened(changes: dict[str, Any], shown: bool) -> None:
+    one = made(**changes)
+    for each in increments([one], (), SeriesLabels()):
+        expected = Exemplar(0.75, TRACE_ID, SPAN_ID, one.time_ns)
+        assert [*each.exemplars.values()] == ([expected] if shown else [])
+
+
+def test_what_has_no_score_is_an_example_of_one() -> None:
+    [each] = increments([made(Unscored(Why.TIMEOUT))], (), SeriesLabels())
+    assert each.exemplars[0].value == 1.0
+
+
+def test_the_last_example_of_a_bucket_stands() -> None:
+    few = [made(Score(value), id=f"{at}", span_id=f"{at}") for at, value in enumerate((0.71, 0.75, 0.2))]
+    [scores] = [each for each in increments(few, (), SeriesLabels()) if each.instrument.name == SCORE]
+    assert {bucket: each.span_id for bucket, each in scores.exemplars.items()} == {8: "1", 2: "2"}
+
+
+def test_a_point_before_its_first_value_is_the_same_series_at_nothing() -> None:
+    point = Point(INSTRUMENTS[SCORE], (("a", "b"),), 5, 3, 1.5, (1, 2, 0), ((0, Exemplar(0.5, "t", "s", 1)),), "k", 7.0)
+    zero = point.as_zero()
+    assert (zero.count, zero.total, zero.buckets, zero.exemplars) == (0, 0.0, (0, 0, 0), ())
+    assert (zero.instrument, zero.attributes, zero.start_ns, zero.key, zero.shown_at) == (
+        *(point.instrument, point.attributes, 5),
+        *("k", 7.0),
+    )

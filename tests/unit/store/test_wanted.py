@@ -1,0 +1,105 @@
+"""What is asked for, as conditions: which of them an index answers, and that texts are found as they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
+
+UNIT: list[dict[str, Any]] = [
+    {"since_ms": 1},
+    {"until_ms": 1},
+    {"agent": "a"},
+    {"service": "s"},
+    {"environment": "e"},
+    {"user": "u"},
+]
+READ: list[dict[str, Any]] = [
+    {"session": "s"},
+    {"text": "t"},
+    {"attribute": ("a=b",)},
+    {"metric": "trace.m"},
+    {"outcome": "scored"},
+    {"label": "l"},
+    {"success": True},
+    {"success": False},
+]
+
+
+@pytest.mark.parametrize("given", UNIT, ids=str)
+@pytest.mark.parametrize("failed", [None, True, False])
+def test_what_the_index_by_time_holds_chooses_rows(given: dict[str, Any], failed: bool | None) -> None:
+    assert chosen_by_index(Wanted(failed=failed, **given))
+
+
+@pytest.mark.parametrize("given", READ, ids=str)
+def test_for_the_rest_rows_have_to_be_read(given: dict[str, Any]) -> None:
+    assert not chosen_by_index(Wanted(**given))
+    assert not chosen_by_index(Wanted(agent="a", **given))
+
+
+@pytest.mark.parametrize("failed", [None, True, False])
+def test_nothing_asked_for_chooses_nothing(failed: bool | None) -> None:
+    assert not chosen_by_index(Wanted(failed=failed))
+
+
+def test_the_unit_is_all_but_its_results() -> None:
+    results = {"metric": "trace.m", "outcome": "scored", "label": "l", "success": True}
+    unit = {"since_ms": 1, "until_ms": 2, "agent": "a", "service": "s", "environment": "e", "user": "u"}
+    unit |= {"session": "x", "failed": True, "text": "t", "attribute": ("a=b",)}
+    assert Wanted(**unit, **results).of_unit() == Wanted(**unit)
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "values"),
+    [
+        ({}, [], []),
+        ({"since_ms": 0}, ["l.at >= ?"], [0]),
+        ({"until_ms": 0}, ["l.at < ?"], [0]),
+        ({"agent": ""}, ["l.agent = ?"], [""]),
+        ({"user": "u"}, ["l.user = ?"], ["u"]),
+        ({"failed": True}, ["l.badness < ?"], [10.0]),
+        ({"failed": False}, ["l.badness >= ?"], [10.0]),
+        (
+            {"agent": "a", "service": "s", "environment": "e"},
+            ["l.agent = ?", "l.service = ?", "l.environment = ?"],
+            [*"ase"],
+        ),
+    ],
+)
+def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where: list[str], values: list[Any]) -> None:
+    assert conditions(Wanted(**given)) == (where, values)
+    assert conditions(Wanted(**given), "o") == ([each.replace("l.", "o.") for each in where], values)
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ({}, []),
+        ({"metric": "trace.m"}, ["trace.m"]),
+        ({"success": True}, [1]),
+        ({"success": False}, [0]),
+        ({"outcome": "scored", "label": "l"}, ["scored", "l"]),
+    ],
+)
+def test_each_demand_on_a_result_has_its_value(given: dict[str, Any], values: list[Any]) -> None:
+    where, found = result_conditions(Wanted(**given), "r")
+    assert (len(where), found) == (len(values), values)
+
+
+@pytest.mark.parametrize(
+    ("text", "searched"),
+    [
+        ("plain", "%plain%"),
+        ("50%", r"%50\%%"),
+        ("a_b", r"%a\_b%"),
+        ('say "hi"', r'%say \\"hi\\"%'),
+        ("back\\slash", r"%back\\\\slash%"),
+        ("two\nlines", r"%two\\nlines%"),
+        ("ü", "%ü%"),
+    ],
+)
+def test_a_text_is_searched_for_as_facts_are_written(text: str, searched: str) -> None:
+    assert conditions(Wanted(text=text))[1] == [searched]
