@@ -280,13 +280,18 @@ def snapshot(data: Path, scratch: Path) -> Iterator[sqlite3.Connection]:
 
 def free_ports(number: int) -> list[int]:
     """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
-    for a moment finds its port again."""
+    for a moment finds its port again. No port is given out twice, neither here nor by a test process beside this one.
+    """
     found: list[int] = []
+    worker = int(environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _TEST_PROCESSES
     while len(found) < number:
-        port = random.randrange(15_000, 32_000)
+        port = random.randrange(15_000 + worker, 32_000, _TEST_PROCESSES)
+        if port in _given:
+            continue
         with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
             attempt.bind(("127.0.0.1", port))
             found.append(port)
+            _given.add(port)
     return found
 
 
@@ -304,3 +309,5 @@ def _end_all() -> None:
 
 
 _alive: set[subprocess.Popen[bytes] | forked.Forked] = set()
+_TEST_PROCESSES = 16
+_given: set[int] = set()
