@@ -51,7 +51,9 @@ class RunningLine:
         workers: int = 0,
         environ: Mapping[str, str] = os.environ,
         sessions: Ownership = "here",
+        labels: bool = True,
     ) -> None:
+        self._labels = labels
         self._on_results = on_results
         self.folder, self.timing = folder, timing or Timing(upkeep=1e9)
         self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
@@ -99,6 +101,7 @@ class RunningLine:
             self._on_results,
             lambda: self.now,
             understands=self.workers,
+            labels=self._labels,
         )
         return store
 

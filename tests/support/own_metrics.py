@@ -22,7 +22,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored + label; `reason`",
     "pandaeval.logs": "as spans",
     "pandaeval.claims": "`outcome`: own_output; `reason`: spans, logs",
-    "pandaeval.labels": "`outcome`: new, changed, known",
+    "pandaeval.labels": "`outcome`: new, changed, known (or older), outranked (a person entered one), refused",
     "pandaeval.pass_rate": _RATED,
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,

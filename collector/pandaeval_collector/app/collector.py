@@ -205,6 +205,7 @@ class Collector:
             on_runs=lambda runs: hints.look(run.lacking for run in runs),
             understands=understands,
             trial=None if understands is not None else partial(self._workers, 1, scorer),
+            labels=self._config.labels.over_otlp,
         )
         publish(self.telemetry, store, pipeline)
         return pipeline

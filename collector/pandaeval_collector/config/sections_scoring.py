@@ -112,3 +112,8 @@ class LabelsSection(Section):
     interval: PositiveDuration = Field(
         default=60.0, description="Time between two calculations of the corrected pass rates."
     )
+    over_otlp: bool = Field(
+        default=False,
+        description="Whether log records are taken for people's verdicts. Whoever may send telemetry may then label: "
+        "an agent, too. They never replace what a person entered.",
+    )

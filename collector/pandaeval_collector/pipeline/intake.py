@@ -23,6 +23,7 @@ from pandaeval_collector.pipeline.submitted import (
     take_all_apart,
     words_of,
 )
+from pandaeval_collector.pipeline.verdicts import Verdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
 from pandaeval_otel.assembly import DueTrace, TraceAssembler
@@ -38,7 +39,7 @@ _ON_LOOP = 5_000
 class Intake:
     """Takes in spans and log records. It calls ``end_session`` with each session that an application ended, once none
     of the session's traces waits for its decision. ``is_draining``: whether requests are refused because the collector
-    stops."""
+    stops. ``labels``: whether log records may be people's verdicts."""
 
     def __init__(
         self,
@@ -48,11 +49,13 @@ class Intake:
         clock: Callable[[], float],
         end_session: Callable[[str], None],
         is_draining: Callable[[], bool],
+        labels: bool,
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
         self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
         self._keeper = Keeper(store, traces, telemetry, clock, self._counts)
+        self._verdicts = Verdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""
@@ -74,7 +77,7 @@ class Intake:
             FragmentGroup("pandaeval.spans", [fragment for each in good for fragment in each.spans.fragments]),
             FragmentGroup("pandaeval.logs", [fragment for each in good for fragment in each.logs.fragments]),
         ]
-        await self._keeper.label([label for each in good for label in each.logs.labels])
+        await self._verdicts.keep([split for each in good for split in (each.spans, each.logs)])
         await self._keeper.keep(groups, words_of(good), endings_of(good))
         self._counts.in_no_fragment("pandaeval.spans", added_up(each.spans for each in good))
         self._counts.in_no_fragment("pandaeval.logs", added_up(each.logs for each in good))
@@ -92,15 +95,13 @@ class Intake:
             raise Draining("the collector is shutting down")
         failpoints.reach("after_decode")
         found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
-        await self._keeper.label([label for split in (*spans, *logs) for label in split.labels])
+        await self._verdicts.keep([*spans, *logs])
         groups = [
             FragmentGroup(name, [part for each in splits for part in each.fragments]) for name, splits in found.items()
         ]
         await self._keeper.keep(groups, read=read)
         for instrument, splits in found.items():
-            whole = added_up(splits)
-            whole.rejected = sum(split.rejected for split in splits)
-            self._counts.in_no_fragment(instrument, whole)
+            self._counts.in_no_fragment(instrument, added_up(splits))
         failpoints.reach_soon("after_ack")
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:
@@ -161,7 +162,7 @@ class Intake:
             raise Malformed(str(error)) from error
         failpoints.reach("after_decode")
         group = FragmentGroup(instrument, split.fragments)
-        await self._keeper.label(split.labels)
+        await self._verdicts.keep([split])
         await self._keeper.keep([group])
         self._counts.in_no_fragment(instrument, split)
         failpoints.reach_soon("after_ack")

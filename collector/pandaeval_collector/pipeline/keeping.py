@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from pandaeval_collector.receivers import Draining, Overloaded, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store, StoreFullError, StoreGoneError
 from pandaeval_otel.assembly import Decided, TraceAssembler
 from pandaeval_otel.wire.fragments import Fragment
-from pandaeval_otel.wire.labels import HumanLabel
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +71,7 @@ class Keeper:
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
-        with self._refusing():
+        with self.refusing():
             remembered: dict[bytes, Decided] = {}
             for group in groups:
                 await self._sort_out(group, remembered, words)
@@ -83,16 +81,8 @@ class Keeper:
             for group in groups:
                 await self._assemble(group, remembered)
 
-    async def label(self, labels: Sequence[HumanLabel]) -> None:
-        """Stores people's verdicts; they change nothing about their traces."""
-        for start in range(0, len(labels), _PER_COMMIT):
-            with self._refusing():
-                some = self._store.people.put(labels[start : start + _PER_COMMIT], time.time())
-                for fate, number in (await asyncio.wrap_future(some)).items():
-                    self._telemetry.add("pandaeval.labels", fate, number)
-
     @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def refusing(self) -> Iterator[None]:
         """Turns the errors of a store that cannot be written to into refusals, by which the sender knows what to do."""
         try:
             self._store.require()

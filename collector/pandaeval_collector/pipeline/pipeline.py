@@ -51,7 +51,7 @@ class Pipeline:
     """Implements :class:`pandaeval_collector.receivers.Ingest`. It calls ``on_results`` on the event loop with the new
     rows of every commit, in order, and ``on_runs`` with the agents' runs that were decided. ``understands``: reads and
     scores traces; ``None``: the line does it on its own thread. ``trial`` makes the worker process for traces over
-    which another process died."""
+    which another process died. ``labels``: whether log records may be people's verdicts."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Pipeline:
         on_runs: Callable[[Sequence[Run]], None] | None = None,
         understands: Understands | None = None,
         trial: Callable[[], Workers] | None = None,
+        labels: bool = False,
     ) -> None:
         self.timing = timing = timing or Timing()
         self.telemetry = telemetry = telemetry or Telemetry()
@@ -73,7 +74,7 @@ class Pipeline:
         self._retries = Retries(telemetry)
         self._traces = TraceAssembler(timing.close)
         self._intake = Intake(
-            store, self._traces, telemetry, clock, self.end_session, is_draining=lambda: self._retries.stopping
+            store, self._traces, telemetry, clock, self.end_session, lambda: self._retries.stopping, labels
         )
         self._upkeep = Upkeep(
             store,

@@ -60,6 +60,7 @@ def added_up(splits: Iterable[Split]) -> Split:
         whole.own_output += split.own_output
         whole.claimed += split.claimed
         whole.ignored += split.ignored
+        whole.rejected += split.rejected
         whole.labels += split.labels
     return whole
 

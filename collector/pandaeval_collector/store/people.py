@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, TypeVar
 
@@ -19,14 +19,21 @@ from pandaeval_otel.wire.labels import HumanLabel
 
 T = TypeVar("T")
 
-MOST_LABELS = 100_000
-"""The oldest ones make room: whoever may send log records may send labels."""
+Door = Literal["person", "otlp"]
+"""How a verdict came in: entered by a person (command, API, page), or as a log record, which any agent can forge."""
+MOST_LABELS: Mapping[Door, int] = {"person": 100_000, "otlp": 20_000}
+"""Verdicts kept of each door. The oldest ones of the same door make room."""
 MOST_JUDGED = 100_000
 _LABEL = "unit, metric, score, passed, annotator, at, comment, probability"
 _JUDGED = "unit, metric, session, agent, score, passed, threshold, model, version, probability, at"
-Fate = Literal["new", "changed", "known"]
+Fate = Literal["new", "changed", "known", "outranked"]
 Fates = Counter[Fate]
 
+STANDING_LABELS = """
+    (SELECT * FROM people_labels p WHERE door = 'person' OR NOT EXISTS
+        (SELECT 1 FROM people_labels o WHERE o.unit = p.unit AND o.metric = p.metric AND o.door = 'person'))
+"""
+"""The verdicts that count, as a table to select from: log records do not where a person entered a verdict."""
 STANDING = f"""
     (SELECT {_JUDGED}, max(no) AS no FROM judged GROUP BY metric, unit)
 """  # noqa: S608
@@ -39,9 +46,17 @@ class People:
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
         self._writer, self._reader = writer, reader
 
-    def put(self, labels: Sequence[HumanLabel], now: float) -> Future[Fates]:
+    def put(self, labels: Sequence[HumanLabel], now: float, door: Door = "person") -> Future[Fates]:
         """See :func:`put`."""
-        return self._writer.submit(lambda connection: put(connection, labels, now))
+        return self._writer.submit(lambda connection: put(connection, labels, now, door))
+
+    def is_known(self, label: HumanLabel) -> bool:
+        """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
+        of_session = label.metric.startswith("session.")
+        table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
+        id_ = label.unit if of_session else bytes.fromhex(label.unit)
+        found = self._reader().execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?)", (id_,))  # noqa: S608
+        return bool(found.fetchone()[0])
 
     def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
         """Has ``draw`` choose runs to be labelled, and note with which chances, in one transaction."""
@@ -56,41 +71,48 @@ class People:
         return self._reader()
 
 
-def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float) -> Fates:
-    """Keeps verdicts, one for each run, metric and annotator: the one that was given last. One that says no time was
-    given at ``now`` (Unix seconds), unless it says what is there already. Returns how many were new, changed what was
-    there, or were known (or older)."""
+def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float, door: Door = "person") -> Fates:
+    """Keeps verdicts, one for each run, metric and annotator: the one that was given last. A verdict without a time
+    was given at ``now`` (Unix seconds), unless it repeats what is there; none is later than ``now``. A log record never
+    replaces what a person entered. Returns how many were new, changed what was there, were known (or older), or were
+    outranked."""
     fates: Fates = Counter()
     for each in labels:
-        fates[_put(connection, each, now)] += 1
-    connection.execute("DELETE FROM people_labels WHERE no <= (SELECT max(no) FROM people_labels) - ?", (MOST_LABELS,))
+        fates[_put(connection, each, now, door)] += 1
+    connection.execute(
+        """DELETE FROM people_labels WHERE door = ? AND no <=
+           (SELECT no FROM people_labels WHERE door = ? ORDER BY no DESC LIMIT 1 OFFSET ?)""",
+        (door, door, MOST_LABELS[door]),
+    )
     return fates
 
 
-def _put(connection: sqlite3.Connection, label: HumanLabel, now: float) -> Fate:
+def _put(connection: sqlite3.Connection, label: HumanLabel, now: float, door: Door) -> Fate:
     key = label.unit, label.metric, label.annotator
     there = connection.execute(
-        "SELECT score, passed, comment, at FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?", key
+        "SELECT score, passed, comment, at, door FROM people_labels WHERE unit = ? AND metric = ? AND annotator = ?",
+        key,
     ).fetchone()
-    passed, at = None if label.passed is None else int(label.passed), label.at or now
-    said = label.score, passed, label.comment
-    if there is not None and (there[:3] == said or at < there[3]):
+    passed, at = None if label.passed is None else int(label.passed), min(label.at or now, now)
+    if there is not None and there[4] == door and (there[:3] == (label.score, passed, label.comment) or at < there[3]):
         return "known"
+    if there is not None and there[4] != door and door == "otlp":
+        return "outranked"
     connection.execute(
-        f"""INSERT INTO people_labels ({_LABEL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        f"""INSERT INTO people_labels ({_LABEL}, door) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (unit, metric, annotator) DO UPDATE SET score = excluded.score, passed = excluded.passed,
-            comment = excluded.comment, at = excluded.at,
+            comment = excluded.comment, at = excluded.at, door = excluded.door,
             probability = coalesce(excluded.probability, probability)""",  # noqa: S608
-        (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability),
+        (*key[:2], label.score, passed, label.annotator, at, label.comment, label.probability, door),
     )
     return "new" if there is None else "changed"
 
 
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
-    """All verdicts, with the chance that their run was drawn where it was, in order of arrival."""
+    """The verdicts that count, with the chance that their run was drawn where it was, in order of arrival."""
     rows = connection.execute(
-        """SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
-           FROM people_labels l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""
+        f"""SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
+            FROM {STANDING_LABELS} l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""  # noqa: S608
     )
     for unit, metric, score, passed, annotator, at, comment, chance in rows:
         yield HumanLabel(unit, metric, score, None if passed is None else bool(passed), annotator, at, comment, chance)

@@ -45,3 +45,10 @@ STEPS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
 )
+DOORS: tuple[str, ...] = (
+    """
+    -- By which door a verdict came: what telemetry says of itself ranks below what a person entered.
+    ALTER TABLE people_labels ADD COLUMN door TEXT NOT NULL DEFAULT 'person';
+    CREATE INDEX people_labels_by_door ON people_labels (door, no);
+    """,
+)
