@@ -47,7 +47,7 @@ from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.scoring.metric.registry import registry  # noqa: E402
+from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from pandaeval_otel.model.raw import RawSpan  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402

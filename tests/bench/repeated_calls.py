@@ -29,7 +29,7 @@ from bench._table import table  # noqa: E402
 from pandaeval_collector.judge.turns import turn_view  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
-from pandaeval_collector.scoring.metric.registry import registry  # noqa: E402
+from pandaeval_collector.scoring.registry import registry  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 
 SHARED = ROOT.parent / "shared"

@@ -17,7 +17,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
 from support.asked import Memory
 from support.competent import CompetentCaller

@@ -13,7 +13,7 @@ from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.metric import TraceContext
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace, Trigger
 
 CAPTURES = Path(__file__).parent / "captures"

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.mcp.door import McpDoor

@@ -20,7 +20,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace, Turn
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace

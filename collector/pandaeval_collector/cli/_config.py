@@ -48,7 +48,7 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
 def metric_names(path: Path | None) -> MetricNames:
     """The names of all metrics that the configuration knows, its own modules included."""
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     known = registry(resolve_config(path).config.metrics.modules)
     return MetricNames((metric.level, metric.name) for metric in known.values())
@@ -59,7 +59,7 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
     left out without a word. ``with_cases``: a bare name means graders of trials, too."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     if config.judge.model is not None:
         return
@@ -80,8 +80,8 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
 def _check_names(config: Config) -> Iterable[Problem]:
     from pandaeval_collector.analysis.embedding.load import schemes
     from pandaeval_collector.config import check_embedder, check_metrics
-    from pandaeval_collector.scoring.metric.registry import of_packages, registry
     from pandaeval_collector.scoring.metric.rules import ends
+    from pandaeval_collector.scoring.registry import of_packages, registry
 
     yield from check_embedder(config, schemes())
     unusable = list(_check_modules(config.metrics.modules))
@@ -96,7 +96,7 @@ def _check_names(config: Config) -> Iterable[Problem]:
 def _check_modules(modules: Sequence[str]) -> Iterable[Problem]:
     from pandaeval_collector.base.runtime.modules import ModuleLoadError
     from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     usable: tuple[str, ...] = ()
     for index, module in enumerate(modules):

@@ -12,7 +12,7 @@ from pandaeval_collector.cli._evaluate_options import EvaluateOptions
 from pandaeval_collector.config import Config, masked, secret
 from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.jobs.reachable import unreachable
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 
 def config_of(options: EvaluateOptions) -> Config:

@@ -36,7 +36,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     """A sentence for each metric that was ``asked`` for by name and gave no result at all: why there is none."""
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     given = {key for key, _, _ in summary.outcomes}
@@ -49,7 +49,7 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     """Whether a metric that gave no result at all passes, and why there is none."""
     from pandaeval_collector.runs.settings import scoring
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     metric, settings = registry(config.metrics.modules)[key], scoring(config)
     if settings.enabled is not None and key not in settings.enabled:

@@ -25,7 +25,7 @@ def metrics(
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     known = registry(resolve_config(config).config.metrics.modules)
     bands = load("embedded").bands

@@ -37,7 +37,7 @@ def prompts(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._prompts import of_failures, sent
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.metric.registry import registry
+    from pandaeval_collector.scoring.registry import registry
 
     settings = resolve_config(config).config
     known = registry(settings.metrics.modules)

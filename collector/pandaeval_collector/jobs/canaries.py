@@ -27,7 +27,7 @@ from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.evaluator import Evaluator, JudgeSettings
 from pandaeval_collector.scoring.metric import TraceMetric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Store
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace

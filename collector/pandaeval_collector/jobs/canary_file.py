@@ -26,7 +26,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import ConfigError, read_yaml
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
 from pandaeval_otel.wire.splitting import split_logs, split_traces

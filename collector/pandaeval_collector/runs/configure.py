@@ -9,7 +9,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.config.sections_judge import Only
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 

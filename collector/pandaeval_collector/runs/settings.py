@@ -24,7 +24,7 @@ from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
 from pandaeval_otel.assembly import CloseRules
 

@@ -14,7 +14,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.mcp.door import McpDoor

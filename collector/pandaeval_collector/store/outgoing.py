@@ -16,7 +16,6 @@ from pandaeval_collector.store import tally
 from pandaeval_collector.store.changes import drop_unsent, forget_sent
 from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_collector.store.rows import READ_BYTES, OutboxRow, StoredSeries
-from pandaeval_collector.store.series import folded
 from pandaeval_collector.store.table_group import TableGroup
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
@@ -44,7 +43,7 @@ def _short(attributes: Attributes) -> Attributes:
 
 def _is_other(written: str) -> bool:
     attributes = tally.attributes_of(written)
-    return folded(attributes) == attributes
+    return tally.folded(attributes) == attributes
 
 
 class OutboxTables(TableGroup):
@@ -101,7 +100,7 @@ class OutboxTables(TableGroup):
         with self._scan() as reader:
             ours = (key for key, attributes in reader.execute(_SERIES_BY_AGE) if not _is_other(attributes))
             beyond = [*itertools.islice(ours, most, None)]
-        return renamed + self._move(beyond, folded)
+        return renamed + self._move(beyond, tally.folded)
 
     def _move(self, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
         moved = 0

@@ -17,6 +17,9 @@ from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_serie
 
 ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 """Which column notes that a reader was shown a series as 0."""
+OTHER = "__other__"
+_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
+"""Attributes that senders choose the values of."""
 
 
 def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) -> None:
@@ -103,6 +106,11 @@ def rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection
     """Has a label value that was admitted stand there as another."""
     connection.execute("DELETE FROM labels WHERE kind = ? AND value = ?", (kind, value))
     connection.execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", (kind, now))
+
+
+def folded(attributes: Attributes) -> Attributes:
+    """The attributes with ``__other__`` in place of every value that senders choose."""
+    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
 def attributes_of(written: str) -> Attributes:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
 

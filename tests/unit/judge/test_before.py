@@ -11,7 +11,7 @@ from pandaeval_collector.judge.before import NOTHING, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.signature import signature
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import (
     Kind,
     Media,

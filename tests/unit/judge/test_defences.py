@@ -17,8 +17,8 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.metric import TraceMetric
-from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace
 from support.asked import ScriptedJudge
 from support.attacked import attacked

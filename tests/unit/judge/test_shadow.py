@@ -17,7 +17,7 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from support.asked import ScriptedCaller

@@ -20,7 +20,7 @@ from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Overloaded
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import Chunk, StoreFullError
 from pandaeval_otel.assembly import CloseRules
 from support.database import open_database

@@ -10,7 +10,7 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.prompt import echo_code, messages, response_format
 from pandaeval_collector.judge.reply import read_reply
 from pandaeval_collector.runs.counting import CountingCaller, counter
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from support.judged import trace
 
 _GIVEN = {"tool_calls": [{"call": 2, "name": "search"}, {"call": 5, "name": "book"}]}

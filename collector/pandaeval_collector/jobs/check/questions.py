@@ -15,7 +15,7 @@ from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 _TRIES, _LONGEST_S = 3, 30.0
 _QUESTION, _ANSWER = 600, 150

@@ -14,7 +14,7 @@ from pandaeval_collector.jobs.check.probes import Probe, probes, verdicts
 from pandaeval_collector.jobs.check.questions import Reply
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 MOST_FAILED = 0.1
 """Of more questions that could not be put than this share, nothing is concluded."""

@@ -12,7 +12,7 @@ from pandaeval_collector.base.untrusted.yaml_text import BadTextError, Place, re
 from pandaeval_collector.scoring.cases.graders import complete
 from pandaeval_collector.scoring.cases.mistakes import as_told, sentence
 from pandaeval_collector.scoring.cases.model import Suite
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 _MOST_BYTES = 64 << 20
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"

@@ -36,7 +36,7 @@ from pandaeval_collector.scoring.metric import (
     TraceContext,
     TraceMetric,
 )
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
 
 

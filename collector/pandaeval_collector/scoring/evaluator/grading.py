@@ -18,7 +18,7 @@ from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 Grader = Metric[Trial, TrialContext]
 _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"

@@ -26,7 +26,7 @@ class PageWork:
 class Work:
     """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
     model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
-    them, as :mod:`pandaeval_collector.scoring.metric.registry` takes them; ``page``: how the page shows all that,
+    them, as :mod:`pandaeval_collector.scoring.registry` takes them; ``page``: how the page shows all that,
     ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
     now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
     be labelled drawn. These three are missing where no collector runs. ``component_errors``: how

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.base.untrusted.excerpt import excerpt
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.cures import cure
 from pandaeval_collector.show.report.ranking import rank
 from pandaeval_collector.show.report.results import ShownResult

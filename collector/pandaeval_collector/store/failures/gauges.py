@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.series import OTHER
+from pandaeval_collector.store.tally import OTHER
 
 NAME = "pandaeval.failure_groups"
 MOST = 200

@@ -6,7 +6,7 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 
 from pandaeval_collector.store.series.increment import Increment, increments, shadow_increments
 from pandaeval_collector.store.series.instruments import EVALUATIONS, INSTRUMENTS, REVISIONS, SCORE
-from pandaeval_collector.store.series.labels import CAPS, MAX_SERIES, OTHER, SeriesLabels, folded
+from pandaeval_collector.store.series.labels import CAPS, MAX_SERIES, SeriesLabels
 from pandaeval_collector.store.series.points import Exemplar, Point
 
 __all__ = [
@@ -14,14 +14,12 @@ __all__ = [
     "EVALUATIONS",
     "INSTRUMENTS",
     "MAX_SERIES",
-    "OTHER",
     "REVISIONS",
     "SCORE",
     "Exemplar",
     "Increment",
     "Point",
     "SeriesLabels",
-    "folded",
     "increments",
     "shadow_increments",
 ]

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.store.tally import OTHER, folded
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
-OTHER = "__other__"
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
 MAX_SERIES = 10_000
 """How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
 combined in more ways than anybody can store and read."""
-_FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
-"""Attributes that senders choose the values of."""
 
 
 class SeriesLabels:
@@ -91,11 +89,6 @@ class SeriesLabels:
         """Values admitted since the last call, to be stored with the results that use them."""
         new, self._new = self._new, []
         return new
-
-
-def folded(attributes: Attributes) -> Attributes:
-    """The attributes with ``__other__`` in place of every value that senders choose."""
-    return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
 def filled(*attributes: tuple[str, str | None]) -> Attributes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 _METRIC = """
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ from pandaeval_collector.judge.turns import Conversation, TurnView
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.custom import judged, metric
 from pandaeval_collector.scoring.metric import Metric, Texts, TraceContext
-from pandaeval_collector.scoring.metric.registry import of_packages, registry
+from pandaeval_collector.scoring.registry import of_packages, registry
 from pandaeval_otel.base import plugins
 from pandaeval_otel.model import ToolCall, Trace, Turn
 from support.asked import Memory, ScriptedCaller, ScriptedJudge

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.cli import app
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 

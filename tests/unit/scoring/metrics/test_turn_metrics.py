@@ -14,9 +14,9 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
 from pandaeval_collector.scoring.metric import SessionContext, SessionView, TurnContext, TurnMetric
-from pandaeval_collector.scoring.metric.registry import registry
 from pandaeval_collector.scoring.metrics.turn.agent_behavior_failure import LABELS as OF_AGENT
 from pandaeval_collector.scoring.metrics.turn.tool_call_behavior_failure import LABELS as OF_TOOLS
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
 from support.asked import RATED, TURN, Memory, ScriptedCaller, of_turn
 from support.judged import call, trace

@@ -13,7 +13,7 @@ import pytest
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 
 METRICS = list(registry().values())
 _HELPER = re.compile(r"pandaeval_collector\.scoring\.metrics\.\w+\._")

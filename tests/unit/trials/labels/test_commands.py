@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import load
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.scoring.metric.registry import registry
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store import people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_otel.wire.labels import HumanLabel
