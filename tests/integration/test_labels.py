@@ -36,6 +36,7 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
             "PANDAEVAL_JUDGE__DELAY": "0s",
             "PANDAEVAL_METRICS__ENABLED": "[trace.confidence]",
             "PANDAEVAL_LABELS__INTERVAL": "200ms",
+            "PANDAEVAL_LABELS__OVER_OTLP": "true",
             "SOME_KEY": "sk-any",
         }
         with CollectorProcess(tmp_path, settings) as process:

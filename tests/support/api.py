@@ -29,7 +29,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
     work = Work(
         jobs=store.jobs.counts,
         spent=lambda: 0.0,
-        annotate=lambda labels: store.people.put(labels, 0.0),
+        annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
         metrics=tuple((metric, 0.5) for metric in registry(()).values()),
     )
