@@ -11,7 +11,8 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, OTHER, Increment, SeriesLabels, increments
+from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, Increment, SeriesLabels, increments
+from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.results import JUDGE, SPAN_ID, TRACE_ID, result
 

@@ -10,7 +10,8 @@ import pytest
 from pandaeval_collector.exporters._text import ScrapeText
 from pandaeval_collector.exporters.zero_first import visible
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from pandaeval_collector.store.series import INSTRUMENTS, OTHER, SeriesLabels
+from pandaeval_collector.store.series import INSTRUMENTS, SeriesLabels
+from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 MEGABYTE = "x" * (1 << 20)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.store.series import CAPS, OTHER, SeriesLabels, folded
+from pandaeval_collector.store.series import CAPS, SeriesLabels
 from pandaeval_collector.store.series.labels import filled
+from pandaeval_collector.store.tally import OTHER, folded
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 LONG = "x" * (MAX_NAME_CHARS + 1)
