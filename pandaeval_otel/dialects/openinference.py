@@ -14,6 +14,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
+    SessionIds,
     crew_question,
     give_outcome,
     metadata_sessions,
@@ -45,6 +46,7 @@ _CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
 _THOUGHT = "llm.token_count.completion_details.reasoning"
 _MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
 _INVOCATION = "llm.invocation_parameters"
+_REQUEST_METADATA = '"metadata":'
 _EMBEDDING_MODEL = "embedding.model_name"
 _FINISH = "llm.finish_reason"
 _PARAMETERS = "tool.parameters"
@@ -80,6 +82,8 @@ class OpenInference(Dialect):
         reading = Reading(kind=kind, agent_name=agent_of(span, kind))
         if semconv.SESSION_ID not in attributes and METADATA in attributes:
             reading.session_ids = metadata_sessions(attributes[METADATA])
+        if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
+            reading.session_ids = _parameter_sessions(attributes[_INVOCATION])
         if kind in _TALKS:
             _read_talk(reading, attributes)
         elif kind is Kind.TOOL:
@@ -101,7 +105,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         _read_input(reading, attributes, lists)
     if semconv.OUTPUT_MESSAGES not in attributes:
         _read_output(reading, attributes, lists)
-    if _TOOLS in lists and semconv.TOOL_DEFINITIONS not in attributes:
+    if _TOOLS in lists and not _has_schemas(attributes.get(semconv.TOOL_DEFINITIONS)):
         found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
         reading.tools = tuple(found) or None
     elif _SMOLAGENTS_TOOLS in attributes:
@@ -156,6 +160,14 @@ def _previous_id(attributes: Mapping[str, Any]) -> str:
     return ""
 
 
+def _parameter_sessions(parameters: Any) -> SessionIds:
+    """Returns the session that the metadata of a model request name."""
+    if type(parameters) is not str or _REQUEST_METADATA not in parameters:
+        return ()
+    found = parsed(parameters)
+    return metadata_sessions(found.get("metadata")) if type(found) is dict else ()
+
+
 def _model_in(parameters: Any) -> str:
     found = parsed(parameters)
     return identifier(found.get("model")) if type(found) is dict else ""
@@ -202,6 +214,11 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
 def _without_parameters(cut: Any) -> Any:
     inner = cut.get("function", cut) if type(cut) is dict else None
     return {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
+
+
+def _has_schemas(definitions: Any) -> bool:
+    """Returns whether the conventions' own key tells the parameters of any tool: some emitters write null there."""
+    return any(tool.parameters is not None for tool in tool_definitions(definitions) or ())
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:

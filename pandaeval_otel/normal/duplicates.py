@@ -3,12 +3,13 @@ framework and a provider's client, by an MCP client and server. One span keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
-from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.normal.tool_calls import same_tool
 from pandaeval_otel.normal.tree import Tree
 
+Messages = tuple[Message, ...]
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _LLM = Kind.AGENT, Kind.LLM
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
@@ -38,7 +39,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
-    changed = {key: tree.by_id[key].but(kind=Kind.WORKFLOW) for key in wrappers}
+    changed = {key: _wrapper(tree.by_id[key], by_response) for key in wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
             changed[keeper] = _merged(group)
@@ -70,6 +71,15 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
         if span.kind is _LLM and span.error is None and above is not None and above.kind is _LLM:
             inner.setdefault(above.span_id, set()).add(span.response_id or span.span_id)
     return {key for key, distinct in inner.items() if len(distinct) > 1}
+
+
+def _wrapper(span: Span, calls: Container[str]) -> Span:
+    """Returns the workflow that a span around several model calls stands for. If it has the response id of one of them,
+    that call's attributes were only written onto it (by LiteLLM, onto whatever span is current), and its content is
+    dropped: the call tells it, and no other call's answer may stand for the run's."""
+    if not span.response_id or span.response_id not in calls:
+        return span.but(kind=Kind.WORKFLOW)
+    return _emptied(span).but(kind=Kind.WORKFLOW, response_id="", previous_response_id="", system=None)
 
 
 def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
@@ -118,6 +128,7 @@ def _merged(group: Sequence[Span]) -> Span:
         if getattr(keeper, name) in _NOTHING:
             stated = (getattr(other, name) for other in others)
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
+    fill["output"] = _fullest(fill.get("output", keeper.output), others)
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
@@ -131,6 +142,29 @@ _FILLED = (
     *("agent_name", "user_id", "documents", "content_refs"),
 )
 _NOTHING = (None, "", ())
+
+
+def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
+    """Returns ``output``, or the same answer as another span of the call tells it, if that one has more calls, ids of
+    calls or thoughts beside the same words."""
+    if not output:
+        return output
+    best = output
+    for other in others:
+        if other.output and _words(other.output) == _words(best) and _fullness(other.output) > _fullness(best):
+            best = other.output
+    return best
+
+
+def _words(output: Messages) -> tuple[str, ...]:
+    return tuple([text for message in output if (text := message.text)])
+
+
+def _fullness(output: Messages) -> tuple[int, int, int]:
+    """Counts tool calls, those with an id, and thoughts."""
+    parts = [part for message in output for part in message.parts]
+    calls = [part for part in parts if type(part) is ToolRequest]
+    return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
 
 
 def _outcome(attempts: Iterable[Span]) -> str | None:

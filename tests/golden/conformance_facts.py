@@ -6,6 +6,7 @@ made one up either.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ _OUTPUT_TOKENS = re.compile(
     r"(^|\.)(output_tokens|completion_tokens|outputTokens|completionTokens|token_count\.completion)$"
 )
 _USAGE_JSON = re.compile(r"usage_details$")
+_USAGE_REPR = re.compile(r"^llm\.[^.]+\.usage$")
+"""LiteLLM writes the provider's usage as Python's repr."""
 
 
 @dataclass(frozen=True)
@@ -311,6 +314,9 @@ def _usage(span: RawSpan) -> tuple[int, int]:
         if _USAGE_JSON.search(key):
             details = json.loads(str(value))
             return int(details.get("input", 0)), int(details.get("output", 0)) + int(details.get("output_reasoning", 0))
+        if _USAGE_REPR.search(key):
+            details = ast.literal_eval(str(value))
+            return int(details["prompt_tokens"]), int(details["completion_tokens"])
         if _INPUT_TOKENS.search(key):
             used = max(used, int(value))
         elif _OUTPUT_TOKENS.search(key):
