@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._values import first, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
@@ -38,7 +38,8 @@ def message_of(item: dict[str, Any], role: str) -> Message:
         return _common_message(item, role)
     item = _unwrapped(item)
     role = role_of(item, role)
-    thoughts = (item.get("reasoning_content"), item.get("thinking"))
+    thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
+    thoughts = (thought, item.get("thinking"))
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
@@ -157,7 +158,7 @@ def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
         if any(type(part) is ToolResponse for part in parts):
             return list(parts)
     call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
-    return [ToolResponse(result_value(content), call_id, identifier(item.get("name")))]
+    return [ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name")))]
 
 
 def finish_reason_of(item: dict[str, Any]) -> str:

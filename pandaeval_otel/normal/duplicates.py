@@ -42,7 +42,7 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
     changed = {key: _wrapper(tree.by_id[key], by_response) for key in wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
-            changed[keeper] = _merged(group)
+            changed[keeper] = _merged(group, tree)
             changed.update((span.span_id, _emptied(span)) for span in group[1:])
     folded = len(keepers) - len(groups)
     return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
@@ -106,6 +106,8 @@ def _same_call(outer: Span, inner: Span) -> bool:
         return bool(outer.agent_name) and outer.agent_name == inner.agent_name
     if outer.tool_call_id and inner.tool_call_id and outer.tool_call_id != inner.tool_call_id:
         return False
+    if not inner.tool_name and inner.tool_call_id:
+        return outer.tool_call_id == inner.tool_call_id
     return same_tool(outer.tool_name, inner.tool_name) and not _calls_itself(outer, inner)
 
 
@@ -118,7 +120,7 @@ def _calls_itself(outer: Span, inner: Span) -> bool:
     return given.keys() == passed.keys() and given != passed
 
 
-def _merged(group: Sequence[Span]) -> Span:
+def _merged(group: Sequence[Span], tree: Tree) -> Span:
     """Returns the first span completed by the others; its tokens are those of the span that states most, never a
     sum."""
     keeper, *others = group
@@ -132,7 +134,7 @@ def _merged(group: Sequence[Span]) -> Span:
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
-    fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
+    fill["error"] = keeper.error if keeper.error is not None else _outcome(others, tree)
     return keeper.but(**fill)
 
 
@@ -167,9 +169,14 @@ def _fullness(output: Messages) -> tuple[int, int, int]:
     return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
 
 
-def _outcome(attempts: Iterable[Span]) -> str | None:
-    """Returns the error of the last attempt; earlier ones were retried."""
-    return max(attempts, key=lambda span: (span.end_ns, span.span_id)).error
+def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
+    """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
+    last = max(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id))
+    if last.error is not None:
+        return last.error
+    below = {span.span_id for span in tree.below(last)}
+    inner = [span for span in attempts if span.span_id in below]
+    return _outcome(inner, tree) if inner else None
 
 
 def _emptied(span: Span) -> Span:

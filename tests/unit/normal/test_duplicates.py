@@ -103,6 +103,17 @@ class TestModelCalls:
         found, _ = merged(spans)
         assert found["outer"].output == (Message("assistant", parts),)
 
+    @pytest.mark.parametrize(("later", "error"), [(None, "no wind"), (Kind.TOOL, None)])
+    def test_an_error_inside_of_the_last_attempt_counts(self, later: Kind | None, error: str | None) -> None:
+        spans = Spans()
+        framework = spans.tool(None, "look", start_ns=1, end_ns=100)
+        client = spans.tool(framework, "look", start_ns=2, end_ns=50)
+        spans.tool(client, "look", start_ns=3, end_ns=40, error="no wind")
+        if later is not None:
+            spans.add(later, framework, tool_name="look", start_ns=60, end_ns=90)
+        tree, _ = merge_duplicates(Tree(spans()))
+        assert tree.by_id[framework.span_id].error == error
+
     def test_another_answer_is_not_taken_however_full(self) -> None:
         spans = Spans()
         outer = spans.llm(None, [user("hi")], "hello", name="outer", response_id="r1")
