@@ -7,6 +7,10 @@ spelling, or if it follows from values there by format, unit, rounding, a calcul
 of arithmetic. An answer that says otherwise than what was called (3 passengers, booked for 2) is not grounded. One
 identifier or amount that is not, or one such contradiction, fails whatever the score.
 
+What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
+what users and agent said, calls, results and documents (24,000 characters of each; a value that is not found where there
+was more is not counted). The first trace of a session is whole if its first call begins with the user's message.
+
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
 with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
 not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were). So it
