@@ -108,7 +108,9 @@ def test_each_day_has_its_own(store: Store) -> None:
     ("back", "day"),
     [(0.0, DAY), (DAY_S, DAY), (1.5 * DAY_S, DAY), (2 * DAY_S, DAY), (2 * DAY_S + 1, None), (-DAY_S, None)],
 )
-def test_a_clock_set_back_by_less_than_two_days_stays_with_the_day(store: Store, back: float, day: float | None) -> None:
+def test_a_clock_set_back_by_less_than_two_days_stays_with_the_day(
+    store: Store, back: float, day: float | None
+) -> None:
     assert store.spending.today(DAY) == DAY, "no day was begun"
     reserved(store, (0.1, 1), now=DAY + 10)
     now = DAY - back
