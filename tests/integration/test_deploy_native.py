@@ -137,4 +137,4 @@ def _get(url: str) -> Any:
 
 def _evaluated(traces: list[Any]) -> int:
     """How many of Jaeger's traces hold an evaluation span."""
-    return sum(any(span["operationName"].startswith("evaluate trace") for span in trace["spans"]) for trace in traces)
+    return sum(any(span["operationName"].startswith(("✓ ", "✗ ", "evaluate ")) for span in trace["spans"]) for trace in traces)
