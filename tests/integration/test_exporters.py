@@ -231,7 +231,7 @@ class TestThreeSurfaces:
             for span in made.sink.spans():
                 facts = attributes(span.attributes)
                 holds = {attributes(event.attributes)["pandaeval.result.id"] for event in span.events}
-                assert (facts["pandaeval.verdict"] == "fail") == (":" in span.name) == bool(failed & holds)
+                assert (facts["pandaeval.verdict"] == "fail") == span.name.startswith("✗ ") == bool(failed & holds)
                 assert span.status.code == (code if failed & holds else 0)
                 assert facts["pandaeval.url"].startswith("https://scores.example/#/")
             assert failed
