@@ -8,8 +8,8 @@ of arithmetic. An answer that says otherwise than what was called (3 passengers,
 identifier or amount that is not, or one such contradiction, fails whatever the score.
 
 What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
-what users and agent said, calls, results and documents (24,000 characters of each; a value that is not found where there
-was more is not counted). The first trace of a session is whole if its first call begins with the user's message.
+what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
+is not found is not counted). The first trace of a session is whole if its first call begins with the user's message.
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
 with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
