@@ -13,7 +13,8 @@ _FAILED = re.compile(
     r"weren't|has not|hasn't|have not|haven't|did not|didn't|does not|doesn't|do not|don't|will not|won't|not able|"
     r"not (?:been |yet )?(?:possible|available|done|complete\w*|success\w*|found|allowed|permitted|authori\w+)|"
     r"fail\w*|errors?|problems?|issues?|trouble|timed? ?out|timeouts?|unavailable|unsuccessful\w*|rejected|declined|"
-    r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
+    r"denied|refused|invalid|blocked|restrict\w+|disallowed|prevent(?:ed|ing|s)|"
+    r"went wrong|not enough|insufficient\w*|(?:not|in)[ -]?(?:sufficient|eligible)|isn't|aren't|"
     r"is not|are not|no longer|instead|"
     r"no (?:booking|order|change|refund|payment|reservation|action)s? (?:was|were|has|have)|"
     r"leider|nicht|fehler\w*|fehlgeschlagen|gescheitert|"
@@ -60,8 +61,9 @@ _CLAIMS = re.compile(
     re.IGNORECASE,
 )
 _NOT_YET = re.compile(
-    r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|\b(?:once|if|after|until|when) (?:it|this|that|the|your|"
-    r"you)\b|\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$",
+    r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
+    r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
+    r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$",
     re.IGNORECASE,
 )
 """A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
@@ -82,7 +84,7 @@ _POLICY = re.compile(
     r"unavailable|not (?:possible|available|allowed|permitted))\b",
     re.IGNORECASE,
 )
-"""What rules and warnings say as well ("it cannot be changed later"): beside a claim that all was done, no admission."""
+"""What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
 _LONGEST = 20_000
 """Characters of an answer that are read."""
 
