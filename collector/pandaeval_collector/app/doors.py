@@ -32,6 +32,7 @@ class Doors:
         server = config.server
         self._insecure_bind, self._token, self._tls, self._telemetry = server.insecure_bind, token, tls, telemetry
         self._max_bytes, self._max_items = server.max_request_bytes, server.max_request_items
+        self._allowed_hosts = server.allowed_hosts
         self._reading = BodyReader.of_messages(server.max_request_bytes)
         read_bytes = self._reading.at_once * server.max_request_bytes
         self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
@@ -84,12 +85,15 @@ class Doors:
         )
 
     def _http(self, pipeline: Pipeline, address: Address, routes: Sequence[BaseRoute]) -> HttpServer:
+        # Where other machines reach it they use names of a network's, which nobody has told us.
+        hosts = self._allowed_hosts if self._token is None and address.is_loopback else None
         app = otlp_http_app(
             pipeline,
             self._admission,
             max_request_bytes=self._max_bytes,
             max_request_items=self._max_items,
             token=self._token,
+            hosts=hosts,
             routes=routes,
             telemetry=self._telemetry,
         )
