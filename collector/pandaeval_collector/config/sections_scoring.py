@@ -81,6 +81,16 @@ class MetricsSection(Section):
     )
 
 
+class ResponseSection(Section):
+    """How agents end their runs."""
+
+    end_tokens: tuple[Text, ...] = Field(
+        default=(),
+        description="Answers by which your agents declare that they are done, such as TERMINATE or ###STOP###: alone, "
+        "they end a run well. A token that the instructions name is known by itself.",
+    )
+
+
 class Cases(Section):
     """Cases with a reference, against which trials are graded."""
 
