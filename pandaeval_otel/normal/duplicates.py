@@ -130,7 +130,7 @@ def _merged(group: Sequence[Span], tree: Tree) -> Span:
         if getattr(keeper, name) in _NOTHING:
             stated = (getattr(other, name) for other in others)
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
-    fill["output"] = _fullest(fill.get("output", keeper.output), others)
+    fill["output"] = _fullest(keeper.output, others) or fill.get("output")
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
