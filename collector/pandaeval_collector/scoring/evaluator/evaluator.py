@@ -77,7 +77,10 @@ class Evaluator:
         """Results of the metrics that look at one trace alone."""
         unit = trace_unit(trace)
         metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
-        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t), self._refusal(trace))
+        tokens = self.settings.end_tokens
+        return self._run(
+            metrics, trace, unit, lambda t: TraceContext(texts, t, end_tokens=tokens), self._refusal(trace)
+        )
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""

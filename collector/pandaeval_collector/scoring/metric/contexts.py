@@ -27,11 +27,12 @@ class EarlierOutput:
 class TraceContext:
     """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
     first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
-    messages: it may have been decided long ago."""
+    messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done."""
 
     texts: Texts
     threshold: float
     earlier: tuple[EarlierOutput, ...] = ()
+    end_tokens: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
