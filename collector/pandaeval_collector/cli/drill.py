@@ -69,12 +69,14 @@ def drill(
     from pandaeval_collector.cli.passk import write_lines
     from pandaeval_collector.drill.compare import drops
     from pandaeval_collector.drill.drill import Drill
+    from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, evaluator
 
     before = None if baseline is None else baseline_of(baseline)
     chosen, settings = _chosen(faults), resolve_config(config).config
+    scorer, rules = evaluator(settings), close_rules(settings)
     with (
-        Drill(evaluator(settings), chosen, close_rules(settings), n, seed) as run,
+        Drill(lambda where: FileRun(scorer, rules, where=where), chosen, n, seed) as run,
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):

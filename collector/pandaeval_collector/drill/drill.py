@@ -6,13 +6,11 @@ can hold one fault at a time, and the faults of all sessions are scored in as fe
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from random import Random
 from types import TracebackType
 
@@ -20,13 +18,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, Planted, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_collector.drill.tally import Outcome, Tally
-from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun, Read
-from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store
-from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trace
 
 _OTHERS = 200
@@ -34,6 +29,7 @@ _OTHERS = 200
 _REMEMBERED = 500
 """So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
 session."""
+Where = Callable[[Trace], bool]
 OnDone = Callable[[int, int], None]
 
 
@@ -62,23 +58,20 @@ class Drill:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        line: Callable[[Where | None], FileRun],
         faults: Mapping[str, Fault],
-        rules: CloseRules | None = None,
         most: int = 200,
         seed: int = 0,
-        good: Callable[[str, str | None], bool] | None = None,
+        good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
     ) -> None:
-        """``most``: copies of each fault. ``good``: says of the ids of a trace and its session whether the run was
-        good; else every run is in which no metric fails."""
+        """``line``: makes a run over files that scores the traces that it is given a condition for. ``most``: copies of
+        each fault. ``good``: says of the ids of a trace and its session whether the run may be used, beside that no
+        metric fails it."""
         self._own = ExitStack()
-        folder = self._own.enter_context(tempfile.TemporaryDirectory(prefix="pandaeval-drill-"))
-        self._store = Store(Path(folder), durability="off", max_bytes=1 << 40)
-        self._own.callback(self._store.close)
-        self._evaluator, self._rules = evaluator, rules
+        self._line = line
         self._faults, self._most, self._seed = faults, most, seed
-        self._good = good
-        self._file = self._own.enter_context(FileRun(evaluator, rules, store=self._store))
+        self._is_good = good
+        self._file = self._own.enter_context(line(None))
         self._runs: dict[str, _Known] = {}
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
         self._trace = lru_cache(_REMEMBERED)(self._read_again)
@@ -106,7 +99,7 @@ class Drill:
         chosen = self._chosen()
         tally = Tally(self._faults, len(self._runs), len(chosen))
         for run in self._runs.values():
-            if self._is_good(run):
+            if self._is_good(run.trace_id, run.session):
                 tally.untouched(run.results)
         total = len(chosen) * len(self._faults)
         done = 0
@@ -130,13 +123,10 @@ class Drill:
 
     def _chosen(self) -> list[str]:
         """Runs that look good, in an order that depends on the seed alone."""
-        good = [run for run in self._runs.values() if run.looks_good and self._is_good(run)]
+        good = [run for run in self._runs.values() if run.looks_good and self._is_good(run.trace_id, run.session)]
         found = sorted(run.trace_id for run in good)
         Random(self._seed).shuffle(found)
         return found
-
-    def _is_good(self, run: _Known) -> bool:
-        return self._good is None or self._good(run.trace_id, run.session)
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[_Copy], int]]:
         """Copies that can be scored together: at most one of each session."""
@@ -186,16 +176,16 @@ class Drill:
         before = of_session[: of_session.index(trace_id)]
         return Subject(
             self._trace(trace_id),
-            self._parts(trace_id),
-            lambda: ([self._trace(each) for each in before], [part for each in before for part in self._parts(each)]),
+            self._file.contents(trace_id),
+            lambda: (
+                [self._trace(each) for each in before],
+                [part for each in before for part in self._file.contents(each)],
+            ),
             [answer for of, answer in others if of != session],
         )
 
-    def _parts(self, trace_id: str) -> list[Part]:
-        return self._store.contents(bytes.fromhex(trace_id))
-
     def _read_again(self, trace_id: str) -> Trace:
-        trace = rebuilt(self._parts(trace_id)).trace
+        trace = rebuilt(self._file.contents(trace_id)).trace
         if trace is None:
             raise LookupError(trace_id)
         session = self._runs[trace_id].session
@@ -209,7 +199,7 @@ class Drill:
         """Each copy with what the line says of it. The earlier runs of its session are read and not scored again."""
         wanted = {copy.subject.trace.trace_id for copy in copies}
         found: dict[str, list[Result]] = {each: [] for each in wanted}
-        with FileRun(self._evaluator, self._rules, where=lambda trace: trace.trace_id in wanted) as run:
+        with self._line(lambda trace: trace.trace_id in wanted) as run:
             for copy in copies:
                 for logs, data in (*copy.subject.earlier_parts, *copy.planted.parts):
                     run.add(Request(logs, data))

@@ -19,8 +19,10 @@ Reword = Callable[[dict[str, Any], int], dict[str, Any]]
 class Edit(Protocol):
     """A change of one run."""
 
-    what: str
-    """In one line, for people."""
+    @property
+    def what(self) -> str:
+        """What it changes, in one line."""
+        ...
 
     def write(self, raw: RawTrace, before: Trace) -> None:
         """Changes the spans."""

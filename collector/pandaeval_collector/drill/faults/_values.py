@@ -44,6 +44,11 @@ def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
     raise NotApplicableError(f"every other value like {old} is known, too")
 
 
+def specific(text: str) -> set[str]:
+    """All identifiers, amounts, dates and times in a text."""
+    return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
+
+
 def swapped(answer: str, old: str, new: str, what: str) -> Answer:
     """The answer with a value replaced wherever it stands as a word."""
     return Answer(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)

@@ -5,14 +5,14 @@ from random import Random
 from pandaeval_collector.drill.edits import Custom, without_call
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
-from pandaeval_collector.drill.faults._values import IDENTIFIER
+from pandaeval_collector.drill.faults._values import specific
 from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
 
 
 def edit(subject: Subject, rng: Random) -> Custom:
-    """Leaves out a call whose result alone holds an identifier of the answer."""
-    named = {*IDENTIFIER.findall(subject.answer)}
+    """Leaves out a call whose result alone holds a value of the answer."""
+    named = specific(subject.answer)
 
     def needed(call: ToolCall) -> bool:
         own = spelled(call.result)

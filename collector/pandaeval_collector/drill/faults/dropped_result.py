@@ -6,7 +6,7 @@ from typing import Any
 from pandaeval_collector.drill.edits import ToolResult
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
-from pandaeval_collector.drill.faults._values import AMOUNT, DATE, IDENTIFIER, TIME, scrambled, unknown
+from pandaeval_collector.drill.faults._values import scrambled, specific, unknown
 from pandaeval_collector.drill.raw import rewritten
 from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
@@ -14,7 +14,7 @@ from pandaeval_otel.model import ToolCall
 
 def edit(subject: Subject, rng: Random) -> ToolResult:
     """Changes a value in the one result that holds it: the answer names what no result says."""
-    named = {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(subject.answer)}
+    named = specific(subject.answer)
 
     def told(call: ToolCall) -> list[str]:
         own = spelled(call.result)
