@@ -1,4 +1,4 @@
-"""How many planted faults the inline metrics notice, over runs that others labelled as successful and over real captures.
+"""How many planted faults the inline metrics notice, over runs labelled as successful and over real captures.
 
     python tests/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both] [--json FILE]
 

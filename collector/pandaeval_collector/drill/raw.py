@@ -55,7 +55,7 @@ class RawTrace:
 
     def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
         """Lets ``change`` replace values wherever they stand; ``only``: in the spans of these hex ids."""
-        for item in [*self.spans(), *self._records()]:
+        for item in self._items():
             if only is not None and item.span_id.hex() not in only:
                 continue
             if sum([_rewrite(each, change) for each in _values(item)]):
@@ -63,7 +63,7 @@ class RawTrace:
 
     def strip(self, is_content: Callable[[Any], bool]) -> None:
         """Removes the attributes, and empties the bodies of log records, whose value is content."""
-        for item in [*self.spans(), *self._records()]:
+        for item in self._items():
             for holder in (item, *getattr(item, "events", ())):
                 kept = [pair for pair in holder.attributes if not is_content(value(pair.value))]
                 if len(kept) < len(holder.attributes):
@@ -124,8 +124,9 @@ class RawTrace:
             if logs:
                 yield from (scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
 
-    def _records(self) -> list[LogRecord]:
-        return [record for held in self._record_holders() for record in held]
+    def _items(self) -> list[Any]:
+        """Every span and log record."""
+        return [*self.spans(), *(record for held in self._record_holders() for record in held)]
 
 
 def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
