@@ -97,7 +97,7 @@ def _columns(panel: table.Panel, kind: str) -> None:
 
 def _jaeger(level: str) -> dict[str, object]:
     tags = f"pandaeval.verdict=fail pandaeval.level={level}"
-    return {"queryType": "search", "service": "pandaeval-collector", "tags": tags, "limit": _NEWEST}
+    return {"queryType": "search", "service": "pandaeval", "tags": tags, "limit": _NEWEST}
 
 
 def _tempo(level: str) -> dict[str, object]:
@@ -107,7 +107,7 @@ def _tempo(level: str) -> dict[str, object]:
 
 
 def _loki(level: str) -> dict[str, object]:
-    wanted = f'{{service_name="pandaeval-collector"}} | pandaeval_level="{level}" | pandaeval_passed="false"'
+    wanted = f'{{service_name="pandaeval"}} | pandaeval_level="{level}" | pandaeval_passed="false"'
     kept = ", ".join(name for name in _LOKI if name != "Time")
     return {"queryType": "range", "expr": f"{wanted} | keep {kept}", "maxLines": _NEWEST, "direction": "backward"}
 

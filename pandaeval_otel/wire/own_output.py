@@ -34,6 +34,8 @@ PLACES = frozenset(
     {"cloud", "container", "deployment", "faas", "host", "k8s", "os", "otel", "process", "service", "telemetry"}
 )
 """First segments of keys that pipelines add to all telemetry, on where it ran. No dialect reads them."""
+_NAMES = ("evaluate ", "✓ ", "✗ ")
+"""What names of evaluation spans begin with, by verdict."""
 _INTERNAL = Span.SpanKind.SPAN_KIND_INTERNAL
 
 
@@ -45,7 +47,7 @@ def span_ids(result_ids: Iterable[str]) -> tuple[bytes, bytes]:
 
 def is_own_span(span: Any) -> bool:
     """Returns whether an OTLP span in our scope is an evaluation span of a collector."""
-    if span.kind != _INTERNAL or not span.name.startswith("evaluate ") or not span.events:
+    if span.kind != _INTERNAL or not span.name.startswith(_NAMES) or not span.events:
         return False
     results: list[str] = []
     for event in span.events:

@@ -48,4 +48,4 @@ def test_the_way_to_a_first_score(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240
     )
-    assert done.stdout.count('"operationName":"evaluate trace') >= 1, done.stdout + done.stderr
+    assert '"operationName":"✓ evaluate' in done.stdout, done.stdout + done.stderr

@@ -31,7 +31,7 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
     spans = {span["spanID"]: span for span in home.jaeger.spans(trace_id)}
     [root_id] = {result["span_id"] for result in _of(home, trace_id)}
     assert spans[root_id]["operationName"].startswith(("invoke_agent", "chat"))
-    evaluations = [span for span in spans.values() if span["operationName"].startswith("evaluate ")]
+    evaluations = [span for span in spans.values() if span["operationName"].startswith(("✓ ", "✗ ", "evaluate "))]
     shown = [log for span in evaluations for log in span["logs"]]
     assert {tags(log)["event"] for log in shown} == {"gen_ai.evaluation.result"}
     told = {tags(log)["pandaeval.result.id"]: tags(log) for log in shown}
@@ -39,8 +39,10 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
     assert told.keys() == expected.keys(), "every result of the trace, once"
     for span in evaluations:
         [parent] = [each for each in span["references"] if each["refType"] == "CHILD_OF"]
-        assert (parent["traceID"], parent["spanID"]) == (trace_id, root_id)
         named = [each["spanID"] for each in span["references"] if each["refType"] == "FOLLOWS_FROM"]
+        blamed = named[:1] if span["operationName"].startswith("✗") else []
+        assert parent["traceID"] == trace_id
+        assert parent["spanID"] in (root_id, *blamed), "below what it blames, or below the run"
         assert set(named) <= spans.keys(), "links lead to spans of the trace"
         end = spans[root_id]["startTime"] + spans[root_id]["duration"]
         assert abs(span["startTime"] - end) <= 1, "to the microsecond: the waterfall is not stretched"
@@ -58,7 +60,7 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
 def test_a_judged_result_is_a_span_of_its_own(home: House) -> None:
     judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
     spans = home.jaeger.spans(judged["trace_id"])
-    [span] = [span for span in spans if span["operationName"].startswith("evaluate task_completion")]
+    [span] = [span for span in spans if span["operationName"].endswith(" task_completion")]
     said = tags(span)
     assert said["gen_ai.evaluation.score.value"] == judged["score"]
     assert said["pandaeval.judge.model"] == judged["evaluator"]["model"]
@@ -67,7 +69,7 @@ def test_a_judged_result_is_a_span_of_its_own(home: House) -> None:
 
 
 def test_a_search_finds_what_failed(home: House) -> None:
-    found = home.jaeger.trace_ids("pandaeval-collector", tags=json.dumps({"pandaeval.verdict": "fail"}))
+    found = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.verdict": "fail"}))
     failed = {each["trace_id"] for each in home.results if each["level"] == "trace" and each["success"] is False}
     fine = {each["trace_id"] for each in home.results if each["level"] == "trace"} - failed
     assert failed
@@ -76,7 +78,7 @@ def test_a_search_finds_what_failed(home: House) -> None:
 
 
 def test_a_session_is_found_by_its_carrier_span(home: House) -> None:
-    ids = home.jaeger.trace_ids("pandaeval-collector", tags=json.dumps({"pandaeval.level": "session"}))
+    ids = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.level": "session"}))
     sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
     assert len(ids) >= len(sessions)
     [carrier] = home.jaeger.spans(sorted(ids)[0])
@@ -142,7 +144,7 @@ def test_the_log_store_has_every_result_as_the_conventions_name_it(home: House) 
         assert log["eventName"] == "gen_ai.evaluation.result"
         assert (log["traceId"], log["spanId"]) == (result["trace_id"], result["span_id"])
         assert said["gen_ai.evaluation.name"] == result["metric"]
-        assert log["resource"]["service.name"] == "pandaeval-collector"
+        assert log["resource"]["service.name"] == "pandaeval"
         failed = {"judge_failed", "invalid_verdict", "timeout", "metric_error"}
         assert said.get("error.type") == (result["why"] if result["why"] in failed else None)
 

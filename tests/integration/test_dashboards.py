@@ -169,7 +169,7 @@ def test_searches_in_jaeger_are_for_tags_that_evaluation_spans_have(failing: Any
     asked = [dict(pair.split("=") for pair in search["tags"].split()) for search in searches("jaeger")]
     assert {tags.pop("pandaeval.level") for tags in asked} == {"trace", "session"}
     assert all(tags.items() <= failing[0].items() for tags in asked)
-    assert {search["service"] for search in searches("jaeger")} == {"pandaeval-collector"}
+    assert {search["service"] for search in searches("jaeger")} == {"pandaeval"}
 
 
 def test_searches_in_tempo_are_for_what_evaluation_spans_have(failing: Any) -> None:

@@ -189,8 +189,10 @@ class TestThreeSurfaces:
             assert set(made.result_ids().values()) == {1}
             logs, spans = made.sink.logs(), made.sink.spans()
             evaluated = {(log.trace_id, log.span_id) for log in logs}
-            own_traces = {span.trace_id for span in spans if span.name.startswith("evaluate session")}
-            assert {(s.trace_id, s.parent_span_id) for s in spans if s.trace_id not in own_traces} <= evaluated
+            below = [span for span in spans if span.parent_span_id]
+            assert below
+            blamed = {(s.trace_id, link.span_id) for s in below if s.name.startswith("✗") for link in s.links}
+            assert {(s.trace_id, s.parent_span_id) for s in below} <= evaluated | blamed
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(logs))
             scores = made.sink.metrics("pandaeval.evaluation.score")[-1].histogram
             assert scores.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
@@ -208,7 +210,7 @@ class TestThreeSurfaces:
             speakers = [each for signal in (*ITEMS, "metrics") for each in made.sink.speakers(signal)]
             assert all(each == speakers[0] for each in speakers), "before and after the restart"
             resource, scope = speakers[0]
-            assert resource["service.name"] == "pandaeval-collector"
+            assert resource["service.name"] == "pandaeval"
             assert len(resource["service.instance.id"]) == 36
             assert scope == "pandaeval.evaluation"
 
@@ -229,7 +231,7 @@ class TestThreeSurfaces:
             for span in made.sink.spans():
                 facts = attributes(span.attributes)
                 holds = {attributes(event.attributes)["pandaeval.result.id"] for event in span.events}
-                assert (facts["pandaeval.verdict"] == "fail") == (":" in span.name) == bool(failed & holds)
+                assert (facts["pandaeval.verdict"] == "fail") == span.name.startswith("✗ ") == bool(failed & holds)
                 assert span.status.code == (code if failed & holds else 0)
                 assert facts["pandaeval.url"].startswith("https://scores.example/#/")
             assert failed

@@ -107,7 +107,7 @@ class TestWrongPort:
     def test_http_to_the_port_of_grpc_is_in_the_guide(self, collector: CollectorProcess) -> None:
         """gRPC answers in its own frames, which HTTP clients call a bad status line; nothing of ours sees it."""
         with socket.create_connection(("127.0.0.1", collector.grpc_port), timeout=60) as connection:
-            connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n")
+            connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
             assert not connection.recv(100).startswith(b"HTTP/1")
         guide = (_ROOT / "docs" / "operations.md").read_text()
         assert "BadStatusLine" in guide

@@ -23,7 +23,7 @@ AREAS: Mapping[str, Area] = {
     ),
     "series": Area(
         ("store/series/*.py", "store/tally.py"),
-        ("store/series", "exporters/test_series.py", "exporters/test_series_bounds.py"),
+        ("store/series", "exporters/test_series.py"),
     ),
     "lists": Area(
         (

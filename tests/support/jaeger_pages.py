@@ -7,7 +7,7 @@ from typing import Any
 
 from support.chromium import Page
 
-SERVICE = "pandaeval-collector"
+SERVICE = "pandaeval"
 
 
 class JaegerPages:

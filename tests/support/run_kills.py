@@ -95,7 +95,9 @@ def _send(collector: CollectorProcess, traces: int, seed: int) -> None:
 
 
 def _start(collector: CollectorProcess) -> str:
-    answer = httpx.post(f"{collector.http}/api/v1/runs", json={"metrics": ["confidence"]}, timeout=60.0)
+    answer = httpx.post(
+        f"{collector.http}/api/v1/runs", json={"metrics": ["confidence"], "budget_usd": 1000}, timeout=60.0
+    )
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 

@@ -84,7 +84,7 @@ class LocalApi(ApiClient):
         from pandaeval_collector.store.finding import Finder
 
         self._reads = Reads(Finder(store.path))
-        self._runs: Runs = Runs(store, config, os.environ, Telemetry())
+        self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
         super().__init__(Asker.within(api_app(self._reads, work(), "0", self._runs)))
 

@@ -1,6 +1,8 @@
-"""What an evaluation span tells before anybody opens it: in its name, flat attributes, status and links.
+"""What an evaluation span tells before anybody opens it: in its name, flat attributes, status, place and links.
 
-Searches and lists of Jaeger, Tempo and Grafana see these, and no span events.
+Searches and lists of Jaeger, Tempo and Grafana see these, and no span events. A name holds no number and no id, since
+backends index names: ``✗ response, grounding +1`` of what failed, ``✓ evaluate`` of what passed, and ``evaluate trace``
+where nothing could be scored.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ MAX_LINKS = 128
 _DIGITS = 6
 """Of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come to. The
 result itself has all of them."""
-_MOST_NAMES = 3
+_MOST_NAMES = 2
 """Failed metrics that the name of a span lists; the others are counted there."""
 _SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
 _STATUS_ERROR = b"\x18\x02"
@@ -35,16 +37,17 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 
 class Glance(NamedTuple):
     """``attributes``: each behind its length; ``fields``: name and status, as fields of a span; ``lowest`` score;
-    ``failed``: metrics."""
+    ``failed``: metrics; ``blamed``: the span that the worst failure names, ``b""`` where it names none."""
 
     attributes: list[bytes]
     fields: bytes
     lowest: float | None
     failed: list[str]
+    blamed: bytes
 
 
-def glance(results: Sequence[Result], what: str, own: bool, shows_failed: bool) -> Glance:
-    """Of the results of one span about ``what``: ``trace``, ``session`` or a judged metric, which is its ``own`` name.
+def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
+    """Of the results of one span about ``what``: a level such as ``trace``, or the one metric that a judge was asked.
     ``shows_failed``: whether a failing result makes the status ERROR."""
     attributes: list[bytes] = []
     failed: list[Result] = []
@@ -67,18 +70,27 @@ def glance(results: Sequence[Result], what: str, own: bool, shows_failed: bool) 
     attributes.extend(_verdict(bool(failed), passed, lowest is not None))
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
-    fields = _failing(failed, what, own, reason, shows_failed) if failed else _name(what)
+    named = f"{what} {worst.unit.agent}".rstrip() if what == "session" else what
+    fields = _failing(failed, named, reason, shows_failed) if failed else _name(named, passed)
     lowest = None if lowest is None else round(lowest, _DIGITS)
-    return Glance(attributes, fields, lowest, [each.metric for each in results if each.success is False])
+    names = [each.metric for each in results if each.success is False]
+    return Glance(attributes, fields, lowest, names, _blamed(worst) if failed else b"")
 
 
-def _failing(failed: Sequence[Result], what: str, own: bool, reason: str, shows_failed: bool) -> bytes:
+def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: bool) -> bytes:
     """Name and status. ``failed``: worst first."""
-    names = _spelled(failed[0]) if own else _names(failed)
-    name = sized(_SPAN_NAME, f"evaluate {what}: {names}".encode())
+    names = _names(failed)
+    name = sized(_SPAN_NAME, f"✗ {what if what.startswith('session') else names}".encode())
     if not shows_failed:
         return name
     return name + sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)
+
+
+def _blamed(failed: Result) -> bytes:
+    """The first span that a failing result about one trace names."""
+    if failed.unit.level == "session":
+        return b""
+    return next((bytes.fromhex(each) for each in _named(failed) if _SPAN_ID.fullmatch(each)), b"")
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
@@ -90,16 +102,20 @@ def links(results: Sequence[Result]) -> list[bytes]:
     """To the spans of the evaluated trace that the findings name, each once. What is no span id is left out."""
     named: list[str] = []
     for result in results:
-        finding = result.finding
-        if isinstance(finding, Score) and finding.span_ids:
-            named.extend(finding.span_ids)
-        elif result.evaluator.kind == "llm":
-            named.extend(result.judge.get("cited", ()))
+        named.extend(_named(result))
     if not named:
         return []
     trace_id = bytes.fromhex(results[0].unit.trace_id)
     known = [each for each in dict.fromkeys(named) if _SPAN_ID.fullmatch(each)]
     return [link(trace_id, bytes.fromhex(each)) for each in known[:MAX_LINKS]]
+
+
+def _named(result: Result) -> Sequence[str]:
+    """The spans that a finding names, or a judge cited; what no span id is among them."""
+    finding = result.finding
+    if isinstance(finding, Score) and finding.span_ids:
+        return finding.span_ids
+    return result.judge.get("cited", ()) if result.evaluator.kind == "llm" else ()
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
@@ -125,26 +141,27 @@ def _verdict(failed: bool, passed: bool, scored: bool) -> tuple[bytes, ...]:
 
 
 def _score(result: Result) -> float:
-    """Of one that was scored."""
+    """The score, or 1.0 where there is none."""
     score = result.score
     return 1.0 if score is None else score
 
 
 def _names(failed: Sequence[Result]) -> str:
-    spelled = [f"{each.metric} {_spelled(each)}" for each in failed[:_MOST_NAMES]]
-    more = len(failed) - len(spelled)
-    return ", ".join(spelled) + (f" +{more}" if more else "")
-
-
-def _spelled(failed: Result) -> str:
-    """Its score with two digits; what is almost 1 is not said to be 1, since it failed."""
-    score = _score(failed)
-    return "0.99" if 0.99 < score < 1.0 else f"{score:.2f}"
+    names = [each.metric for each in failed]
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" +{more}" if more > 0 else "")
 
 
 @lru_cache(maxsize=256)
-def _name(what: str) -> bytes:
-    return sized(_SPAN_NAME, f"evaluate {what}".encode())
+def _name(what: str, passed: bool) -> bytes:
+    """The name of a span without a failure."""
+    if not passed:
+        name = f"evaluate {what}"
+    elif what == "trace":
+        name = "✓ evaluate"
+    else:
+        name = f"✓ {what}" if what.startswith("session") else f"✓ evaluate {what}"
+    return sized(_SPAN_NAME, name.encode())
 
 
 @lru_cache(maxsize=256)

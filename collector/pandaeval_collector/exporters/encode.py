@@ -26,7 +26,7 @@ from pandaeval_collector.exporters._fields import (
     tag,
     text_pair,
 )
-from pandaeval_collector.exporters._glance import glance, link, links
+from pandaeval_collector.exporters._glance import Glance, glance, link, links
 from pandaeval_collector.exporters.attributes import (
     EVENT_ATTRIBUTES,
     FAILED,
@@ -55,8 +55,9 @@ def log_record(each: EncodedResult) -> bytes:
 
 
 def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[bytes]:
-    """OTLP ``Span`` bytes: one ``evaluate trace`` (or ``evaluate session``) with an event per result that took no
-    model, one ``evaluate {metric}`` per judged result. Units that were not sampled by the application get none.
+    """OTLP ``Span`` bytes: for each unit one span with an event per result that took no model, and one span per judged
+    result. A failing one hangs below the span that it blames, all others below the evaluated span. Units that were not
+    sampled by the application get none.
     ``shows_failed``: whether the status of a span with a failing result is ERROR."""
     sampled = [each for each in results if each.result.unit.sampled]
     inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
@@ -68,37 +69,37 @@ def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[b
 
 def _inline_span(group: Sequence[EncodedResult], shows_failed: bool) -> bytes:
     results = [each.result for each in group]
-    told = glance(results, results[0].unit.level, False, shows_failed)
+    told = glance(results, results[0].unit.level, shows_failed)
     summary = (
         *_evaluated_at(results[0].time),
         *number_pair("pandaeval.score.min", told.lowest),
         *(pairs({"pandaeval.failed": told.failed}) if told.failed else _NOTHING_FAILED),
         *told.attributes,
     )
-    return _span(group, told.fields, group[0].about.kind.span + repeated(SPAN_ATTRIBUTES, summary))
+    return _span(group, told, group[0].about.kind.span + repeated(SPAN_ATTRIBUTES, summary))
 
 
 def _judged_span(each: EncodedResult, shows_failed: bool) -> bytes:
     result, about = each.result, each.about
-    told = glance([result], result.metric, True, shows_failed)
+    told = glance([result], result.metric, shows_failed)
     own = repeated(SPAN_ATTRIBUTES, (*about.ids, *each.own, *_evaluated_at(result.time), *told.attributes))
-    return _span([each], told.fields, own + each.verdict.span + about.kind.span)
+    return _span([each], told, own + each.verdict.span + about.kind.span)
 
 
-def _span(group: Sequence[EncodedResult], told: bytes, attributes: bytes) -> bytes:
-    """``told``: its name and status."""
+def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> bytes:
     results = [each.result for each in group]
     unit = results[0].unit
     own_trace, own_id = span_ids([result.id for result in results])
     if unit.level == "session":
         place, linked = sized(1, own_trace), [_link(target) for target in unit.trace_ids]
     else:
-        place, linked = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, bytes.fromhex(unit.span_id)), links(results)
+        parent = told.blamed or bytes.fromhex(unit.span_id)
+        place, linked = sized(1, bytes.fromhex(unit.trace_id)) + sized(4, parent), links(results)
     began, ended = fixed64(unit.end_ns), fixed64(unit.end_ns + _SPAN_NS)
     events = [_event(ended, each) for each in group]
     alike = _span_alike(unit.level) + group[0].about.span
     return b"".join(
-        (place, sized(2, own_id), b"\x39", began, b"\x41", ended, told, alike, attributes, *events, *linked)
+        (place, sized(2, own_id), b"\x39", began, b"\x41", ended, told.fields, alike, attributes, *events, *linked)
     )
 
 

@@ -13,11 +13,14 @@ from typing import Protocol
 import zstandard
 
 from pandaeval_collector.receivers._answers import UnsupportedMedia
-from pandaeval_collector.receivers._protocol import Malformed
+from pandaeval_collector.receivers._protocol import Malformed, TooMany
 
 _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB
 _ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 8878 asks every decoder to have; a frame may demand gigabytes
+_MOST_FRAMES = 1024
+"""Gzip members or zstd frames of one body. Tools that compress in blocks need some hundreds for the largest request; an
+empty one takes 20 bytes and as long to open as a large one."""
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15  # zlib's window bits
 
 
@@ -25,7 +28,7 @@ class Inflater(Protocol):
     """Decompresses one body."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What the next ``data`` decompresses to. Raises :class:`Malformed`."""
+        """What the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
         ...
 
     def finish(self) -> None:
@@ -50,16 +53,30 @@ class _Identity:
         """A body as it is cannot be cut short: HTTP has seen to its length."""
 
 
+class _Frames:
+    """Counts the frames of one body that were opened."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self._opened = kind, 1
+
+    def one_more(self) -> None:
+        self._opened += 1
+        if self._opened > _MOST_FRAMES:
+            raise TooMany(f"the body has more than {_MOST_FRAMES} {self._kind}: compress it as one")
+
+
 class _Gzip:
     """One or more gzip members."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(_GZIP)
         self._began = False
+        self._frames = _Frames("gzip members")
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._stream.eof:
+                self._frames.one_more()
                 self._stream = zlib.decompressobj(_GZIP)
             self._began = True
             yield from _zlib_pieces(self._stream, data)
@@ -110,6 +127,7 @@ class _Zstd:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
         self._stream = self._decompressor.decompressobj()
         self._began = False
+        self._frames = _Frames("zstd frames")
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         for start in range(0, len(data), _ZSTD_SLICE):
@@ -119,6 +137,7 @@ class _Zstd:
         try:
             while data:
                 if self._stream.eof:
+                    self._frames.one_more()
                     self._stream = self._decompressor.decompressobj()
                 self._began = True
                 yield self._stream.decompress(data)

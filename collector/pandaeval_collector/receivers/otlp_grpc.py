@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -41,7 +41,8 @@ class OtlpGrpcServer:
     it. All of it on the running event loop.
 
     ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and
-    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``.
+    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
+    of services in ``tokens`` theirs is instead.
     ``setting`` is the configuration key that errors name.
     """
 
@@ -55,6 +56,7 @@ class OtlpGrpcServer:
         max_request_items: int = DEFAULT_MAX_ITEMS,
         reading: BodyReader | None = None,
         token: str | None = None,
+        tokens: Mapping[str, str] | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
         telemetry: ReceiverTelemetry | None = None,
@@ -67,7 +69,7 @@ class OtlpGrpcServer:
         self._max_request_bytes = max_request_bytes
         self._scales = Scales(max_request_items)
         self._reading = reading or BodyReader.of_messages(max_request_bytes)
-        self._token = token
+        self._token, self._tokens = token, tokens or {}
         self._tls = tls
         self._handlers = handlers
         self._setting = setting
@@ -77,7 +79,7 @@ class OtlpGrpcServer:
 
     async def start(self) -> Address:
         """Listen; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
-        interceptors = [_BearerAuth(self._token, self._outcomes)] if self._token is not None else []
+        interceptors = [_BearerAuth(self._token, self._tokens, self._outcomes)] if self._token or self._tokens else []
         server = grpc.aio.server(
             interceptors=interceptors,
             options=(
@@ -145,8 +147,8 @@ class OtlpGrpcServer:
 class _BearerAuth(_Interceptor):
     """Refuses calls without the token before their message is read."""
 
-    def __init__(self, token: str, outcomes: Outcomes) -> None:
-        self._token = token
+    def __init__(self, token: str | None, tokens: Mapping[str, str], outcomes: Outcomes) -> None:
+        self._token, self._tokens = token, tokens
         self._outcomes = outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
 
@@ -154,7 +156,9 @@ class _BearerAuth(_Interceptor):
         self, continuation: Callable[[_Details], Awaitable[_Method]], handler_call_details: _Details
     ) -> _Method:
         header = dict(handler_call_details.invocation_metadata).get("authorization")
-        if is_authorised(header, self._token):
+        service = handler_call_details.method.rpartition("/")[0].lstrip("/")
+        token = self._tokens.get(service, self._token)
+        if token is None or is_authorised(header, token):
             return await continuation(handler_call_details)
         return self._refusal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
@@ -15,7 +15,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
+from pandaeval_collector.base.untrusted.foreign_pages import (
+    HOSTS_TOLD,
+    ORIGIN_TOLD,
+    is_known_host,
+    is_own_origin,
+)
+from pandaeval_collector.receivers._answers import DoorAnswer, OthersHost, OthersPage, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import (
     UNAUTHENTICATED_MESSAGE,
     is_authorised,
@@ -50,19 +56,22 @@ def otlp_http_app(
     max_request_items: int = DEFAULT_MAX_ITEMS,
     body_timeout_s: float = 30.0,
     token: str | None = None,
+    hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
     telemetry: ReceiverTelemetry | None = None,
 ) -> Starlette:
     """The application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
     ``max_request_bytes`` holds before and after decompression. JSON is dearer: parsing takes about 15 times its size
-    out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``.
+    out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``. ``hosts``: names under
+    which OTLP may be sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
     """
     require_token(token)
     outcomes = Outcomes("http", telemetry or NoDoorTelemetry())
     door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), Scales(max_request_items), outcomes)
+    names = None if hosts is None else frozenset(name.lower() for name in hosts)
     exports = [
-        Route(signal.http_path, functools.partial(door.export, signal), methods=["POST"], name=signal.http_path)
+        Route(signal.http_path, functools.partial(door.export, signal, names), methods=["POST"], name=signal.http_path)
         for signal in SIGNALS
     ]
     locks = [Middleware(_BearerAuth, token=token, outcomes=outcomes)] if token is not None else []
@@ -79,8 +88,10 @@ class _Door:
         self._limits = limits
         self._outcomes = outcomes
 
-    async def export(self, signal: Signal, request: Request) -> Response:
+    async def export(self, signal: Signal, hosts: frozenset[str] | None, request: Request) -> Response:
         try:
+            if hosts is not None:
+                _refuse_foreign_pages(request, hosts)
             media = media_type(request)
             accepted = await self._store(signal, request, media)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
@@ -94,6 +105,14 @@ class _Door:
             if media == JSON:
                 body = await protobuf_from_json(signal, body, reservation)
             return await self._scales.store(signal, self._ingest, body, reservation)
+
+
+def _refuse_foreign_pages(request: Request, hosts: frozenset[str]) -> None:
+    headers, host = request.headers, request.headers.get("host", "")
+    if not is_known_host(host, hosts):
+        raise OthersHost(HOSTS_TOLD)
+    if not is_own_origin(headers.getlist("origin"), host, headers.get("sec-fetch-site"), hosts):
+        raise OthersPage(ORIGIN_TOLD)
 
 
 class _BearerAuth:

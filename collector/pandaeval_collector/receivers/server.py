@@ -95,6 +95,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
     take for ever over it."""
 
     _head_bytes = 0
+    _hosts = 0
     _unheard_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
 
@@ -142,7 +143,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self.send_400_response("Request header too large.")
 
     def on_message_begin(self) -> None:
-        self._head_bytes = 0
+        self._head_bytes = self._hosts = 0
         if self.cycle is None or self.cycle.response_complete:
             self._wait(self._head_s)
         super().on_message_begin()
@@ -153,6 +154,9 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value))
+        self._hosts += name.lower() == b"host"
+        if self._hosts > 1:
+            raise ValueError("two Host headers")  # each checker might take another one for it
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:

@@ -33,7 +33,35 @@ def check(config: Config, spec: RunSpec) -> None:
         raise UserError("signal_weights: all weights are 0; at least one signal must count")
     asking = _asking(config, spec)
     if asking and spec.model is None and config.judge.model is None:
-        raise UserError(_without_a_judge(asking, spec))
+        raise UserError(_asks(asking, spec, "name a model (--model), or set judge.model"))
+
+
+class NotAllowedError(UserError):
+    """A run that only the person whose configuration it is may start."""
+
+
+def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
+    """Checks a run that somebody else asked the collector for, who may not choose where traces go, nor spend without a
+    bound. Raises :class:`NotAllowedError`."""
+    known = named_models(config)
+    if spec.model is not None and spec.model not in known:
+        told = ", ".join(sorted(known)) or "none"
+        raise NotAllowedError(
+            f"model: {spec.model} is none that this collector's configuration names ({told}); to allow it, name it "
+            f"there, such as judge.parameters: {{{spec.model}: {{}}}}"
+        )
+    asking = _asking(config, spec)
+    capped = (spec.budget_usd, config.judge.daily_usd, config.judge.daily_tokens) != (None, None, None)
+    if asking and not (dry or capped):
+        raise NotAllowedError(_asks(asking, spec, "give a budget (--budget USD; budget_usd), or set judge.daily_usd"))
+
+
+def named_models(config: Config) -> frozenset[str]:
+    """The models that a configuration names for any purpose."""
+    judge = config.judge
+    single = (judge.model, judge.second.model, judge.shadow.model)
+    named = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
+    return frozenset(named.union(each for each in single if each is not None))
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
@@ -46,9 +74,9 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
     return [key for key in spec.metrics if key in metrics and metrics[key].kind == "llm"]
 
 
-def _without_a_judge(asking: Sequence[str], spec: RunSpec) -> str:
+def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
     """What to do; a name that means metrics of several levels may bring one along that nobody meant."""
-    told = f"{', '.join(asking)}: asks a judge; name a model (--model), or set judge.model"
+    told = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
     return f"{told}, or write {', '.join(meant)} for that level alone" if meant else told

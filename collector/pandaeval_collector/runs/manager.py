@@ -12,7 +12,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Commit
-from pandaeval_collector.runs.configure import check, config_of
+from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.estimate import CostEstimate, all_chosen, extrapolated, some
 from pandaeval_collector.runs.judges import Judges, LiveJudge
@@ -37,8 +37,11 @@ class Runs:
         live: LiveJudge | None = None,
         commit: Commit | None = None,
         emitter: Emitter | None = None,
+        by_owner: bool = False,
     ) -> None:
-        """``commit``, ``emitter``: of the live line, by which results leave where that is asked for."""
+        """``commit``, ``emitter``: of the live line, by which results leave where that is asked for; ``by_owner``: runs
+        are asked for by the person whose configuration this is, who may name any model and spend without a budget."""
+        self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
         self._judges = Judges(store, environ, live)
         self.engine = Engine(store, config, environ, self._judges, telemetry, commit, emitter)
@@ -58,7 +61,7 @@ class Runs:
     async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
         """Queues a run; the run, and whether it is new (see :meth:`pandaeval_collector.store.runs.RunTable.create`).
         Raises ``UserError`` for what cannot be run."""
-        check(self.config, spec)
+        self._check(spec)
         created = await asyncio.wrap_future(self.store.runs.create(spec.to_json(), key))
         self.engine.wake()
         return created
@@ -79,18 +82,23 @@ class Runs:
     async def schedule(self, cron: str, spec: RunSpec) -> ScheduleRow:
         """A new schedule. Raises ``UserError``."""
         check_cron(cron)
-        check(self.config, spec)
+        self._check(spec)
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
         """What the run would do. Nobody is asked. One at a time. Raises ``UserError``."""
-        check(self.config, spec)
+        self._check(spec, dry=True)
         async with self._trying:
             chosen = await asyncio.to_thread(all_chosen, self.store, spec)
             config = config_of(self.config, spec)
             if judge_of(config) is None:
                 return extrapolated(chosen, CallCount(), len(chosen), {})
             return await self._counted(config, spec, chosen)
+
+    def _check(self, spec: RunSpec, dry: bool = False) -> None:
+        check(self.config, spec)
+        if not self._by_owner:
+            check_asked(self.config, spec, dry)
 
     async def _counted(self, config: Config, spec: RunSpec, chosen: list[tuple[int, int, str]]) -> CostEstimate:
         items = some(chosen)

@@ -211,7 +211,8 @@ def _exchange(connection: socket.socket, shots: Sequence[Shot]) -> list[int]:
 
 
 def _encoded(shot: Shot) -> bytes:
-    head = f"POST {shot.path} HTTP/1.1\r\nhost: x\r\ncontent-type: {shot.media}\r\ncontent-length: {len(shot.body)}\r\n"
+    head = f"POST {shot.path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {shot.media}\r\n"
+    head += f"content-length: {len(shot.body)}\r\n"
     if shot.encoding:
         head += f"content-encoding: {shot.encoding}\r\n"
     return head.encode() + b"\r\n" + shot.body

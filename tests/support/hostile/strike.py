@@ -6,6 +6,7 @@ often what was answered. An answer is clear when it is none of :data:`UNCLEAR`.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import os
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import zstandard
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -24,7 +26,9 @@ from support.hostile import doors, requests
 from support.hostile.doors import Channel, half_sent, post, stalled, told
 
 MILLION = 1_000_000
-UNCLEAR = frozenset({doors.NO_ANSWER, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
+TAKEN = "taken"
+"""What must never be."""
+UNCLEAR = frozenset({doors.NO_ANSWER, TAKEN, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
 @attack
 def slow_heads(target: Target, scale: int) -> Iterator[str]:
     """Connections that never finish the head of their request, on each HTTP listener."""
-    head = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\nx-slow: "
+    head = b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\nx-slow: "
     for address in (target.http, target.health):
         yield from stalled(address, [head] * (200 * scale), 15.0)
 
@@ -291,7 +295,7 @@ def slow_heads(target: Target, scale: int) -> Iterator[str]:
 def slow_bodies(target: Target, scale: int) -> Iterator[str]:
     """Bodies that announce 15 MB and never go on."""
     head = (
-        b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+        b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\n"
         b"content-length: 15000000\r\n\r\n"
     )
     yield from stalled(target.http, [head + bytes(10)] * (4 * scale), 20.0)
@@ -312,6 +316,30 @@ def bombs(target: Target, scale: int) -> Iterator[str]:
     yield post(target.http, zeros, encoding="gzip")
     yield post(target.http, zeros, media=doors.JSON, encoding="gzip")
     yield post(target.http, zstandard.compress(bytes(200 * MILLION)), encoding="zstd")
+
+
+@attack
+def empty_frames(target: Target, scale: int) -> Iterator[str]:
+    """As many gzip members, zstd frames and skippable ones that hold nothing as fit into 15 MB."""
+    skippable = bytes.fromhex("502a4d1800000000")
+    for frame, encoding in ((gzip.compress(b""), "gzip"), (zstandard.compress(b""), "zstd"), (skippable, "zstd")):
+        body = frame * (15 * MILLION // len(frame))
+        yield from _at_once([partial(post, target.http, body, encoding=encoding)] * scale)
+
+
+# -- pages of others -------------------------------------------------------------------------------------------------
+
+
+@attack
+def pages_of_others(target: Target, scale: int) -> Iterator[str]:
+    """What a browser would send for a page whose name resolves to this machine, and for one of another origin."""
+    named = ["Host: evil.example", "Host: [::1].evil.example", "Host: localhost:80@evil.example"]
+    named += ["Host: localhost\r\nOrigin: https://evil.example", "Host: localhost\r\nHost: evil.example"]
+    head = "POST {path} HTTP/1.1\r\n{named}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+    for path in ("/v1/traces", "/v1/logs", "/api/v1/runs"):
+        asked = [head.format(path=path, named=each).encode() for each in named] * (20 * scale)
+        for answer in stalled(target.http, asked, 10.0):
+            yield answer if answer in {"HTTP 400", "HTTP 403", "HTTP 421"} else TAKEN
 
 
 # -- evidence --------------------------------------------------------------------------------------------------------

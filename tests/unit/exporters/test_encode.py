@@ -165,7 +165,7 @@ class TestSpans:
     def test_results_without_a_model_share_a_span(self) -> None:
         loops = result("tool_loop", Score(0.25, failed=True, label="loop"), evaluator=CODE)
         [span] = emitted(result(), loops)
-        assert span.name == "evaluate trace: tool_loop 0.25"
+        assert span.name == "✗ tool_loop"
         assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE_ID, SPAN_ID)
         assert (span.start_time_unix_nano, span.end_time_unix_nano) == (END_NS, END_NS + 1_000_000)
         assert span.kind == Span.SpanKind.SPAN_KIND_INTERNAL
@@ -184,7 +184,7 @@ class TestSpans:
     def test_a_judged_result_has_a_span_of_its_own(self) -> None:
         judged = result("plan_quality", evaluator=JUDGE)
         inline, own = emitted(result(), judged)
-        assert (inline.name, own.name) == ("evaluate trace", "evaluate plan_quality")
+        assert (inline.name, own.name) == ("✓ evaluate", "✓ evaluate plan_quality")
         assert own.parent_span_id == inline.parent_span_id
         facts = attributes(own.attributes)
         said_in_events = attributes(own.events[0].attributes)
@@ -225,7 +225,7 @@ class TestSpans:
     def test_a_session_has_a_trace_of_its_own_with_links(self) -> None:
         traces = tuple(f"{number:032x}:{number:016x}" for number in (1, 2))
         [span] = emitted(result("agent_reliability", level="session", trace_ids=traces))
-        assert span.name == "evaluate session"
+        assert span.name == "✓ session helper"
         assert not span.parent_span_id
         assert span.trace_id.hex() != TRACE_ID
         assert [(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links] == [

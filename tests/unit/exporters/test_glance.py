@@ -49,28 +49,54 @@ def test_a_score_is_told_as_people_write_it() -> None:
 
 class TestName:
     def test_of_a_passing_span_is_the_same_for_all(self) -> None:
-        assert shown(result()).name == "evaluate trace"
-        assert shown(result("plan_quality", evaluator=JUDGE)).name == "evaluate plan_quality"
+        assert shown(result()).name == "✓ evaluate"
+        assert shown(result("plan_quality", evaluator=JUDGE)).name == "✓ evaluate plan_quality"
 
-    def test_says_what_failed_with_two_digits(self) -> None:
-        assert shown(result(), LOOP).name == "evaluate trace: tool_loop 0.17"
+    @pytest.mark.parametrize("finding", [Unscored(Why.NO_CONTENT), Score(0.5)], ids=["unscored", "no threshold"])
+    def test_has_no_mark_where_nothing_passed(self, finding: Score | Unscored) -> None:
+        assert shown(result(finding=finding, threshold=None)).name == "evaluate trace"
+        assert shown(result("plan_quality", finding, evaluator=JUDGE, threshold=None)).name == "evaluate plan_quality"
 
-    @pytest.mark.parametrize(
-        ("number", "names"),
-        [(2, "m0 0.00, m1 0.10"), (3, "m0 0.00, m1 0.10, m2 0.20"), (5, "m0 0.00, m1 0.10, m2 0.20 +2")],
-    )
-    def test_has_three_metrics_at_most_worst_first(self, number: int, names: str) -> None:
-        assert shown(*failing(number)).name == f"evaluate trace: {names}"
+    def test_says_what_failed_and_no_number(self) -> None:
+        assert shown(result(), LOOP).name == "✗ tool_loop"
+
+    @pytest.mark.parametrize(("number", "names"), [(2, "m0, m1"), (3, "m0, m1 +1"), (5, "m0, m1 +3")])
+    def test_has_two_metrics_at_most_worst_first(self, number: int, names: str) -> None:
+        assert shown(*failing(number)).name == f"✗ {names}"
 
     def test_of_a_judged_one_has_its_metric_once(self) -> None:
-        assert shown(result("plan_quality", Score(0.2), evaluator=JUDGE)).name == "evaluate plan_quality: 0.20"
+        assert shown(result("plan_quality", Score(0.2), evaluator=JUDGE)).name == "✗ plan_quality"
 
-    def test_of_a_session(self) -> None:
-        failed = result("agent_reliability", Score(0.3), level="session", trace_ids=(f"{TRACE_ID}:{SPAN_ID}",))
-        assert shown(failed).name == "evaluate session: agent_reliability 0.30"
+    @pytest.mark.parametrize(
+        ("finding", "name"),
+        [
+            (Score(0.3), "✗ session helper"),
+            (Score(0.9), "✓ session helper"),
+            (Unscored(Why.NO_CONTENT), "evaluate session helper"),
+        ],
+    )
+    def test_of_a_session_has_the_agent(self, finding: Score | Unscored, name: str) -> None:
+        of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
+        assert shown(result("agent_reliability", finding, agent="helper", **of)).name == name
+        assert shown(result("agent_reliability", finding, agent="", **of)).name == name.removesuffix(" helper")
 
-    def test_does_not_say_1_of_what_failed(self) -> None:
-        assert shown(result(finding=Score(0.999), threshold=1.0)).name == "evaluate trace: coherence 0.99"
+
+class TestPlace:
+    """Where a span hangs in the waterfall."""
+
+    def test_a_failing_one_hangs_below_the_first_span_that_its_worst_result_names(self) -> None:
+        mild = result("grounding", Score(0.5, span_ids=("00f067aa0ba902b9",), failed=True), evaluator=CODE)
+        worst = result("tool_loop", Score(0.2, span_ids=("?", "00f067aa0ba902b8"), failed=True), evaluator=CODE)
+        assert shown(mild, worst).parent_span_id.hex() == "00f067aa0ba902b8"
+
+    def test_all_others_hang_below_the_evaluated_span(self) -> None:
+        passing = result("grounding", Score(0.9, span_ids=("00f067aa0ba902b8",)), evaluator=CODE)
+        assert shown(passing).parent_span_id.hex() == SPAN_ID
+        assert shown(LOOP).parent_span_id.hex() == SPAN_ID, "it names no span"
+
+    def test_one_below_a_blamed_span_is_known_as_our_own(self) -> None:
+        assert is_own_span(shown(result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))))
+        assert is_own_span(shown(result()))
 
 
 class TestVerdict:
@@ -120,7 +146,7 @@ class TestStatus:
         assert (status.code, status.message) == (Status.StatusCode.STATUS_CODE_ERROR, "search was called 6 times")
 
     def test_says_what_failed_where_no_reason_is_given(self) -> None:
-        assert shown(result(finding=Score(0.25))).status.message == "coherence 0.25"
+        assert shown(result(finding=Score(0.25))).status.message == "coherence"
 
     @pytest.mark.parametrize("finding", [Score(0.75, "fine"), Assumed("no plan"), Unscored(Why.JUDGE_FAILED, "down")])
     def test_is_unset_where_none_fails(self, finding: Score | Assumed | Unscored) -> None:
@@ -129,7 +155,7 @@ class TestStatus:
     def test_can_be_left_unset(self) -> None:
         span = shown(LOOP, shows_failed=False)
         assert span.status == Status()
-        assert span.name == "evaluate trace: tool_loop 0.17"
+        assert span.name == "✗ tool_loop"
 
 
 class TestLinks:

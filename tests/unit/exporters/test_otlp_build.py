@@ -101,7 +101,7 @@ def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: s
     items = [LogRecord(event_name=name).SerializeToString() for name in ("one", "two")]
     [resourced] = ExportLogsServiceRequest.FromString(Envelope(instance).request(iter(items))).resource_logs
     assert attributes(resourced.resource.attributes) == {
-        "service.name": "pandaeval-collector",
+        "service.name": "pandaeval",
         "service.version": VERSION,
         **named,
     }

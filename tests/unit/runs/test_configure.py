@@ -6,7 +6,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.configure import check, metric_keys
+from pandaeval_collector.runs.configure import NotAllowedError, check, check_asked, metric_keys
 from pandaeval_collector.runs.spec import RunSpec
 
 
@@ -28,3 +28,49 @@ def test_a_name_of_one_level_has_no_other_to_offer() -> None:
     with pytest.raises(UserError) as said:
         check(Config(), RunSpec(metrics=("trace.confidence",)))
     assert str(said.value) == "trace.confidence: asks a judge; name a model (--model), or set judge.model"
+
+
+NAMED = {
+    "model": "openai/live",
+    "models": {"trace.plan_quality": "openai/plans"},
+    "fallbacks": ["openai/fallback"],
+    "second": {"model": "openai/second"},
+    "shadow": {"model": "openai/shadow"},
+    "parameters": {"openai/runs-alone": {}},
+}
+JUDGED = ("trace.confidence",)
+
+
+@pytest.mark.parametrize(
+    "model", [None, *(f"openai/{name}" for name in ("live", "plans", "fallback", "second", "shadow", "runs-alone"))]
+)
+def test_whoever_asks_a_collector_may_choose_a_model_that_its_configuration_names(model: str | None) -> None:
+    check_asked(Config.model_validate({"judge": NAMED}), RunSpec(JUDGED, model=model, budget_usd=1.0), dry=False)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("metrics", [JUDGED, ("trace.tool_loop",)])
+def test_no_other_model_is_sent_anything(dry: bool, metrics: tuple[str, ...]) -> None:
+    spec = RunSpec(metrics, model="oobabooga/http://evil.example", budget_usd=1.0)
+    with pytest.raises(NotAllowedError, match=r"is none that this collector's configuration names \(openai/fallback, "):
+        check_asked(Config.model_validate({"judge": NAMED}), spec, dry)
+    with pytest.raises(NotAllowedError, match=r"names \(none\)"):
+        check_asked(Config(), spec, dry)
+
+
+@pytest.mark.parametrize("cap", [{}, {"daily_usd": 1.0}, {"daily_usd": 0.0}, {"daily_tokens": 1000}])
+@pytest.mark.parametrize("budget", [None, 0.5])
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("metrics", [JUDGED, ("trace.tool_loop",)])
+def test_what_asks_a_judge_is_bounded(
+    cap: dict[str, float], budget: float | None, dry: bool, metrics: tuple[str, ...]
+) -> None:
+    config = Config.model_validate({"judge": {"model": "openai/live", **cap}})
+    spec = RunSpec(metrics, budget_usd=budget)
+    if metrics is JUDGED and not (cap or budget or dry):
+        with pytest.raises(
+            NotAllowedError, match=r"asks a judge; give a budget \(--budget USD; .* set judge\.daily_usd$"
+        ):
+            check_asked(config, spec, dry)
+    else:
+        check_asked(config, spec, dry)

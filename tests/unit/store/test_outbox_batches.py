@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.store import DamagedError, ResultRow, Store, WriteSet, outbox_batches
+from pandaeval_collector.store import DamagedError, ResultRow, SeriesRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_otel.wire.skeleton import Request
 from support.database import open_database
@@ -145,3 +145,84 @@ class Recorder:
         return b""
 
     async def close(self) -> None: ...
+
+
+class TestWaiting:
+    """``logs`` has three batches of one item, of sizes 4, 5 and 6 bytes; ``traces`` one of two items between them."""
+
+    @pytest.fixture
+    def sizes(self, store: Store) -> list[int]:
+        put(store, "logs", [b"1234"])
+        put(store, "traces", [b"span", b"span"])
+        put(store, "logs", [b"12345"])
+        put(store, "logs", [b"123456"])
+        rows = store.people.reader().execute("SELECT size FROM outbox ORDER BY seq").fetchall()
+        assert store.outbox_bytes() == sum(size for (size,) in rows)
+        return [size for (size,) in rows]
+
+    @pytest.mark.parametrize(
+        ("excess", "gone"),
+        [
+            (lambda sizes: 0, {}),
+            (lambda sizes: 1, {("logs", "disk_share"): 1}),
+            (lambda sizes: sizes[0], {("logs", "disk_share"): 1}),
+            (lambda sizes: sizes[0] + 1, {("logs", "disk_share"): 1, ("traces", "disk_share"): 2}),
+            (lambda sizes: sum(sizes[:3]), {("logs", "disk_share"): 2, ("traces", "disk_share"): 2}),
+            (lambda sizes: 1 << 30, {("logs", "disk_share"): 3, ("traces", "disk_share"): 2}),
+        ],
+    )
+    def test_the_oldest_of_all_signals_make_room(
+        self, store: Store, sizes: list[int], excess: Callable[[list[int]], int], gone: dict[tuple[str, str], int]
+    ) -> None:
+        assert store.drop_unsent(before=0.0, excess_bytes=excess(sizes), done={}).result() == gone
+        assert store.outbox_waiting("logs", 0) == 3 - gone.get(("logs", "disk_share"), 0)
+        assert store.outbox_waiting("traces", 0) == 2 - gone.get(("traces", "disk_share"), 0)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3])
+    def test_so_many_rows_at_a_time(self, store: Store, sizes: list[int], limit: int) -> None:
+        later = store.clock.running() + 5
+        assert sum(store.drop_unsent(later, 0, {}, limit).result().values()) == (1, 3, 4)[limit - 1]
+
+    def test_what_is_too_old_frees_room(self, store: Store, sizes: list[int]) -> None:
+        with open_database(store.path / "pandaeval.db") as other:
+            other.execute("UPDATE outbox SET created_at = 10 WHERE seq = 1")
+        assert store.drop_unsent(20.0, sizes[0], {}).result() == {("logs", "too_old"): 1}
+        assert store.drop_unsent(20.0, 0, {}).result() == {}
+
+    def test_only_what_was_sent_is_forgotten_so_many_at_a_time(self, store: Store, sizes: list[int]) -> None:
+        assert [store.forget_sent("logs", 4, limit=1).result() for _ in range(3)] == [1, 1, 0]
+        assert [row.seq for row in store.outbox_after("logs", 0)] == [5]
+        assert store.outbox_waiting("traces", 0) == 2
+
+    def test_waiting_items_are_counted_no_further_than_so_many_rows(self, store: Store, sizes: list[int]) -> None:
+        assert [store.outbox_waiting("logs", 0, most) for most in (1, 2, 9)] == [1, 2, 3]
+        assert store.outbox_waiting("traces", 2) == 1, "the cursor stands within a batch"
+
+    def test_a_page_ends_at_its_limit(self, store: Store, sizes: list[int]) -> None:
+        assert [len(store.outbox_after("logs", 0, limit)) for limit in (1, 2, 3, 9)] == [1, 2, 3, 3]
+        assert [len(store.outbox_after("traces", 0, limit)) for limit in (1, 2)] == [1, 2]
+
+
+class TestSeries:
+    def stored(self, store: Store, *names: str) -> list[str]:
+        rows = [
+            SeriesRow(name, f'[["a","{name}{number}"]]', 1, 1, 1.0, {0: 1}, {}) for name in names for number in (1, 2)
+        ]
+        store.commit(WriteSet(series=rows, labels=[("agent", name) for name in names])).result()
+        return [each.key for name in names for each in store.series("otlp", name)]
+
+    def test_pages_of_one_name_in_order_of_their_keys(self, store: Store) -> None:
+        keys = self.stored(store, "s", "t")
+        assert sorted(keys[:2]) == keys[:2]
+        assert [each.key for each in store.series("otlp", "s", limit=1)] == keys[:1]
+        assert [each.key for each in store.series("otlp", "s", keys[0])] == keys[1:2]
+        assert [each.key for each in store.series("otlp", "s", keys[1])] == []
+        assert sorted(store.series_names()) == [(name, (("a", f"{name}{n}"),)) for name in ("s", "t") for n in (1, 2)]
+        assert sorted(store.labels()) == [("agent", "s"), ("agent", "t")]
+
+    def test_each_reader_is_shown_a_zero_once(self, store: Store) -> None:
+        first, second = self.stored(store, "s")
+        store.show_zeros("otlp", [first], 5.0).result()
+        store.show_zeros("otlp", [first, second], 7.0).result()
+        assert [each.zero_at for each in store.series("otlp", "s")] == [5.0, 7.0]
+        assert [each.zero_at for each in store.series("scrape", "s")] == [None, None]

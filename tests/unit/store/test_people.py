@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.store import DrawnRow, Store, WriteSet, people
+from pandaeval_collector.store import DecidedTrace, DrawnRow, JudgedRow, Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_otel.wire.labels import HumanLabel
 from support.judged_store import METRIC, judged_row, unit
@@ -129,3 +129,113 @@ def test_a_flood_by_one_door_evicts_nothing_of_the_other(store: Store, monkeypat
     store.people.put([replace(GOOD, unit=unit(number)) for number in range(3)], 1.0).result()
     store.people.put([replace(GOOD, unit=unit(number)) for number in range(10, 30)], 1.0, "otlp").result()
     assert [label.unit for label in labels(store)] == [unit(number) for number in (0, 1, 2, 28, 29)]
+
+
+class TestPages:
+    @pytest.fixture
+    def filled(self, store: Store) -> Store:
+        """Verdicts 1 … 6 about units 0 … 2, in turn of two metrics."""
+        given = [
+            replace(GOOD, unit=unit(number % 3), metric=(METRIC, "trace.other")[number % 2], passed=passed)
+            for number, passed in enumerate((True, False, None, True, False, None))
+        ]
+        scored = [replace(each, score=0.25 if each.passed is None else None) for each in given]
+        store.people.put([replace(each, annotator=f"a{n}") for n, each in enumerate(scored)], 500.0).result()
+        return store
+
+    @pytest.mark.parametrize(
+        ("units", "metric", "before", "limit", "numbers"),
+        [
+            ([], None, None, 10, [6, 5, 4, 3, 2, 1]),
+            ([], None, None, 2, [6, 5]),
+            ([], None, 5, 2, [4, 3]),
+            ([unit(0)], None, None, 10, [4, 1]),
+            ([unit(0), unit(2)], None, None, 10, [6, 4, 3, 1]),
+            ([], METRIC, None, 10, [5, 3, 1]),
+            ([unit(0)], METRIC, None, 10, [1]),
+            ([unit(0), unit(1)], METRIC, 5, 1, [1]),
+            ([unit(7)], None, None, 10, []),
+        ],
+    )
+    def test_newest_first_of_some_units_and_a_metric(
+        self, filled: Store, units: list[str], metric: str | None, before: int | None, limit: int, numbers: list[int]
+    ) -> None:
+        found = people.page(filled.people.reader(), units, metric, before, limit)
+        assert [no for no, _ in found] == numbers
+        assert [label.annotator for _, label in found] == [f"a{no - 1}" for no in numbers]
+
+    def test_a_verdict_reads_back_whole(self, store: Store) -> None:
+        said = HumanLabel(unit(1), METRIC, 0.25, False, "ada", 100.0, "no", 0.5)
+        unsure = replace(said, unit=unit(2), passed=None, probability=None)
+        store.people.put([said, unsure], 500.0).result()
+        assert people.page(store.people.reader(), [], None, None, 9) == [(2, unsure), (1, said)]
+        assert labels(store) == [said, unsure]
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "fate"),
+    [
+        (GOOD, replace(GOOD, at=101.0), "known"),
+        (GOOD, replace(GOOD, at=99.0, passed=False), "known"),
+        (GOOD, replace(GOOD, at=100.0, passed=False), "changed"),
+        (GOOD, replace(GOOD, score=0.5), "changed"),
+        (GOOD, replace(GOOD, comment="why"), "changed"),
+        (GOOD, replace(GOOD, passed=None, score=1.0), "changed"),
+        (GOOD, replace(GOOD, probability=0.5), "known"),
+        (GOOD, replace(GOOD, metric="trace.other"), "new"),
+        (GOOD, replace(GOOD, annotator="bob"), "new"),
+        (GOOD, replace(GOOD, unit=unit(2)), "new"),
+    ],
+)
+def test_what_becomes_of_a_verdict(store: Store, kept: HumanLabel, given: HumanLabel, fate: str) -> None:
+    store.people.put([kept], 500.0).result()
+    assert store.people.put([given], 500.0).result() == {fate: 1}
+    assert store.people.has_labels()
+    assert labels(store) == {"known": [kept], "changed": [given], "new": [kept, given]}[fate]
+
+
+def test_a_new_chance_replaces_the_earlier_one_and_none_does_not(store: Store) -> None:
+    for given in (replace(GOOD, probability=0.5), replace(GOOD, score=0.5), replace(GOOD, score=0.7)):
+        store.people.put([given], 500.0).result()
+    assert [label.probability for label in labels(store)] == [0.5]
+    store.people.put([replace(GOOD, probability=0.25)], 500.0).result()
+    assert [label.probability for label in labels(store)] == [0.25]
+
+
+def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
+    trace_id = bytes.fromhex(unit(1))
+    trace = DecidedTrace(trace_id, 1, False, "d", frozenset(), (), 0)
+    store.commit(WriteSet(traces=[trace], touched={"chat"})).result()
+    session = replace(GOOD, unit="chat", metric="session.task_completion")
+    assert [store.people.is_known(each) for each in (GOOD, replace(GOOD, unit=unit(2)))] == [True, False]
+    assert [store.people.is_known(each) for each in (session, replace(session, unit="other"))] == [True, False]
+    assert not store.people.is_known(replace(session, unit=unit(1)))
+
+
+def test_judged_scores_read_back_whole(store: Store) -> None:
+    given = [
+        JudgedRow(unit(1), METRIC, "chat", "helper", 0.25, False, 0.5, "m", "4", 0.75),
+        JudgedRow(unit(2), METRIC, "", "other", 0.75, None, None, "m", "5", 1.0),
+        JudgedRow(unit(2), "trace.other", "", "helper", 0.75, True, 0.5, "m", "5", 1.0),
+    ]
+    store.commit(WriteSet(judged=given)).result()
+    reader = store.people.reader()
+    for metric, agent, rows in (
+        ("", "", given),
+        (METRIC, "", given[:2]),
+        ("", "helper", given[::2]),
+        (METRIC, "helper", given[:1]),
+    ):
+        found = {(row.metric, row.unit): row for row, _ in people.judged(reader, metric, agent)}
+        assert found == {(row.metric, row.unit): row for row in rows}
+        assert not any(type(row.passed) is int for row in found.values())
+
+
+def test_draws_of_unlabelled_runs_go_with_their_scores(store: Store) -> None:
+    with contextlib.closing(connect(store.path / FILE_NAME, "off")) as connection:
+        people.keep_draws(connection, [DrawnRow(unit(number), METRIC, 0.5) for number in (1, 2, 3)], 10.0)
+        people.keep_draws(connection, [DrawnRow(unit(4), METRIC, 0.5)], 20.0)
+        store.people.put([GOOD], 500.0).result()
+        people.forget(connection, 20.0, 100)
+        left = connection.execute("SELECT unit FROM label_draws ORDER BY unit").fetchall()
+    assert left == [(unit(1),), (unit(4),)]

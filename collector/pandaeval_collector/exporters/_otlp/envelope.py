@@ -12,7 +12,7 @@ from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 
 VERSION = installed_version() or "0"
-SERVICE_NAME = "pandaeval-collector"
+SERVICE_NAME = "pandaeval"
 
 
 class Envelope:

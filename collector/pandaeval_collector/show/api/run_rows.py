@@ -8,11 +8,13 @@ from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import Config
 from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import Change, MetricComparison
-from pandaeval_collector.runs.configure import metric_keys
+from pandaeval_collector.runs.configure import NotAllowedError, metric_keys
 from pandaeval_collector.runs.scheduling import next_time
+from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.run_shapes import (
     ChangedScore,
     ComparedMetric,
@@ -43,6 +45,11 @@ def spec_of(config: Config, body: RunBody) -> RunSpec:
         name=body.name,
         budget_usd=body.budget_usd,
     )
+
+
+def refused(error: UserError) -> ProblemError:
+    """The answer to what cannot be run (422), or not by whoever asks over HTTP (400)."""
+    return ProblemError(400 if isinstance(error, NotAllowedError) else 422, str(error))
 
 
 def run_row(run: RunRow) -> RunShape:

@@ -25,7 +25,9 @@ class RunBody(BaseModel):
         filters: FilterFields = Field(default_factory=FilterFields)
     else:
         filters: RunFilters = Field(default_factory=RunFilters)
-    model: Text | None = Field(default=None, description="Who judges; null: as configured.")
+    model: Text | None = Field(
+        default=None, description="Who judges, one of the models that the configuration names; null: as configured."
+    )
     sample: Share = Field(default=1.0, description="Share of the sessions, 0 to 1, the same ones each time.")
     signal_weights: dict[str, Weight] = Field(
         default_factory=dict, description="Weights of signals in session metrics, beside the configured ones."
@@ -37,7 +39,7 @@ class RunBody(BaseModel):
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
         description="US dollars of judges after which no further batch (8 traces, or a session) is begun; calls of a "
-        "model without a list price count as nothing.",
+        "model without a list price count as nothing. Metrics that ask a judge need it, or judge.daily_usd.",
     )
     dry_run: bool = Field(default=False, description="Nothing is run: the answer says what it would take.")
 

@@ -17,7 +17,7 @@ from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Limit
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.run_rows import comparison, run_detail, run_row, spec_of
+from pandaeval_collector.show.api.run_rows import comparison, refused, run_detail, run_row, spec_of
 from pandaeval_collector.show.api.run_shapes import (
     Comparison,
     DryRun,
@@ -59,7 +59,7 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
         except KeyTakenError as error:
             raise ProblemError(409, str(error)) from error
         except UserError as error:
-            raise ProblemError(422, str(error)) from error
+            raise refused(error) from error
         except (CallFailedError, RunProcessEndedError) as error:
             raise ProblemError(503, str(error)) from error
         response.status_code = 201 if new else 200

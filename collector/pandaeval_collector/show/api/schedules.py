@@ -11,7 +11,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.run_rows import schedule_row, spec_of
+from pandaeval_collector.show.api.run_rows import refused, schedule_row, spec_of
 from pandaeval_collector.show.api.run_shapes import ScheduleBody, ScheduleList, ScheduleShape
 
 
@@ -34,7 +34,7 @@ def schedule_routes(reads: Reads, runs: Runs) -> APIRouter:
         try:
             schedule = await runs.schedule(body.cron, spec_of(runs.config, body.run))
         except UserError as error:
-            raise ProblemError(422, str(error)) from error
+            raise refused(error) from error
         return await reads.run(lambda: schedule_row(store, schedule))
 
     @router.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pandaeval_collector.base.untrusted.foreign_pages import ORIGIN_TOLD, is_own_origin
 from pandaeval_collector.show.api.refusals import refusal
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -46,25 +46,15 @@ class OwnWrites:
 
     def _check(self, headers: Headers) -> None:
         if not self._is_own(headers):
-            raise _RefusedError(403, "a page of another origin may not change anything here (see server.allowed_hosts)")
+            raise _RefusedError(403, ORIGIN_TOLD)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise _RefusedError(415, "send JSON, with the header content-type: application/json")
         if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > MOST_BYTES:
             raise _RefusedError(413, _TOO_LARGE)
 
     def _is_own(self, headers: Headers) -> bool:
-        """Programs name no origin. Our page has the host that is asked; a proxy in front may have renamed that."""
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return False
-        origins = headers.getlist("origin")
-        if not origins:
-            return True
-        try:
-            origin = urlsplit(origins[0])
-            name, own = origin.hostname or "", headers.get("host", "").lower()
-        except ValueError:
-            return False
-        return len(origins) == 1 and name != "" and (origin.netloc.lower() == own or name in self._allowed)
+        site = headers.get("sec-fetch-site")
+        return is_own_origin(headers.getlist("origin"), headers.get("host", ""), site, self._allowed)
 
 
 _TOO_LARGE = f"the body is larger than {MOST_BYTES // 1024} KiB"

@@ -180,7 +180,7 @@ class Tools:
         self,
         metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
         budget_usd: Annotated[float, Field(gt=0, le=1000, description="US dollars that judges may cost at most.")],
-        model: Annotated[str | None, Field(description="Who judges; null: as configured.")] = None,
+        model: Annotated[str | None, Field(description="Who judges, of those configured; null: the judge.")] = None,
         hours: Hours = None,
         agent: Agent = None,
         service: Service = None,

@@ -13,7 +13,14 @@ from support.api import asking, served
 TOKEN = "a long and secret token"
 BODY = {"trace_id": "ab" * 16, "metric": "trace.tool_loop", "passed": True}
 OURS = ("127.0.0.1:4328", "localhost:4328", "[::1]:4328", "evals.example")
-OTHERS = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:4328", "")
+OTHERS = (
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:4328",
+    "[::1].evil.example",
+    "localhost:80@evil.example",
+    "",
+)
 
 
 @pytest.fixture(scope="module")

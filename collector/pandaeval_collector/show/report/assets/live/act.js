@@ -34,17 +34,19 @@ function beside(result) {
   return spot;
 }
 
-// A run over one session: what it would take is said first, and nothing is asked before the second click.
+// A run over one session: what it would take is said first, and nothing is asked before the second click. It may cost
+// twice of what was said.
 function again(session) {
   if (!can("POST /runs") || !session) return null;
   const asked = Object.entries(store.metrics).filter(([, each]) => each.level === "trace").map(([key]) => key).sort();
   const metrics = el("select", { multiple: true, size: Math.min(8, asked.length) }, asked.map((key) =>
     el("option", { value: key, selected: store.metrics[key].kind === "llm" && whole.judge !== null }, metricName(key))));
-  const model = el("input", { type: "text", placeholder: whole.judge || "such as openai/gpt-4o", value: "" });
+  const model = el("input", { type: "text", placeholder: whole.judge || "none is configured", value: "" });
   const said = el("p", { class: "muted", role: "status" });
   const start = el("button", { class: "more", type: "button", hidden: true }, "Start");
+  let budget = null;
   const body = (dry) => ({ metrics: [...metrics.selectedOptions].map((each) => each.value), filters: { session: session.id },
-    model: model.value || null, name: `from the page: ${session.id}`.slice(0, 200), dry_run: dry });
+    model: model.value || null, name: `from the page: ${session.id}`.slice(0, 200), dry_run: dry, budget_usd: dry ? null : budget });
   const attempt = async (dry, done) => {
     start.hidden = true;
     try {
@@ -57,7 +59,9 @@ function again(session) {
     said.textContent = "Counting …";
     attempt(true, (found) => {
       const price = found.cost_usd === null ? "at a price that is not known" : `about $${found.cost_usd.toFixed(4)}`;
-      said.textContent = `${many(found.traces, "trace")}, ${many(found.calls, "call")} of a judge, ${price}.`;
+      budget = found.cost_usd === null ? null : Math.max(0.01, 2 * found.cost_usd);
+      const most = budget === null || !found.calls ? "" : `; it ends at $${budget.toFixed(2)}`;
+      said.textContent = `${many(found.traces, "trace")}, ${many(found.calls, "call")} of a judge, ${price}${most}.`;
       start.hidden = !found.traces;
     });
   } }, "What would it take?");

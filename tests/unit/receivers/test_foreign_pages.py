@@ -1,0 +1,96 @@
+"""OTLP over HTTP without a token: programs on this machine may send it, and no web page of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from pandaeval_collector.base.untrusted.foreign_pages import is_known_host
+from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.otlp_http import otlp_http_app
+from support.doors import CountingTelemetry, RecordingIngest, http_door
+
+OURS = ["localhost", "LOCALHOST:4328", "localhost.:4328", "a.localhost", "127.0.0.1:80", "[::1]", "[::1]:4328"]
+OURS += ["Evals.Example", "evals.example:443", "192.168.0.7:4328"]
+OTHERS = ["", "evil.example", "[::1].evil.example", "[::1]evil.example", "localhost:80@evil.example"]
+OTHERS += ["localhost@evil.example", "localhost/evil.example", "evil.example#localhost", "localhost:4328:80"]
+OTHERS += ["127.0.0.1.evil.example", "localhost.evil.example", "[localhost]", "localhost:x", "localhost evil.example"]
+OTHERS += ["[::1", "::1]", "::1", "localhost, evil.example", "evals.example.evil.example", "[::1%evil.example]"]
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_hosts_that_are_ours(host: str) -> None:
+    assert is_known_host(host, {"evals.example"})
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_hosts_that_may_be_anybodys(host: str) -> None:
+    assert not is_known_host(host, {"evals.example"})
+
+
+TELEMETRY = CountingTelemetry()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    app = otlp_http_app(RecordingIngest(), Admission(1 << 20), hosts=("Evals.example",), telemetry=TELEMETRY)
+    with TestClient(app, base_url="http://localhost:4328") as found:
+        yield found
+
+
+def _status(client: TestClient, path: str, headers: dict[str, str]) -> int:
+    answer = client.post(path, json={}, headers=headers)
+    assert answer.status_code == 200 or "server.allowed_hosts" in answer.json()["message"]
+    return int(answer.status_code)
+
+
+@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
+def test_a_page_of_others_stores_nothing(client: TestClient, path: str) -> None:
+    before = TELEMETRY.counts["http", "unauthenticated"]
+    for host in ("evil.example", "[::1].evil.example", "localhost:80@evil.example"):
+        assert _status(client, path, {"host": host}) == 421
+        assert _status(client, path, {"host": host, "origin": f"http://{host}"}) == 421
+    for origin in ("https://evil.example", "null", "http://localhost:3000", "http://localhost:4328@evil.example"):
+        assert _status(client, path, {"origin": origin}) == 403
+    assert _status(client, path, {"sec-fetch-site": "cross-site"}) == 403
+    assert TELEMETRY.counts["http", "unauthenticated"] == before + 11
+
+
+@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
+def test_programs_and_pages_of_this_machine_are_heard(client: TestClient, path: str) -> None:
+    for host in ("localhost:4328", "127.0.0.1:4328", "[::1]:4328", "evals.example"):
+        assert _status(client, path, {"host": host}) == 200
+        assert _status(client, path, {"host": host, "origin": f"http://{host}"}) == 200
+    assert _status(client, path, {"origin": "https://evals.example"}) == 200
+
+
+def test_where_a_token_is_asked_or_others_come_any_name_will_do() -> None:
+    for token in (None, "secret"):
+        app = otlp_http_app(RecordingIngest(), Admission(1 << 20), token=token)
+        with TestClient(app, base_url="http://pandaeval:4328") as client:
+            headers = {"authorization": "Bearer secret", "origin": "https://elsewhere.example"}
+            assert client.post("/v1/traces", json={}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("hosts", [None, ()])
+async def test_two_hosts_are_refused_whoever_asks(hosts: tuple[str, ...] | None) -> None:
+    ingest = RecordingIngest()
+    async with http_door(ingest, hosts=hosts) as where:
+        assert await _answered(where, ["localhost"]) == 200
+        assert await _answered(where, ["localhost", "evil.example"]) == 400
+        assert await _answered(where, ["localhost", "localhost"]) == 400
+    assert ingest.calls == 1
+
+
+async def _answered(where: Address, hosts: list[str]) -> int:
+    reader, writer = await asyncio.open_connection(*where)
+    named = "".join(f"Host: {host}\r\n" for host in hosts)
+    head = f"POST /v1/traces HTTP/1.1\r\n{named}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    writer.write(head.encode() + b"{}")
+    line = await reader.readline()
+    writer.close()
+    return int(line.split()[1])

@@ -1,0 +1,225 @@
+"""Contents of decided traces that stay readable: what is kept when, what goes first, what lies in the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, kept
+from pandaeval_collector.store.kept import packed_contents, stored_spans
+from support.database import open_database
+
+WINDOW, RETENTION = 600.0, 7 * 86_400.0
+Parts = list[tuple[bool, bytes]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def trace_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def appended(store: Store, number: int, parts: Parts) -> list[int]:
+    chunks = [Chunk(store.next_chunk_id(), trace_id(number), logs, 1, 1, data) for logs, data in parts]
+    store.append(chunks).result()
+    return [chunk.id for chunk in chunks]
+
+
+def decide(store: Store, number: int, *data: bytes, digest: str = "d", size: int = 5) -> list[int]:
+    """Of a listed trace, as an agent's is. Returns the ids of its chunks."""
+    ids = appended(store, number, [(False, each) for each in data or (b"spans",)])
+    trace = DecidedTrace(trace_id(number), 1, False, digest, frozenset({b"1" * 8}), ids, size)
+    listed = ListedRow(trace.trace_id, 1, "a", "s", "", "", False, b"{}")
+    store.commit(WriteSet(traces=[trace], listed=[listed])).result()
+    return ids
+
+
+def keep(store: Store, later: float = WINDOW + 1, **options: object) -> int:
+    return store.keep(WINDOW, store.clock.calendar() + later, **options)  # type: ignore[arg-type]
+
+
+def readable(store: Store) -> list[int]:
+    rows = store.people.reader().execute("SELECT no FROM kept ORDER BY no")
+    return [no for (no,) in rows]
+
+
+class TestKeeping:
+    def test_all_parts_in_order_of_arrival_with_their_kinds(self, store: Store) -> None:
+        parts = [(False, b"one" * 3000), (True, b"logs"), (False, b""), (True, b"x" * 70_000)]
+        ids = appended(store, 1, parts)
+        trace = DecidedTrace(trace_id(1), 1, False, "d", frozenset({b"1" * 8}), ids[::-1], 5)
+        store.commit(
+            WriteSet(traces=[trace], listed=[ListedRow(trace.trace_id, 1, "a", "s", "", "", False, b"{}")])
+        ).result()
+        assert store.contents(trace_id(1)) == parts
+        assert keep(store) == 1
+        assert store.contents(trace_id(1)) == parts
+        assert readable(store) == [1]
+        assert store.held(trace_id(1)) == ("d", ())
+        with pytest.raises(LookupError):
+            store.chunks(ids)
+        size, data = store.people.reader().execute("SELECT size, data FROM kept").fetchone()
+        assert store.kept_bytes() == size == len(data)
+
+    def test_what_is_not_there_has_no_contents(self, store: Store) -> None:
+        assert store.contents(trace_id(1)) == []
+        decide(store, 1)
+        assert store.contents(trace_id(2)) == []
+        assert store.kept_bytes() == 0
+
+    @pytest.mark.parametrize(("later", "taken"), [(WINDOW - 1, 0), (WINDOW + 1, 1)])
+    def test_a_trace_is_kept_when_its_late_window_is_over(self, store: Store, later: float, taken: int) -> None:
+        decide(store, 1)
+        assert keep(store, later) == taken == len(readable(store))
+
+    def test_what_is_wanted_and_what_was_set_aside_waits(self, store: Store) -> None:
+        decide(store, 1)
+        decide(store, 2)
+        decide(store, 3, digest="")
+        decide(store, 4, size=0)
+        assert keep(store, wanted={trace_id(1)}) == 1
+        assert readable(store) == [2]
+        assert keep(store) == 1
+        assert readable(store) == [1, 2]
+
+    @pytest.mark.parametrize(("leased", "ended"), [(False, False), (True, False), (True, True)])
+    def test_what_a_judge_has_yet_to_read_waits(self, store: Store, leased: bool, ended: bool) -> None:
+        decide(store, 1)
+        store.commit(WriteSet(jobs=[JobRow("j", trace_id(1), "trace.m", 0.0, b"{}")])).result()
+        if leased:
+            store.jobs.lease(store.clock.running() + 1, 1).result()
+        if ended:
+            store.commit(WriteSet(ended=[JobEnd("j", "done")])).result()
+        assert keep(store) == int(ended)
+
+    def test_so_many_at_a_time_the_first_decided_ones_first(self, store: Store) -> None:
+        for number in range(1, 6):
+            decide(store, number)
+        assert [keep(store, limit=2), readable(store)] == [2, [1, 2]]
+        assert [keep(store, limit=2), keep(store, limit=2), keep(store)] == [2, 1, 0]
+        assert readable(store) == [1, 2, 3, 4, 5]
+
+    def test_only_so_many_bytes_are_read_at_a_time_or_one_trace(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(kept, "_READ_BYTES", 10)
+        for number, size in enumerate((11, 5, 5, 1), 1):
+            decide(store, number, size=size)
+        taken = []
+        while keep(store):
+            taken.append(readable(store))
+        assert taken == [[1], [1, 2, 3], [1, 2, 3, 4]]
+
+    def test_what_cannot_be_read_is_deleted_alone(self, store: Store) -> None:
+        ids = [decide(store, number) for number in (1, 2, 3)]
+        store.discard(ids[1]).result()
+        assert keep(store) == 3
+        assert readable(store) == [1, 3]
+        assert store.held(trace_id(2)) == ("d", ())
+        assert keep(store) == 0
+
+    def test_compressed_bytes_that_were_damaged_are_deleted_alone(self, store: Store) -> None:
+        decide(store, 1, bytes(9000))
+        decide(store, 2, bytes(9000))
+        with open_database(store.path / "pandaeval.db") as connection:
+            connection.execute("UPDATE chunks SET data = substr(data, 1, 8) WHERE id = 1")
+        assert keep(store) == 2
+        assert readable(store) == [2]
+
+    def test_a_newer_chunk_gets_a_newer_id_whatever_was_moved(self, store: Store) -> None:
+        [newest] = decide(store, 1)
+        keep(store)
+        store.close()
+        again = Store(store.path, "off")
+        assert again.next_chunk_id() == newest + 1
+        again.close()
+
+
+class TestForgetting:
+    def filled(self, store: Store, number: int = 4) -> int:
+        """Returns what one takes."""
+        for each in range(1, number + 1):
+            decide(store, each, bytes([each]) * 50_000)
+        keep(store)
+        return store.kept_bytes() // number
+
+    def forget(self, store: Store, most: int, later: float = 0.0, **options: int) -> int:
+        now = store.clock.calendar() + WINDOW + 1 + later
+        return int(store.forget_kept(RETENTION, most, now, **options).result())
+
+    @pytest.mark.parametrize(("rows", "left"), [(5, [1, 2, 3, 4]), (4, [1, 2, 3, 4]), (3, [2, 3, 4]), (0, [])])
+    def test_the_oldest_make_room(self, store: Store, rows: int, left: list[int]) -> None:
+        each = self.filled(store)
+        assert self.forget(store, rows * each) == 4 - len(left)
+        assert readable(store) == left
+
+    @pytest.mark.parametrize(("later", "gone"), [(RETENTION - 5, 0), (RETENTION + 5, 4)])
+    def test_all_go_after_the_retention(self, store: Store, later: float, gone: int) -> None:
+        self.filled(store)
+        assert self.forget(store, 1 << 30, later) == gone
+
+    def test_so_many_at_a_time(self, store: Store) -> None:
+        self.filled(store)
+        assert [self.forget(store, 0, limit=3), readable(store)] == [3, [4]]
+        assert [self.forget(store, 0, limit=3), self.forget(store, 0, limit=3)] == [1, 0]
+
+
+class TestFile:
+    def test_the_form_is_that_of_older_stores(self) -> None:
+        data = packed_contents([(False, b"ab"), (True, b"c")])
+        assert zstandard.ZstdDecompressor().decompress(data) == b"\0\2\0\0\0ab\1\1\0\0\0c"
+        assert zstandard.get_frame_parameters(data).has_checksum
+
+    def test_anybody_reads_the_spans_of_a_trace(self, store: Store) -> None:
+        large = bytes(range(256)) * 40
+        appended(store, 1, [(False, large), (True, b"late")])
+        decide(store, 2, b"two", large)
+        decide(store, 3, b"three", large)
+        keep(store, wanted={trace_id(2)})
+        decide(store, 4)
+        assert readable(store) == [2], "the second that was decided"
+        assert stored_spans(store.path, trace_id(1)) == [large, b"late"]
+        assert stored_spans(store.path, trace_id(2)) == [b"two", large]
+        assert stored_spans(store.path, trace_id(3)) == [b"three", large]
+        assert stored_spans(store.path, trace_id(9)) == []
+
+    def test_a_directory_without_a_store_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            stored_spans(tmp_path / "nowhere", trace_id(1))
+
+    def test_what_is_moved_between_two_reads_is_found(self, store: Store) -> None:
+        """Whoever reads without a snapshot sees the row of chunks before it is moved, and the chunks after."""
+        decide(store, 1, b"spans")
+        reader = _MovedMeanwhile(store.people.reader(), lambda: keep(store))
+        assert kept.contents(reader, 1) == [(False, b"spans")]  # type: ignore[arg-type]
+        other = _MovedMeanwhile(store.people.reader(), lambda: None)
+        decide(store, 2, b"spans")
+        ids = store.held(trace_id(2))
+        assert ids is not None
+        gone = _MovedMeanwhile(store.people.reader(), lambda: store.discard(ids[1]).result())
+        assert kept.contents(gone, 2) == []  # type: ignore[arg-type]
+        assert kept.contents(other, 3) == []  # type: ignore[arg-type]
+
+
+class _MovedMeanwhile:
+    """A connection beside which the store changes right after the row of a trace's chunks was read."""
+
+    def __init__(self, reader: sqlite3.Connection, change: object) -> None:
+        self._reader, self._change = reader, change
+
+    def execute(self, statement: str, values: object) -> object:
+        cursor = self._reader.execute(statement, values)  # type: ignore[arg-type]
+        if "chunks FROM traces" not in statement:
+            return cursor
+        rows = cursor.fetchall()
+        self._change()  # type: ignore[operator]
+        return self._reader.execute("SELECT ?", rows[0]) if rows else self._reader.execute("SELECT 1 WHERE 0")

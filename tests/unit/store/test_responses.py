@@ -1,0 +1,128 @@
+"""Which decided traces gave a response of a model, and which go on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.store import DecidedTrace, ResponseRow, SessionTraceRow, Store, WriteSet, responses
+from pandaeval_collector.store.responses import response_digest
+from support.database import open_database
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def trace_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def row(number: int, session: str = "") -> SessionTraceRow:
+    return SessionTraceRow(trace_id(number), session, number * 10, number * 10 + 5, b"body %d" % number, b"answer")
+
+
+def decide(store: Store, number: int, gives: str = "", continues: str = "", session: str = "") -> None:
+    trace = DecidedTrace(trace_id(number), 1, False, "d", frozenset(), (), 0)
+    said = [(gives, False), (continues, True)]
+    rows = [ResponseRow(trace.trace_id, response_digest(id_), continued) for id_, continued in said if id_]
+    touched = {session} if session else set()
+    changes = WriteSet(traces=[trace], session_traces=[row(number, session)], responses=rows, touched=touched)
+    store.commit(changes).result()
+
+
+def given_by(store: Store, *ids: str) -> list[SessionTraceRow]:
+    return sorted(store.responses.giving(ids), key=lambda found: found.trace_id)
+
+
+def continued_by(store: Store, *ids: str) -> list[SessionTraceRow]:
+    return sorted(store.responses.continuing(ids), key=lambda found: found.trace_id)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_who_gave_a_response_and_who_goes_on_from_it(tmp_path: Path, restarted: bool) -> None:
+    store = Store(tmp_path, "off")
+    decide(store, 1, gives="r1")
+    decide(store, 2, gives="r2", continues="r1", session="s")
+    decide(store, 3, continues="r2")
+    if restarted:
+        store.close()
+        store = Store(tmp_path, "off")
+    assert given_by(store, "r1") == [row(1)]
+    assert given_by(store, "r1", "r2", "r3") == [row(1), row(2, "s")]
+    assert continued_by(store, "r1") == [row(2, "s")]
+    assert continued_by(store, "r1", "r2") == [row(2, "s"), row(3)]
+    assert given_by(store, "r3") == continued_by(store, "r3") == given_by(store) == []
+    store.close()
+
+
+def test_what_is_not_in_the_filter_is_not_looked_for_and_what_is_noted_is(store: Store) -> None:
+    decide(store, 1, gives="r1")
+    store.close()
+    again = Store(store.path, "off")
+    again.responses._remembering._thread.join()
+    assert again.responses._seen.complete
+    assert given_by(again, "r1") == [row(1)]
+    decide(again, 2, gives="r2")
+    assert given_by(again, "r2") == [row(2)]
+    assert given_by(again, "unknown") == []
+    again.close()
+
+
+def test_nothing_is_found_in_an_empty_store(store: Store) -> None:
+    assert given_by(store, "r1") == continued_by(store, "r1") == []
+
+
+def test_one_response_of_many_traces_leaves_room_for_the_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MANY", 3)
+    for number in range(1, 9):
+        decide(store, number, gives="common")
+    decide(store, 9, gives="rare")
+    found = given_by(store, "common", "rare")
+    assert [each.trace_id for each in found] == [trace_id(number) for number in (1, 2, 3, 9)], "the first decided ones"
+    assert [each.trace_id for each in given_by(store, "common")] == [trace_id(number) for number in (1, 2, 3)]
+
+
+def test_a_trace_is_found_once_by_all_its_responses(store: Store) -> None:
+    trace = DecidedTrace(trace_id(1), 1, False, "d", frozenset(), (), 0)
+    ids = [f"r{number}" for number in range(600)]
+    rows = [ResponseRow(trace.trace_id, response_digest(id_), False) for id_ in ids]
+    store.commit(WriteSet(traces=[trace], session_traces=[row(1)], responses=rows)).result()
+    decide(store, 2, gives="another")
+    assert given_by(store, *ids) == [row(1)]
+    assert given_by(store, *ids, "another") == [row(1), row(2)], "asked for in several statements"
+
+
+def test_blocks_of_older_traces_are_looked_through_too(store: Store) -> None:
+    decide(store, 1, gives="r")
+    store.close()
+    with open_database(store.path / "pandaeval.db") as connection:
+        connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'traces'", (3 << responses.BLOCK_BITS,))
+    again = Store(store.path, "off")
+    decide(again, 2, gives="r")
+    assert [each.trace_id for each in given_by(again, "r")] == [trace_id(1), trace_id(2)]
+    again.close()
+
+
+def test_a_digest_is_that_of_older_stores_whatever_the_id_holds() -> None:
+    assert response_digest("chatcmpl-1").hex() == "05ceaaf605966fc6"
+    assert response_digest("\ud800") != response_digest("\ud801")
+
+
+def test_a_store_forgets_blocks_below_its_traces(store: Store) -> None:
+    decide(store, 1, gives="r", continues="q")
+    store.close()
+    with open_database(store.path / "pandaeval.db") as connection:
+        connection.execute("UPDATE traces SET no = ?", (5 << responses.BLOCK_BITS,))
+    again = Store(store.path, "off")
+    try:
+        for left, limit in ((1, 1), (0, 1000), (0, 1000)):
+            again.forget(1.0, 1e9, again.clock.calendar(), limit=limit).result()
+            assert again.people.reader().execute("SELECT count(*) FROM responses").fetchone()[0] == left
+    finally:
+        again.close()
