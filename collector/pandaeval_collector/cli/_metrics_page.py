@@ -66,9 +66,7 @@ scripted scenario each (captures; good: the happy one).
   runs with [people's labels](trust.md).
 - `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
   gives one answer to every question: both are right to fail it.
-- The runs of bfcl end with the call that was asked for, and nobody answers it: to `response` that is a
-  `dangling_tool_call`.
-  Those of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too.
+- The runs of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too.
 """
 
 _REPEATED = """

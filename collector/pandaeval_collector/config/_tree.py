@@ -13,6 +13,7 @@ from pandaeval_collector.config.sections_scoring import (
     Embedding,
     LabelsSection,
     MetricsSection,
+    ResponseSection,
     SessionSection,
     SessionsSection,
 )
@@ -30,6 +31,7 @@ class Config(Section):
     session: SessionSection = group(SessionSection)
     sessions: SessionsSection = group(SessionsSection)
     metrics: MetricsSection = group(MetricsSection)
+    response: ResponseSection = group(ResponseSection)
     cases: Cases = group(Cases)
     trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)

@@ -58,6 +58,7 @@ def scoring(config: Config) -> EvaluatorSettings:
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
         coherence_signal=config.session.coherence_signal,
+        end_tokens=config.response.end_tokens,
         score_fragments=config.close.score_fragments,
         score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pandaeval_collector.analysis.rules._words import (
     AMBIGUOUS,
     ASKING,
+    COMPUTING,
     ENDING,
     FACTS,
     READ,
@@ -17,6 +18,7 @@ from pandaeval_collector.analysis.rules._words import (
     SPEAKING,
     STEPWISE,
     THINK,
+    VIEWING,
     WAIT,
     WAIT_ALONE,
     WRITE,
@@ -56,6 +58,25 @@ def is_stepwise(name: str) -> bool:
     """Whether the same call again does something again (scroll, next, press, add …), so that repeating it can be
     progress even if every answer is a mere "ok"."""
     return not STEPWISE.isdisjoint(_words(name))
+
+
+@lru_cache(maxsize=4096)
+def only_looks(name: str) -> bool:
+    """Whether a tool merely shows another part of what is there (``page_down``, ``scroll``, ``go_back``): such a step
+    goes on, and changes nothing that anybody would have to know of."""
+    words = _words(name)
+    return not VIEWING.isdisjoint(words) and all(word in VIEWING or not _is_verb(word) for word in words)
+
+
+def _is_verb(word: str) -> bool:
+    return word in WRITE or word in AMBIGUOUS or word in RUNNING or word in STEPWISE
+
+
+@lru_cache(maxsize=4096)
+def computes(name: str) -> bool:
+    """Whether a tool calculates (``calculator-server-sub``, ``compute_mean``)."""
+    words = tuple(word.lower() for word in _WORD.findall(name))
+    return not COMPUTING.isdisjoint(words) and not _goes_on_to_write(words)
 
 
 @lru_cache(maxsize=4096)

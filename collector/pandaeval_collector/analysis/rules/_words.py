@@ -48,6 +48,11 @@ STEPWISE = frozenset(
     advance forward back up down left right undo redo toggle append add push pop roll draw spin
     """.split()  # noqa: SIM905 - a list of words to be read
 )
+VIEWING = frozenset(
+    "page scroll up down left right next previous prev back forward top bottom go view zoom".split()  # noqa: SIM905
+)
+"""Words of tools that show another part of a page."""
+COMPUTING = frozenset({"calc", "calculator", "calculate", "calculation", "compute", "arithmetic", "math", "maths"})
 WAIT = frozenset({"wait", "sleep", "await", "poll"})
 WAIT_ALONE = frozenset({"pause", "delay", "backoff"})
 THINK = frozenset({"think", "thinking", "thought", "reflect", "sequentialthinking"})

@@ -1,27 +1,30 @@
 """Did a run end with an answer, or by declaring its end? Found by code alone, from one trace.
 
 An answer is a text that says something, or media. The end is declared by a call that hands over, speaks to the user or
-finishes (``transfer_to_human``, ``ask_user``, ``finish``). A run did not end well if its outermost agent failed, if it
-stayed silent to the user, if the last thing it did was a call that nothing answered, or if what it was to change failed
-for good. What was not captured is held neither against a run nor for it.
+finishes (``transfer_to_human``, ``ask_user``, ``finish``), by a token that the instructions or the settings name, or by
+a call that the agent gives out as its output for others to run. A run did not end well if its outermost agent failed,
+if it stayed silent to the user, if the last thing it did was a call that nothing answered, or if what it was to change
+failed for good. What was not captured is held neither against a run nor for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pandaeval_collector.analysis.rules._failures import error_of, failed
-from pandaeval_collector.analysis.rules._verbs import ends_run
-from pandaeval_collector.analysis.rules.response_owning_up import owns_up
-from pandaeval_collector.analysis.rules.response_recovery import lost_calls
+from pandaeval_collector.analysis.rules._verbs import computes, ends_run
+from pandaeval_collector.analysis.rules.response_owning_up import Told, told
+from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
 """The score of a run that did not do what it was to do, and says so."""
+ASKS_ON = 0.5
+"""The score of one that says so and asks the user how to go on, or hands over: the work may still be done."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _SAID_AT_LEAST = 12
 """Characters of an answer below which two texts may be equal by chance."""
@@ -35,6 +38,7 @@ class Ending(StrEnum):
     CONTROL_TOKEN = "control_token"  # noqa: S105 - a label
     DANGLING_TOOL_CALL = "dangling_tool_call"
     UNRECOVERED_TOOL_ERROR = "unrecovered_tool_error"
+    FALSE_SUCCESS = "false_success"
 
 
 class Unknown(StrEnum):
@@ -48,8 +52,9 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``score``: 1.0, 0.4 (not done, and said so) or 0.0, ``None`` where nothing is known (``unknown`` tells why then).
-    ``ending`` names what was wrong. ``span_ids``: where it shows; ``tool``: the call that it is about."""
+    """``score``: 1.0, 0.5 (not done, and asked how to go on), 0.4 (not done, and said so) or 0.0, ``None`` where
+    nothing is known (``unknown`` tells why then). ``ending`` names what was wrong. ``span_ids``: where it shows;
+    ``tool``: the call that it is about."""
 
     score: float | None
     reason: str
@@ -59,9 +64,10 @@ class Response:
     span_ids: tuple[str, ...] = ()
 
 
-def response(trace: Trace) -> Response | None:
+def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
     """How the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a single
-    step of a run that goes on elsewhere. Never raises. Linear in spans and calls; safe on any thread."""
+    step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the end.
+    Never raises. Linear in spans and calls; safe on any thread."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Response(None, "the root span was not seen to end", unknown=Unknown.INCOMPLETE)
     turn = trace.turns[-1] if trace.turns else None
@@ -74,6 +80,9 @@ def response(trace: Trace) -> Response | None:
         return _crashed(trace, failure.error or "", failure)
     if trace.ends_in_tool_call or answer is None:
         return _without_answer(trace, turn)
+    token = answer.strip()
+    if token in end_tokens or (is_control(token) and _is_named(token, trace)):
+        return _lost(trace, None) or Response(1.0, f"the run ended by {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
     return _lost(trace, answer) or Response(1.0, "the run ended with an answer")
@@ -83,10 +92,12 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Response:
     tool = next((call for call in reversed(trace.tool_calls[-1:]) if failed(call)), None)
     where = f" in {tool.name}" if tool is not None else ""
     spans = tuple(dict.fromkeys([trace.root_span_id if at is None else at.span_id, *([tool.span_id] if tool else [])]))
-    told = plain_error(error) or "no message"
+    cause = plain_error(error) or "no message"
     if tool is not None and error_of(tool) and error_of(tool) not in error:
-        told = f"{told} ({tool.name}: {plain_error(error_of(tool))})"
-    return Response(0.0, f"the run failed{where}: {told}", Ending.ERROR, tool=tool.name if tool else "", span_ids=spans)
+        cause = f"{cause} ({tool.name}: {plain_error(error_of(tool))})"
+    return Response(
+        0.0, f"the run failed{where}: {cause}", Ending.ERROR, tool=tool.name if tool else "", span_ids=spans
+    )
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
@@ -115,6 +126,8 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
         return _lost(trace, None) or Response(None, "the answer was not captured", unknown=Unknown.NOT_CAPTURED)
     if not any(span.kind in _RUN for span in trace.spans) and not _tool_spans(trace):
         return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
+    if last is not None and _is_given_out(trace):
+        return Response(1.0, f"the run ended by asking its caller for {last.name}", tool=last.name)
     if last is None or _is_answered(trace, last):
         return _lost(trace, None) or Response(
             None, "the run ended with the result of a tool; no answer to it was captured", unknown=Unknown.UNDECIDED
@@ -152,16 +165,53 @@ def _lost(trace: Trace, answer: str | None) -> Response | None:
     if not lost:
         return None
     call = lost[-1]
-    honest = answer is not None and owns_up(answer)
-    told = error_of(call)
-    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(told).rstrip('.')}" if told else "")
-    return Response(
-        HONEST if honest else 0.0,
-        reason + ("; the answer says so" if honest else ""),
-        Ending.UNRECOVERED_TOOL_ERROR,
-        tool=call.name,
-        span_ids=tuple(dict.fromkeys(each.span_id for each in lost if each.span_id)),
-    )
+    if answer is not None and any(map(str.isdigit, answer)) and all(computes(each.name) for each in lost):
+        return None  # a result is stated all the same: it was calculated otherwise
+    score, ending, how = _of_failed(trace, call, answer)
+    error = error_of(call)
+    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(error).rstrip('.')}" if error else "")
+    spans = tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
+    return Response(score, reason + how, ending, tool=call.name, span_ids=spans)
+
+
+def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
+    """The score, the label and the words for a run whose call failed for good."""
+    said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
+    if said is not Told.CLAIMED and any(ends_run(later.name) and not failed(later) for later in _after(trace, call)):
+        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
+    if said is Told.ASKED:
+        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
+    if said is Told.ADMITTED:
+        return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so"
+    if said is Told.CLAIMED and was_to_change(trace, call):
+        return 0.0, Ending.FALSE_SUCCESS, "; the answer says that it was done"
+    return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
+
+
+def _after(trace: Trace, call: ToolCall) -> Sequence[ToolCall]:
+    at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
+    return trace.tool_calls[at + 1 :]
+
+
+def _is_named(token: str, trace: Trace) -> bool:
+    """Whether the instructions, or who asked, name the token by which the run ended."""
+    if token in (trace.input or ""):
+        return True
+    for span in trace.spans:
+        if token in (span.system or "") or any(
+            token in message.text for message in span.input or () if message.role in ("system", "developer", "user")
+        ):
+            return True
+    return False
+
+
+def _is_given_out(trace: Trace) -> bool:
+    """Whether the outermost agent's own output is the request for a call, in a run that was never told a result: then
+    whoever called the agent runs it."""
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    if root is None or root.kind not in _RUN or not root.output or not root.output[-1].tool_requests:
+        return False
+    return not any(call.has_result or call.error is not None for call in trace.tool_calls) and not _tool_spans(trace)
 
 
 def _is_answered(trace: Trace, call: ToolCall) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
 from pandaeval_collector.analysis.rules._failures import failed, is_absence
-from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
 
@@ -20,7 +20,8 @@ def lost_at(trace: Trace) -> list[int]:
     them failed. That a call *may* have failed is none of it.
 
     A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
-    earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked.
+    earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked,
+    and a page that was turned or a number that was computed changed nothing.
     """
     calls = trace.tool_calls
     wrong = [failed(call) for call in calls]
@@ -47,6 +48,11 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
     return tuple(name for name, call in last.items() if _changes(call, hints) and not failed(call))
 
 
+def was_to_change(trace: Trace, call: ToolCall) -> bool:
+    """Whether a call was to change something, by its definition or its name."""
+    return _changes(call, _hints(trace))
+
+
 def _hints(trace: Trace) -> dict[str, bool | None]:
     hints: dict[str, bool | None] = {}
     for tool in trace.tools:
@@ -55,7 +61,10 @@ def _hints(trace: Trace) -> dict[str, bool | None]:
 
 
 def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
-    return nature(call.name, hints.get(call.name)) is Nature.CHANGING
+    hint = hints.get(call.name)
+    if hint is None and (only_looks(call.name) or computes(call.name)):
+        return False
+    return nature(call.name, hint) is Nature.CHANGING
 
 
 def _makes_up(lost: ToolCall, later: ToolCall, starts: Mapping[str, int]) -> bool:

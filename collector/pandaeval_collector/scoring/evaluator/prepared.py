@@ -58,6 +58,8 @@ class Preparation:
         depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
         if not settings.score_rootless:
             depends["rootless"] = False
+        if settings.end_tokens and "response" in (metric.name, *metric.signals):
+            depends["end_tokens"] = sorted(settings.end_tokens)
         judge = settings.judge
         if metric.kind == "llm" and judge is not None:
             depends |= {"prompt": PROMPT_VERSION, "secrets": judge.secrets}

@@ -55,6 +55,8 @@ class EvaluatorSettings:
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
     coherence_signal: str = "sure"
+    end_tokens: tuple[str, ...] = ()
+    """Answers by which agents declare that they are done."""
     score_fragments: bool = False
     score_rootless: bool = True
     modules: tuple[str, ...] = ()

@@ -4,15 +4,17 @@
 alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like instead of an answer),
 ``dangling_tool_call`` (the last thing was a tool call that nothing answered), ``unrecovered_tool_error`` (the last call
 that was to change something, or all there were, failed and nothing made up for it; 0.4 where the answer owns up to
-it: honest, and still not done). It does not judge whether the answer is right, and takes no refusal for a failure.
-What was not captured is no silence: then nothing is said.
+it: honest, and still not done), ``false_success`` (that, and the answer says that it was done; critical). Where the
+answer owns up to it and asks how to go on, or the agent handed over, the score is 0.5 and passes.
+A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it. It does not judge whether
+the answer is right, and takes no refusal for a failure. What was not captured is no silence: then nothing is said.
 
 Ours: a run that crashed or stayed silent has nothing that the other metrics could find fault with.
 """
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.rules.response import Ending, Unknown, response
+from pandaeval_collector.analysis.rules.response import ASKS_ON, Ending, Unknown, response
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -25,7 +27,7 @@ _WHY = {
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    found = response(trace)
+    found = response(trace, context.end_tokens)
     if found is None:
         return None
     if found.score is None:
@@ -34,8 +36,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if found.ending is None:
         return Score(found.score, found.reason, {"ended_by": found.tool} if found.tool else {})
     metadata: dict[str, object] = {"ending": found.ending.value, "tool": found.tool or None}
-    if found.ending is Ending.UNRECOVERED_TOOL_ERROR:
+    if found.ending in (Ending.UNRECOVERED_TOOL_ERROR, Ending.FALSE_SUCCESS):
         metadata["lost_tool"] = found.tool
+    if found.ending is Ending.FALSE_SUCCESS:
+        metadata["severity"] = "critical"
+    if found.score >= ASKS_ON:
+        return Score(found.score, found.reason, metadata, span_ids=found.span_ids)
     return Score(found.score, found.reason, metadata, label=found.ending.value, failed=True, span_ids=found.span_ids)
 
 
@@ -43,7 +49,7 @@ METRIC = Metric(
     level="trace",
     name="response",
     kind="code",
-    version="3",
+    version="4",
     threshold=0.5,
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",
