@@ -34,7 +34,7 @@ STORED = FOLDER / "judged_result.json"
 
 def surfaces() -> dict[str, Any]:
     """What is said of one verdict that names a call, given after a repair, on a record that was cut."""
-    shown, spent = pack(trace(calls=[call(1, result="x " * 5000)]), b"s" * 32), AnswerCost()
+    shown, spent = pack(trace(calls=[call(1, result="x " * 5000)]), b"s" * 32, 2000), AnswerCost()
     spent.saw(shown)
     for cached in (0, 1024):
         spent.add(ModelAnswer("{}", 1500, 45, 0.0005, cached_tokens=cached))

@@ -12,6 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.store.failures import SEVERITIES
 from support.collector import CollectorProcess
 from support.judged_files import send
 from support.reports import Made, parsed
@@ -116,3 +117,56 @@ def test_an_empty_store_says_where_traces_come_from(tmp_path: Path) -> None:
     assert "127.0.0.1:4327" in empty.stderr
     assert "docs/instrument.md" in empty.stderr
     assert not (tmp_path / "report.html").exists()
+
+
+def _listed(collector: CollectorProcess, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--store", str(collector.data)], env={"COLUMNS": "300"})
+
+
+def _rows(outcome: Result) -> list[dict[str, Any]]:
+    assert outcome.exit_code == 0, outcome.output
+    return [json.loads(line) for line in outcome.stdout.splitlines()]
+
+
+class TestLists:
+    """``pandaeval traces``, ``sessions`` and ``failures`` over the same store."""
+
+    def test_traces_come_worst_first_and_can_be_narrowed_down(self, collector: CollectorProcess) -> None:
+        rows = _rows(_listed(collector, "traces", "--format", "json"))
+        assert len(rows) == len(FILES)
+        assert [row["worst"] for row in rows] == sorted(row["worst"] for row in rows)
+        desk = _rows(_listed(collector, "traces", "list", "--agent", "order_desk", "--format", "json"))
+        assert {row["agent"] for row in desk} == {"order_desk"}
+        assert len(desk) == 2
+        assert "no trace is like that" in _listed(collector, "traces", "--since", "1s").output
+
+    def test_ids_in_tables_are_whole(self, collector: CollectorProcess) -> None:
+        rows = _rows(_listed(collector, "traces", "--format", "json"))
+        shown = _listed(collector, "traces").output
+        assert all(row["trace_id"] in shown for row in rows)
+
+    def test_one_trace_is_shown_with_what_was_asked(self, collector: CollectorProcess) -> None:
+        [looping] = [row for row in _rows(_listed(collector, "traces", "--format", "json")) if row["tool_calls"] == 4]
+        shown = _listed(collector, "traces", "show", looping["trace_id"]).output
+        assert "trace.tool_loop 0.25 (fail)" in shown
+        assert "asked: Which help article" in shown
+
+    def test_sessions_and_one_of_them(self, collector: CollectorProcess) -> None:
+        rows = _rows(_listed(collector, "sessions", "--format", "json"))
+        assert len(rows) == len(FILES)
+        shown = _listed(collector, "sessions", "show", rows[0]["session_id"]).output
+        assert rows[0]["worst"]["trace_id"] in shown
+        assert shown.count("session.agent_reliability") == 1
+
+    def test_failures_come_gravest_first_and_one_is_shown(self, collector: CollectorProcess) -> None:
+        rows = _rows(_listed(collector, "failures", "--format", "json"))
+        assert [row["severity"] for row in rows] == sorted((row["severity"] for row in rows), key=SEVERITIES.index)[
+            ::-1
+        ]
+        shown = _listed(collector, "failures", "show", rows[0]["id"]).output
+        assert rows[0]["examples"][0]["trace_id"] in shown
+
+    def test_what_is_not_there_is_one_line_with_2(self, collector: CollectorProcess) -> None:
+        for arguments in (("traces", "show", "a" * 32), ("sessions", "show", "nobody"), ("failures", "show", "none")):
+            outcome = _listed(collector, *arguments)
+            assert (outcome.exit_code, len(outcome.output.splitlines())) == (2, 1), outcome.output

@@ -12,12 +12,13 @@ from support.made_traces import Composer, MadeTrace
 from support.owned_sessions import Standing, forwarder, has_handed_over, send, what_stands
 
 _CLOSE = {"PANDAEVAL_CLOSE__QUIET": "300ms", "PANDAEVAL_CLOSE__IDLE": "1s", "PANDAEVAL_SESSION__IDLE": "4s"}
+_OWNS = {**_CLOSE, "PANDAEVAL_SESSIONS__OWNER": "true"}
 
 
 def test_two_collectors_and_an_owner_say_what_one_says(tmp_path: Path) -> None:
     traces = _traces(80, 7)
     with (
-        CollectorProcess(tmp_path / "owner", _CLOSE) as owner,
+        CollectorProcess(tmp_path / "owner", _OWNS) as owner,
         forwarder(tmp_path, owner, "a") as a,
         forwarder(tmp_path, owner, "b") as b,
     ):
@@ -40,7 +41,7 @@ def test_nothing_is_lost_or_said_twice_when_they_are_killed(tmp_path: Path) -> N
     """A forwarder and the owner, each a few times: while traces come, and while members are being handed over."""
     traces = _traces(160, 11)
     with (
-        CollectorProcess(tmp_path / "owner", _CLOSE) as owner,
+        CollectorProcess(tmp_path / "owner", _OWNS) as owner,
         forwarder(tmp_path, owner, "a") as a,
         forwarder(tmp_path, owner, "b") as b,
     ):

@@ -17,7 +17,7 @@ from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, tls_files
+from pandaeval_collector.config import Config, secret, session_token, tls_files
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -84,8 +84,9 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry, self._token)
+        sessions = session_token(config, environ)
+        self._doors = Doors(config, self._token, sessions, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry, sessions)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""

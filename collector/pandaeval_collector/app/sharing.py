@@ -28,7 +28,7 @@ are told otherwise."""
 
 class Sharing:
     """Makes the parts of one collector that talk to the log and to the owner of its sessions. ``token``: what the owner
-    asks for, which is this collector's own."""
+    asks for."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], telemetry: Telemetry, token: str | None) -> None:
         self._config, self._environ, self._telemetry, self._token = config, environ, telemetry, token

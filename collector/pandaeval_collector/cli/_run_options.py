@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -95,7 +95,7 @@ def request(
 ) -> dict[str, Any]:
     """The body of a run. Raises ``UserError`` for what is not written as it should be."""
     named = [each.strip() for each in metrics.split(",") if each.strip()]
-    times = {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
+    times = api_times(filters)
     body: dict[str, Any] = {
         "metrics": named,
         "filters": {**filters, **times},
@@ -104,6 +104,11 @@ def request(
         "emit": emit,
     }
     return {**body, "name": name, "budget_usd": budget, "signal_weights": _weights(signal_weights)}
+
+
+def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
+    """The options ``since`` and ``until`` among ``filters`` as the API takes them, RFC 3339. Raises ``UserError``."""
+    return {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
 
 
 def _time(text: str, option: str) -> str:

@@ -5,7 +5,7 @@ Imports base, exporters, judge, receivers, store.
 
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
-from pandaeval_collector.config._machine import check_machine, secret
+from pandaeval_collector.config._machine import check_machine, secret, session_token
 from pandaeval_collector.config._messages import closest
 from pandaeval_collector.config._names import (
     MetricNames,
@@ -73,6 +73,7 @@ __all__ = [
     "read_yaml",
     "resolve",
     "secret",
+    "session_token",
     "tls_files",
     "to_yaml",
 ]

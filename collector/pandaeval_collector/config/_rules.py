@@ -34,6 +34,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _handing_over(config)
     yield from _log_and_stop(config)
     yield from _two_owners(config)
+    yield from _session_token(config)
     yield from _own_endpoint(config)
     yield from _http_paths(config)
     yield from _suspicious(config)
@@ -121,6 +122,17 @@ def _two_owners(config: Config) -> Iterator[Conflict]:
     if config.sessions.forward_to is not None and config.kafka.brokers is not None and config.kafka.sessions != "none":
         message = f"sessions have one owner: leave out sessions.forward_to, or kafka.sessions: {config.kafka.sessions}"
         yield Conflict((("kafka", "sessions"), ("sessions", "forward_to")), message)
+    if config.sessions.forward_to is not None and config.sessions.owner:
+        message = "a collector that hands its sessions over owns none: leave out sessions.owner, or sessions.forward_to"
+        yield Conflict((("sessions", "owner"), ("sessions", "forward_to")), message)
+
+
+def _session_token(config: Config) -> Iterator[Conflict]:
+    """Whoever may send spans may not therefore say how sessions went."""
+    own, general = config.sessions.token_env, config.server.token_env
+    if config.sessions.owner and general is not None and own in (None, general):
+        message = "where server.token_env is set, sessions.token_env has to name another variable, with another token"
+        yield Conflict((("sessions", "token_env"), ("sessions", "owner")), message)
 
 
 def _suspicious(config: Config) -> Iterator[Conflict]:

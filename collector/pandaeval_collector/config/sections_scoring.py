@@ -11,6 +11,7 @@ from pandaeval_collector.base.section import (
     Amount,
     Duration,
     Endpoint,
+    EnvName,
     FilePath,
     PositiveDuration,
     Section,
@@ -52,10 +53,19 @@ class SessionSection(Section):
 class SessionsSection(Section):
     """Sessions whose traces reach several collectors."""
 
+    owner: bool = Field(
+        default=False,
+        description="Whether other collectors may hand their sessions over to this one. What they say is believed.",
+    )
     forward_to: Endpoint | None = Field(
         default=None,
-        description="gRPC endpoint of the one collector that scores sessions; https:// for TLS; null: this one. It is "
-        "shown the token of server.token_env, and must not demand a client certificate.",
+        description="gRPC endpoint of the one collector that scores sessions; https:// for TLS; null: this one. It has "
+        "to be set owner: true, and must not demand a client certificate.",
+    )
+    token_env: EnvName | None = Field(
+        default=None,
+        description="Name of the environment variable with the owner's bearer token for sessions, the same at all of "
+        "them: the owner demands it, the others show it. Another one than agents have.",
     )
     certificate: FilePath | None = Field(
         default=None,

@@ -1,9 +1,9 @@
-"""What an agent knew before a run: its instructions, and the conversation so far, as the run's first model call had
-them. Context for a judge, and no part of what is judged."""
+"""What an agent knew before a run: the instructions that any of its spans state, by agent, and the conversation so far,
+as the run's first model call had it. Context for a judge, and no part of what is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,8 @@ MOST_MESSAGES = 400
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """``instructions``: system prompt and developer messages; ``said``: the conversation, oldest first, one text for
+    """``instructions``: system prompts and developer messages, each once, with the agent's name before it where several
+    agents ran; ``said``: the conversation, oldest first, one text for
     each thing that was said, called or given back; ``last_said``: the agent's last words in it, ``""`` where there are
     none. ``missing``: older messages that were not looked at."""
 
@@ -40,6 +41,9 @@ class Before:
     missing: int = 0
 
 
+_DEEPEST = 64
+"""Spans above one that are looked at for the name of its agent: parents of a stranger's spans may go round in a circle.
+"""
 NOTHING = Before()
 USER, AGENT = "user: ", "agent: "
 
@@ -51,21 +55,54 @@ def opening(trace: Trace) -> Span | None:
 
 def before(trace: Trace) -> Before:
     """What stands before the user's last words in the run's first model call. Never raises."""
-    span = opening(trace)
+    told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
-        return NOTHING
-    told = [span.system] if span.system else []
-    told += [message.text for message in span.input if message.role == "system" and message.text]
+        return Before(told) if told else NOTHING
     heard = [message for message in span.input if message.role != "system"]
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
     agent = [message.text for message in earlier if message.role == "assistant" and message.text]
     return Before(
-        tuple(dict.fromkeys(told)),
+        told,
         tuple(line for message in earlier for line in _lines(message)),
         agent[-1] if agent else "",
         until - len(earlier),
     )
+
+
+def instructions(trace: Trace) -> tuple[str, ...]:
+    """The instructions that the spans of a trace state, each once, in the order in which they were given. Where several
+    agents ran, each begins with the name of its agent, and an agent of which none were captured is named at the end."""
+    above = {span.span_id: span for span in trace.spans}
+    owners: dict[str, str] = {}
+    for span in trace.spans:
+        for text in instructions_of(span):
+            owners.setdefault(text, _agent(span, above))
+    names = dict.fromkeys([*owners.values(), *trace.agents])
+    if len(names) < 2 or not owners:
+        return tuple(owners)
+    told = [f"agent {one_line(name)}: {text}" if name else text for text, name in owners.items()]
+    silent = [name for name in names if name and name not in owners.values()]
+    return (*told, *(f"agent {one_line(name)}: (no instructions were captured)" for name in silent))
+
+
+def instructions_of(span: Span) -> Iterator[str]:
+    """System prompt and developer messages of one span."""
+    if span.system:
+        yield span.system
+    yield from (message.text for message in span.input or () if message.role == "system" and message.text)
+
+
+def _agent(span: Span, above: Mapping[str, Span]) -> str:
+    """The name of the agent that a span belongs to, ``""`` where no span names one."""
+    at: Span | None = span
+    for _ in range(_DEEPEST):
+        if at is None:
+            break
+        if at.agent_name:
+            return at.agent_name
+        at = above.get(at.parent_id)
+    return ""
 
 
 def tells_of_before(trace: Trace) -> bool:

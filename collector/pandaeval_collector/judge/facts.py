@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
+from pandaeval_collector.judge.thoughts import thoughts
 from pandaeval_otel.model import Trace
 
 _MOST = 20
@@ -35,6 +36,8 @@ def facts(trace: Trace) -> CallFacts:
 
 
 def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost: tuple[int, ...]) -> Iterator[str]:
+    if len(trace.turns) > 1:
+        yield f"turns: {len(trace.turns)}"
     yield f"tool calls: {len(trace.tool_calls)}"
     yield f"failed tool calls: {len(failed)}{_named(failed)}"
     if lost:
@@ -42,6 +45,8 @@ def _lines(trace: Trace, failed: tuple[int, ...], unsure: tuple[int, ...], lost:
     if unsure:
         yield f"results that may tell of a failure, or not: {len(unsure)}{_named(unsure)}"
     yield f"model calls: {trace.llm_calls}"
+    if not thoughts(trace):
+        yield "thoughts, and words on the way: not captured"
     yield f"the run ended: {'with an error' if trace.error is not None else 'without an error'}"
     if trace.output is None or not trace.output.strip():
         yield f"the last answer: {'not captured' if trace.output is None else 'empty'}"

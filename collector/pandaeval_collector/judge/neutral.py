@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pandaeval_collector.base.untrusted.printable import INVISIBLE
 
@@ -69,14 +70,20 @@ def elided(text: str, limit: int) -> str:
 
 
 def fitting(text: str, most: int) -> str:
-    """At most ``most`` tokens of a text, from its beginning and its end."""
-    low, high = 0, len(text)
+    """At most ``most`` tokens of a text, from its beginning and its end; where there is hardly room, its beginning."""
     if tokens(text) <= most:
         return text
+    low = _longest(lambda length: elided(text, length), len(text), most)
+    return elided(text, low) if low > _MARK else text[: _longest(lambda length: text[:length], len(text), most)]
+
+
+def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
+    """The greatest length up to ``length`` at which what was cut has at most ``most`` tokens."""
+    low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens(elided(text, middle)) <= most else (low, middle - 1)
-    return elided(text, low) if low > _MARK else text[: max(0, most - 1)]
+        low, high = (middle, high) if tokens(cut(middle)) <= most else (low, middle - 1)
+    return low
 
 
 _MARK = 60

@@ -10,25 +10,29 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pandaeval_collector.base.untrusted.value_text import as_text
-from pandaeval_collector.judge.before import Before, before, joined
+from pandaeval_collector.judge.before import before, joined
+from pandaeval_collector.judge.cleaned import cleaned, cleaned_before
 from pandaeval_collector.judge.facts import facts
-from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
-from pandaeval_collector.judge.sections import EARLIER, FAILED, OURS, PromptSection, sections
-from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
+from pandaeval_collector.judge.neutral import fitting, tokens
+from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
+from pandaeval_collector.judge.steps import FAILED, Limits, OwnWords
+from pandaeval_otel.model import Trace
 
-_VALUE_LIMITS = (6000, 2000, 700, 250, 100)
-"""Longest argument or result, in characters: the first limit at which the whole pack fits is used."""
+_LEAST_VALUE = 100
+"""Characters of an argument or a result that are shown where there is room for no more."""
 _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _CONTEXT_SHARE = 0.4
 """Of the budget, for the conversation before the run; its newest part is shown."""
+_LEAST_TOOL, _LISTED = 200, 60
+"""Characters of a tool's description, and tools, that are shown where there is no room for all."""
+_LONGER = 5
+"""Characters for each token of a budget that no pack can hold: a text is cut to them before it is looked at."""
 _WHOLE = 1 << 30
-_LONGEST = 20_000
-"""Characters of one text that are looked at: more than is ever shown."""
+WHOLE = Limits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12
 """Of a fence: enough that nobody guesses it, and not as many as the code that an answer has to repeat; each digit is
 paid for dozens of times."""
@@ -61,20 +65,44 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     oldest first, for a trace whose spans do not tell. Pure; raises ``ValueError`` for a budget below 400."""
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
-    fence = nonce(secret, trace.trace_id, trace.digest)
-    clean, counted, known = cleaned(trace), facts(trace), _clean_before(joined(before(trace), earlier))
-    text_limit = max(200, int(budget * _TEXT_SHARE))
-    for limit in _VALUE_LIMITS:
-        shown = sections(clean, counted, known, limit, text_limit, int(budget * _CONTEXT_SHARE))
-        text = _render(shown, fence)
-        if tokens(text) <= budget:
-            found = _finish(shown, text, fence, (*_said(limit), *_left_out(shown)))
-            break
-    else:
-        shown = _squeezed(shown, budget, fence)
-        found = _finish(shown, _render(shown, fence), fence, (*_said(limit), "some of the record was left out"))
-    whole = sections(clean, counted, known, _WHOLE, _WHOLE, _WHOLE)
+    fence, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
+    clean, counted, known = cleaned(trace, most), facts(trace), cleaned_before(joined(before(trace), earlier), most)
+    whole = sections(clean, counted, known, WHOLE)
+    shown, limit = _fitted(whole, lambda limits: sections(clean, counted, known, limits), budget, fence)
+    cut = () if limit is None else (f"texts longer than {limit} characters were cut in their middle", *_left_out(shown))
+    if limit == 0:
+        shown, cut = _squeezed(shown, budget, fence), (*cut[1:], "some of the record was left out")
+    found = _finish(shown, _render(shown, fence), fence, cut)
     return replace(found, last_said=known.last_said, truncated=_truncated(shown, whole))
+
+
+def _fitted(
+    whole: list[PromptSection], make: Callable[[Limits], list[PromptSection]], budget: int, fence: str
+) -> tuple[list[PromptSection], int | None]:
+    """All of it, with ``None``, if the budget holds it; else the longest values that fit, with the characters of each;
+    and the shortest with 0 where not even they fit."""
+    if tokens(_render(whole, fence)) <= budget:
+        return whole, None
+    found, least, most = make(_limits(_LEAST_VALUE, budget, make, fence)), _LEAST_VALUE, _LONGER * budget
+    if tokens(_render(found, fence)) > budget:
+        return found, 0
+    while most - least > least // 20:
+        middle = (least + most) // 2
+        tried = make(_limits(middle, budget, make, fence))
+        if tokens(_render(tried, fence)) <= budget:
+            found, least = tried, middle
+        else:
+            most = middle
+    return found, least
+
+
+def _limits(value: int, budget: int, make: Callable[[Limits], list[PromptSection]], fence: str) -> Limits:
+    """With values of at most so many characters. The conversation before gets what the rest leaves, at least its
+    share."""
+    text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
+    limits = Limits(value, text, tool, _LISTED, 0)
+    left = budget - tokens(_render(make(limits), fence)) - 8
+    return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 
 
 def _truncated(shown: Sequence[PromptSection], whole: Sequence[PromptSection]) -> tuple[str, ...]:
@@ -101,67 +129,23 @@ def _left_out(shown: Sequence[PromptSection]) -> tuple[str, ...]:
     return ("the beginning of the conversation before this run was left out",) if missing else ()
 
 
-def _clean_before(known: Before) -> Before:
-    told, said = tuple(map(_clean, known.instructions)), tuple(map(_clean, known.said))
-    return Before(told, said, _clean(known.last_said), missing=known.missing)
-
-
-def cleaned(trace: Trace) -> Trace:
-    """A trace whose texts are neutral, and cut to what a pack can show of them at most."""
-    return replace(
-        trace,
-        agent=_clean(trace.agent),
-        error=None if trace.error is None else _clean(trace.error),
-        turns=tuple(
-            replace(t, user=t.user and _clean(t.user), assistant=t.assistant and _clean(t.assistant))
-            for t in trace.turns
-        ),
-        tool_calls=tuple(_clean_call(call) for call in trace.tool_calls),
-        tools=tuple(replace(t, name=_clean(t.name), description=_clean(t.description)) for t in trace.tools),
-        reasoning=tuple(_clean(text) for text in trace.reasoning),
-        spans=tuple(_clean_span(span) for span in trace.spans),
-    )
-
-
-def _clean_span(span: Span) -> Span:
-    """What is shown of a span: documents that a retrieval found, and what a model said. Others pass as they are."""
-    if span.documents:
-        return replace(span, name=_clean(span.name), documents=tuple(_clean(as_text(each)) for each in span.documents))
-    if span.kind is Kind.LLM and span.output:
-        return replace(span, output=tuple(_clean_message(each) for each in span.output))
-    return span
-
-
-def _clean_message(message: Message) -> Message:
-    parts = (replace(part, text=_clean(part.text)) if isinstance(part, Text) else part for part in message.parts)
-    return replace(message, parts=tuple(parts))
-
-
-def _clean_call(call: ToolCall) -> ToolCall:
-    return replace(
-        call,
-        name=_clean(call.name),
-        agent=_clean(call.agent),
-        arguments=_clean(as_text(call.arguments)),
-        result=None if call.result is None else _clean(as_text(call.result)),
-        error=None if call.error is None else _clean(call.error),
-    )
-
-
-def _clean(text: str) -> str:
-    """Neutral; of a text that is far too long, the ends alone are looked at."""
-    return neutral(text) if len(text) <= 2 * _LONGEST else neutral(elided(text, _LONGEST))
-
-
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
-    """One block a section, each within its share of what the fences leave."""
+    """One block a section, each within its share of what the fences leave; what a short one does not need of its share
+    is left to the others."""
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
-    shares = sum(each.share for each in shown)
-    return [replace(each, blocks=(_within(each.blocks, room * each.share // shares),)) for each in shown]
+    shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
+    needs = [tokens("\n\n".join(each.blocks)) for each in shown]
+    for at in sorted(range(len(shown)), key=lambda at: needs[at] / shown[at].share):
+        block = _within(shown[at].blocks, room * shown[at].share // shares)
+        found[at] = replace(shown[at], blocks=(block,))
+        room, shares = room - tokens(block), shares - shown[at].share
+    return [found[at] for at in range(len(shown))]
 
 
 def _within(blocks: Sequence[str], most: int) -> str:
     """The first and the last block, and of the others as many as fit, failed calls first, then the latest."""
+    if len(blocks) == 1 and tokens(blocks[0]) <= most:
+        return blocks[0]
     joined = "\n\n".join(blocks)
     if len(blocks) < 3 or tokens(joined) <= most:
         return fitting(joined, most)
@@ -185,7 +169,7 @@ def _render(shown: Sequence[PromptSection], fence: str) -> str:
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
-        fenced = (each if section.ours or each in OURS else _fenced(each, fence) for each in blocks)
+        fenced = (each if section.ours or isinstance(each, OwnWords) else _fenced(each, fence) for each in blocks)
         parts.append("\n".join([f"## {number}. {section.title}", *fenced]))
     return "\n\n".join(parts)
 
@@ -199,9 +183,3 @@ def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[st
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
     before = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
     return Pack(text, fence, digest, tokens(text), cut, outset=len(_render(shown[:before], fence)))
-
-
-def _said(limit: int) -> tuple[str, ...]:
-    if limit == _VALUE_LIMITS[0]:
-        return ()
-    return (f"arguments and results longer than {limit} characters were cut in their middle",)

@@ -19,7 +19,7 @@ from pandaeval_collector.judge.rubric import Rubric, Verdict
 
 Message = dict[str, str]
 
-PROMPT_VERSION = "5"
+PROMPT_VERSION = "6"
 
 SYSTEM = """\
 You judge recorded runs of AI agents for the people who are responsible for them.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_collector.base.untrusted.named_secrets import is_secret_field
 from pandaeval_collector.base.untrusted.secrets import redact
-from pandaeval_collector.judge.before import opening, with_hidden
+from pandaeval_collector.judge.before import instructions_of, opening, with_hidden
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
 
 __all__ = ["Hide", "redact", "redact_value", "redacted"]
@@ -48,10 +49,12 @@ def _withheld(value: Any) -> Any:
 
 
 _NUMERIC = 1000
+_REMEMBER = 256
 
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
     """The trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
+    hide = lru_cache(_REMEMBER)(hide)  # what many model calls are told alike is looked through once
     some, first = _or_none(hide), opening(trace)
     return replace(
         trace,
@@ -80,12 +83,16 @@ def _call(call: ToolCall, hide: Hide) -> ToolCall:
 
 
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
-    """What of a span is shown: the documents that were found, what a model said when it asked for tools, and of the
-    first model call what it was given."""
+    """What of a span is shown: instructions, the documents that were found, what a model thought, what it said when it
+    asked for tools, and of the first model call all that it was given."""
     if is_first:
         span = with_hidden(span, lambda value: redact_value(value, hide), hide)
+    elif any(True for _ in instructions_of(span)):
+        given = [_message(each, hide) if each.role == "system" else each for each in span.input or ()]
+        system = _or_none(hide)(span.system)
+        span = replace(span, system=system, input=None if span.input is None else tuple(given))
     asks = span.kind is Kind.LLM and any(
-        isinstance(part, ToolRequest) for each in span.output or () for part in each.parts
+        isinstance(part, Reasoning | ToolRequest) for each in span.output or () for part in each.parts
     )
     if not asks and not span.documents:
         return span

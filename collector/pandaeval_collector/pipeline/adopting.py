@@ -36,8 +36,6 @@ class Adopting:
 
     async def take(self, messages: Sequence[bytes]) -> int:
         """Stores packed members; returns how many could be read, after the commit. Raises a ``Refusal``."""
-        if self._line.hands_over:
-            raise Draining("this collector hands its own sessions over: sessions.forward_to has to name their owner")
         return await self.adopt([each for each in map(self._read, messages) if each is not None])
 
     async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed] = ()) -> int:

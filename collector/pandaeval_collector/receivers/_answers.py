@@ -34,6 +34,10 @@ class Unauthenticated(Refusal):
     """No token, or a wrong one."""
 
 
+class NotOwner(Refusal):
+    """This collector scores no sessions of others."""
+
+
 class OthersHost(Refusal):
     """Asked under a name that may be another's."""
 
@@ -85,6 +89,8 @@ def answer_to(error: Exception) -> DoorAnswer:
             return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
         case TooSlow():
             return DoorAnswer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
+        case NotOwner():
+            return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 403, message)
         case OthersHost():
             return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 421, message)
         case OthersPage():

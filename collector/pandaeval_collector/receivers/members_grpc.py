@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 
-from pandaeval_collector.receivers._answers import Outcomes
+from pandaeval_collector.receivers._answers import NotOwner, Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, TooMany
 from pandaeval_collector.receivers._storing import Storing
@@ -21,6 +21,7 @@ from pandaeval_otel.wire.fields import fields
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
+SERVICE = "pandaeval.v1.SessionService"
 MOST_MEMBERS = 1024
 """In one request."""
 _MEMBER = 0x0A
@@ -37,21 +38,34 @@ class MemberIngest(Protocol):
 
 
 class MembersHandler:
-    """Takes ``TakeMembers``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
+    """Takes ``TakeMembers``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop.
+
+    ``is_owner``: whether this collector scores sessions of others; else all are refused. What a member says of its
+    trace is believed.
+    """
 
     def __init__(
-        self, ingest: MemberIngest, admission: Admission, telemetry: ReceiverTelemetry, reading: BodyReader
+        self,
+        ingest: MemberIngest,
+        admission: Admission,
+        telemetry: ReceiverTelemetry,
+        reading: BodyReader,
+        *,
+        is_owner: bool,
     ) -> None:
+        self._is_owner = is_owner
         self._ingest, self._admission, self._reading = ingest, admission, reading
         self._outcomes = Outcomes("members", telemetry)
         self._storing = Storing()
         method = grpc.stream_unary_rpc_method_handler(self._take)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
-            "pandaeval.v1.SessionService", {"TakeMembers": method}
+            SERVICE, {"TakeMembers": method}
         )
 
     async def _take(self, _: object, context: _Context) -> bytes:
         try:
+            if not self._is_owner:
+                raise NotOwner("this collector takes no sessions of others: sessions.owner: true has it score them")
             taken = await self._storing.whole(self._store(await self._reading.read(context)))
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
             return refuse(context, self._outcomes.refused(error))

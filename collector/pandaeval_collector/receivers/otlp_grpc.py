@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -12,7 +12,7 @@ import grpc
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
-from pandaeval_collector.receivers._connections import door_connections
+from pandaeval_collector.receivers._connections import grpc_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
@@ -24,6 +24,9 @@ from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTel
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
+_HANDSHAKE_S = 5.0
+_IDLE_S = 900.0
+"""As long as a session: behind a balancer the next connection may lead to another collector."""
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -41,8 +44,10 @@ class OtlpGrpcServer:
     it. All of it on the running event loop.
 
     ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and
-    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``.
-    ``setting`` is the configuration key that errors name.
+    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
+    of services in ``tokens`` theirs is instead.
+    ``setting`` is the configuration key that errors name. ``handshake_s``: how long a connection may take until TLS and
+    HTTP/2 are agreed on; ``idle_s``: how long it may be without a call.
     """
 
     def __init__(
@@ -55,10 +60,13 @@ class OtlpGrpcServer:
         max_request_items: int = DEFAULT_MAX_ITEMS,
         reading: BodyReader | None = None,
         token: str | None = None,
+        tokens: Mapping[str, str] | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
         telemetry: ReceiverTelemetry | None = None,
         setting: str = "server.grpc",
+        handshake_s: float = _HANDSHAKE_S,
+        idle_s: float = _IDLE_S,
     ) -> None:
         require_token(token)
         self._ingest = ingest
@@ -67,17 +75,18 @@ class OtlpGrpcServer:
         self._max_request_bytes = max_request_bytes
         self._scales = Scales(max_request_items)
         self._reading = reading or BodyReader.of_messages(max_request_bytes)
-        self._token = token
+        self._token, self._tokens = token, tokens or {}
         self._tls = tls
         self._handlers = handlers
         self._setting = setting
+        self._handshake_s, self._idle_s = handshake_s, idle_s
         self._outcomes = Outcomes("grpc", telemetry or NoDoorTelemetry())
         self._server: grpc.aio.Server | None = None
         self._storing = Storing()
 
     async def start(self) -> Address:
         """Listen; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
-        interceptors = [_BearerAuth(self._token, self._outcomes)] if self._token is not None else []
+        interceptors = [_BearerAuth(self._token, self._tokens, self._outcomes)] if self._token or self._tokens else []
         server = grpc.aio.server(
             interceptors=interceptors,
             options=(
@@ -88,7 +97,10 @@ class OtlpGrpcServer:
                 # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
                 ("grpc.http2.bdp_probe", 0),
                 ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
-                ("grpc.max_allowed_incoming_connections", door_connections()),  # gRPC before 1.66 ignores it
+                ("grpc.max_allowed_incoming_connections", grpc_connections()),  # gRPC before 1.66 ignores it
+                # Nothing evicts connections beyond that number: those that say nothing have to go by themselves.
+                ("grpc.server_handshake_timeout_ms", round(self._handshake_s * 1000)),
+                ("grpc.max_connection_idle_ms", round(self._idle_s * 1000)),
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back
@@ -145,8 +157,8 @@ class OtlpGrpcServer:
 class _BearerAuth(_Interceptor):
     """Refuses calls without the token before their message is read."""
 
-    def __init__(self, token: str, outcomes: Outcomes) -> None:
-        self._token = token
+    def __init__(self, token: str | None, tokens: Mapping[str, str], outcomes: Outcomes) -> None:
+        self._token, self._tokens = token, tokens
         self._outcomes = outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
 
@@ -154,7 +166,9 @@ class _BearerAuth(_Interceptor):
         self, continuation: Callable[[_Details], Awaitable[_Method]], handler_call_details: _Details
     ) -> _Method:
         header = dict(handler_call_details.invocation_metadata).get("authorization")
-        if is_authorised(header, self._token):
+        service = handler_call_details.method.rpartition("/")[0].lstrip("/")
+        token = self._tokens.get(service, self._token)
+        if token is None or is_authorised(header, token):
             return await continuation(handler_call_details)
         return self._refusal
 

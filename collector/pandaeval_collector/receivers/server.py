@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pandaeval_collector.receivers._connections import Crowd, door_connections
+from pandaeval_collector.receivers._connections import Crowd, http_connections
 from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
@@ -37,7 +37,7 @@ class HttpServer:
         connections: int | None = None,
         head_s: float = _HEAD_S,
     ) -> None:
-        crowd = Crowd(connections or door_connections())
+        crowd = Crowd(connections or http_connections())
         self._protocol = partial(_LimitedHeadProtocol, crowd=crowd, head_s=head_s)
         self._app = app
         self._address = address

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from functools import partial
 import zstandard
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
 from support.hostile import doors, requests
 from support.hostile.doors import Channel, half_sent, post, stalled, told
@@ -307,6 +309,28 @@ def idle_connections(target: Target, scale: int) -> Iterator[str]:
     """More connections than a process may have files, on each listener."""
     for address in (target.http, target.grpc, target.health):
         yield from stalled(address, [b""] * (300 * scale), 2.0)
+
+
+@attack
+def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
+    """They take the places of others, until they have said nothing for too long: then a new sender gets in."""
+    with doors.silent(target.grpc, 1500 * scale):
+        until = time.monotonic() + 10
+        answer = ""
+        while answer != "gRPC OK" and time.monotonic() < until:
+            with Channel(target.grpc) as channel:
+                answer = channel.call(b"")
+        yield answer if answer == "gRPC OK" else doors.NO_ANSWER
+
+
+@attack
+def sessions_of_others(target: Target, scale: int) -> Iterator[str]:
+    """Forged members of sessions, at a collector that owns none."""
+    member = Member(trace_id=bytes(16), session_id="s", facts=b"{}").SerializeToString()
+    with Channel(target.grpc) as channel:
+        for _ in range(60 * scale):
+            answer = channel.call(requests.field(1, member) * 1000, doors.MEMBERS)
+            yield answer if answer != "gRPC OK" else TAKEN
 
 
 @attack

@@ -11,6 +11,7 @@ from pandaeval_collector.judge.before import NOTHING, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.signature import signature
+from pandaeval_collector.judge.turns import conversation, turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import (
     Kind,
@@ -23,6 +24,7 @@ from pandaeval_otel.model import (
     ToolRequest,
     ToolResponse,
     Trace,
+    Turn,
 )
 from support.asked import ScriptedJudge
 from support.judged import TRACE_ID, call, trace
@@ -69,6 +71,58 @@ def test_a_first_question_has_nothing_before_it() -> None:
     assert before(later("Where is my parcel?")) == NOTHING
     assert before(trace()) == NOTHING
     assert "CONVERSATION BEFORE" not in pack(later("Where is my parcel?"), SECRET).text
+
+
+class TestInstructions:
+    def test_those_of_the_agents_own_span_and_of_every_model_call_count_once(self) -> None:
+        spans = (_agent("1", "front", "Greet."), _model("2", "1", "Greet."), _model("3", "1", "Be brief."))
+        assert before(replace(trace(), spans=spans, agents=("front",))).instructions == ("Greet.", "Be brief.")
+
+    def test_several_agents_are_told_apart_and_one_without_is_named(self) -> None:
+        spans = (
+            _agent("1", "front", "Greet."),
+            _agent("2", "refunds", None, "1"),
+            _model("3", "2", "Refund soon."),
+        )
+        told = before(replace(trace(), spans=spans, agents=("front", "refunds", "notes"))).instructions
+        assert told == (
+            "agent front: Greet.",
+            "agent refunds: Refund soon.",
+            "agent notes: (no instructions were captured)",
+        )
+
+    def test_parents_in_a_circle_end(self) -> None:
+        spans = (replace(_model("1", "2", "Be brief.")), replace(_model("2", "1", "Be kind.")))
+        assert before(replace(trace(), spans=spans)).instructions == ("Be brief.", "Be kind.")
+
+    def test_all_are_redacted(self) -> None:
+        key = "sk-proj-" + "a1B2" * 12
+        spans = (_agent("1", "front", f"The key is {key}."), _model("2", "1", "x"), _model("3", "1", f"Use {key}."))
+        shown = pack(redacted(replace(trace(), spans=spans)), SECRET).text
+        assert key not in shown
+        assert "The key is [secret" in shown
+
+    def test_a_later_turn_has_those_of_the_span_around_it(self) -> None:
+        spans = (_agent("1", "front", "Greet."), _model("2", "1", None, 5), _model("3", "1", None, 20))
+        turns = (Turn("Hi", "Hello", "2".zfill(16), start_ns=5), Turn("And?", "So.", "3".zfill(16), start_ns=20))
+        view = turn_view(replace(trace(), spans=spans, turns=turns), 1)
+        assert before(view.trace).instructions == ("Greet.",)
+
+    def test_a_conversation_has_those_of_all_its_traces(self) -> None:
+        one = replace(trace(), spans=(_agent("1", "front", "Greet."), _model("2", "1", None)))
+        other = replace(trace(), spans=(_agent("4", "front", None), _model("5", "4", "Be brief.")))
+        assert before(conversation([one, other], "d").trace).instructions == ("Greet.", "Be brief.")
+
+
+def _agent(number: str, name: str, told: str | None, above: str = "") -> Span:
+    parent = above and above.zfill(16)
+    return Span(TRACE_ID, number.zfill(16), parent, name, Kind.AGENT, 1, 99, agent_name=name, system=told)
+
+
+def _model(number: str, above: str, told: str | None, start: int = 2) -> Span:
+    system = () if told is None else (Message("system", (Text(told),)),)
+    given = (*system, user("Hi"))
+    return Span(TRACE_ID, number.zfill(16), above.zfill(16), "chat", Kind.LLM, start, start + 1, input=given)
 
 
 def test_results_given_back_in_the_users_name_are_results() -> None:

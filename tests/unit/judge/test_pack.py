@@ -70,7 +70,10 @@ def test_a_trace_of_megabytes_fits() -> None:
 
 def test_an_empty_trace_says_so() -> None:
     packed = pack(Trace(TRACE_ID, (), "b" * 16), SECRET)
-    assert packed.text.count("(nothing was captured)") == 3
+    assert packed.text.count("(nothing was captured)") == 2
+    assert "(no instructions were captured)" in packed.text
+    assert "BEGAN\n(not captured)" in packed.text
+    assert "thoughts, and words on the way: not captured" in packed.text
     assert "(no tool was called)" in packed.text
     assert not packed.cut
 
@@ -197,7 +200,9 @@ def test_the_shape_demands_every_field_and_no_other_and_the_reason_before_the_sc
 
 def test_it_names_the_parts_of_which_something_was_left_out() -> None:
     assert pack(trace(calls=[call(1)]), SECRET).truncated == ()
-    assert pack(trace(calls=[call(1, result="x " * 5000)]), SECRET).truncated == ("what happened",)
+    long = trace(calls=[call(1, result="x " * 5000)])
+    assert pack(long, SECRET).truncated == (), "nothing is cut while there is room"
+    assert pack(long, SECRET, 2000).truncated == ("what happened",)
     calls = [call(number, result="x " * 300) for number in range(200)]
     assert pack(trace("Where? " * 4000, calls=calls), SECRET, 2000).truncated == (
         "what the user asked",
@@ -217,6 +222,28 @@ def test_what_came_with_the_question_and_is_no_text_is_said() -> None:
 def test_turns_within_a_trace_are_told_apart() -> None:
     turns = (Turn("Where is it?", "At the depot."), Turn("And now?", "On its way."))
     text = pack(trace(turns=turns), SECRET).text
-    for said in ("turn 1: Where is it?", "turn 2: And now?", "turn 1: At the depot.", "turn 2: On its way."):
+    for said in ("turn 1: Where is it?", "turn 2: And now?", "turn 2: On its way."):
         assert said in text
     assert "turn 1" not in pack(trace(), SECRET).text
+
+
+def test_an_answer_in_our_words_stays_inside_the_fence() -> None:
+    assert "(nothing was captured)" in _fenced(pack(trace(answer="(nothing was captured)"), SECRET).text)
+    assert not any("was captured" in block for block in _fenced(pack(trace(answer=None), SECRET).text))
+
+
+@pytest.mark.parametrize("budget", [2000, 6000, 12_000])
+def test_a_pack_that_was_cut_is_full(budget: int) -> None:
+    calls = [call(n, result=f"row {n} " * (200 * n)) for n in range(1, 15)]
+    packed = pack(trace(calls=calls), SECRET, budget)
+    assert packed.truncated == ("what happened",)
+    assert packed.tokens > 0.93 * budget
+
+
+def test_tools_are_shown_whole_while_there_is_room_and_else_named_among_what_was_cut() -> None:
+    schema = {"properties": {f"field_{n}": {"enum": [f"choice_{m}" for m in range(12)]} for n in range(25)}}
+    tools = tuple(ToolDefinition(f"tool_{n}", "word " * 100 + "END", schema) for n in range(3))
+    packed = pack(trace(tools=tools), SECRET)
+    assert (packed.text.count("END"), packed.text.count("choice_11"), packed.truncated) == (3, 75, ())
+    many = tuple(ToolDefinition(f"tool_{n}", "word " * 100, schema) for n in range(90))
+    assert "tools that the agent had" in pack(trace(tools=many), SECRET).truncated

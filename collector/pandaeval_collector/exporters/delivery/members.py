@@ -65,6 +65,8 @@ class ToOwner:
                 raise _TooLargeError(f"{self._endpoint}: {error.details()}") from error
             await self.close()  # a connection whose other end has vanished looks alive for a quarter of an hour
             said = cure(error, "sessions.forward_to", "sessions.certificate")
+            if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+                said = ": sessions.token_env has to name the variable with the token that it has in its own"
             raise RetryLaterError(f"{self._endpoint}: {error.code().name}: {error.details()}{said}") from error
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ _POLITE = (
 )
 """Words that say nothing about the task."""
 _TITLE = re.compile(r"^## \d+\. ", re.MULTILINE)
-_TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED, IN ORDER"
+_TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
 
 
 def answering(trace: Trace, text: str) -> Trace:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pandaeval_collector.judge.before import opening
 from pandaeval_collector.judge.turns.stated import goal_of, knowledge_of, profile_of
-from pandaeval_otel.model import Kind, Span, ToolDefinition, Trace
+from pandaeval_otel.model import Span, ToolDefinition, Trace, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,14 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         last,
         spans=tuple(span for at, trace in enumerate(traces) for span in _shown(trace, at == 0)),
         input=traces[0].input,
-        turns=tuple(turn for trace in traces for turn in trace.turns),
+        turns=tuple(_timed(turn, trace) for trace in traces for turn in trace.turns),
         tool_calls=tuple(call for trace in traces for call in trace.tool_calls),
         tools=tuple(tools.values()),
         reasoning=(),
+        llm_calls=sum(trace.llm_calls for trace in traces),
+        agents=tuple(dict.fromkeys(name for trace in traces for name in trace.agents)),
+        dropped_attributes=sum(trace.dropped_attributes for trace in traces),
+        notes=tuple(dict.fromkeys(note for trace in traces for note in trace.notes)),
         digest=digest,
     )
     stating = [span for trace in traces for span in trace.spans]
@@ -47,7 +52,18 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     return Conversation(whole, len(traces), missing, goal_of(stating), profile_of(stating), knowledge)
 
 
-def _shown(trace: Trace, is_first: bool) -> list[Span]:
-    """Documents that were found, and of the first trace the model call that tells what was there before it."""
-    opening = next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None) if is_first else None
-    return [span for span in trace.spans if span is opening or span.documents]
+def _timed(turn: Turn, trace: Trace) -> Turn:
+    """The turn with the start of its trace where it has none of its own, so that calls can be told to belong to it."""
+    return turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+
+
+def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:
+    """What stands in the record of a conversation: instructions, documents that were found, and of the first trace the
+    model call that tells what was there before it. Thoughts are left out."""
+    first = opening(trace) if is_first else None
+    for span in trace.spans:
+        if span is first or not span.input:
+            yield span if span.output is None else span.but(output=None)
+        else:
+            told = tuple(message for message in span.input if message.role == "system")
+            yield span.but(input=told or None, output=None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandaeval_collector.judge.before import AGENT, USER, before, lines_of
 from pandaeval_collector.judge.turns.stated import goal_of, knowledge_of, profile_of
-from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.model import Span, ToolCall, Trace
 from pandaeval_otel.normal.turns import of_turn
 
 _RESULT, _HIDDEN = "result: ", "result: (not captured)"
@@ -67,7 +67,7 @@ def turn_view(
 ) -> TurnView:
     """The ``index``-th turn of a trace. ``earlier``: what was said in the traces of the session before it, hidden
     already, for one whose spans do not tell; ``base``: the number of turns there, ``None``: not known."""
-    one = hide(of_turn(trace, index))
+    one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
     stating = (*one.spans, *trace.spans)
@@ -79,6 +79,19 @@ def turn_view(
         profile_of(stating),
         knowledge_of(one, stating),
     )
+
+
+def _with_instructions(one: Trace, trace: Trace) -> Trace:
+    """The turn with the spans around it that state instructions: an agent's span begins with its first turn."""
+    own, by_id = {span.span_id for span in one.spans}, {span.span_id: span for span in trace.spans}
+    around: dict[str, Span] = {}
+    for span in one.spans:
+        above = by_id.get(span.parent_id)
+        while above is not None and above.span_id not in own and above.span_id not in around:
+            around[above.span_id] = above.but(input=None, output=None, documents=(), attributes={})
+            above = by_id.get(above.parent_id)
+    told = [around[span.span_id] for span in trace.spans if span.span_id in around]
+    return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
 
 
 def _number(trace: Trace, index: int, base: int | None, told: Sequence[str]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+import grpc
 import pytest
 
 from pandaeval_collector.exporters import RetryLaterError
@@ -12,7 +13,7 @@ from pandaeval_collector.exporters.delivery.members import ToOwner
 from pandaeval_collector.receivers import Draining, Malformed, TooMany
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.members_grpc import MOST_MEMBERS, MembersHandler, members_of
+from pandaeval_collector.receivers.members_grpc import MOST_MEMBERS, SERVICE, MembersHandler, members_of
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.store import OutboxRow
 from pandaeval_otel._proto.session_service_pb2 import Member, TakeMembersRequest
@@ -36,12 +37,21 @@ class Owner:
 
 
 @contextlib.asynccontextmanager
-async def listening(owner: Owner, token: str | None = None) -> AsyncIterator[str]:
+async def listening(
+    owner: Owner, token: str | None = None, general: str | None = None, is_owner: bool = True
+) -> AsyncIterator[str]:
+    """``token``: of sessions, ``general``: of everything else."""
     telemetry, reading = CountingTelemetry(), BodyReader.of_messages(LARGEST)
     admission = Admission(8 << 20)
-    handler = MembersHandler(owner, admission, telemetry, reading).handler
+    handler = MembersHandler(owner, admission, telemetry, reading, is_owner=is_owner).handler
     server = OtlpGrpcServer(
-        RecordingIngest(), admission, LOOPBACK, max_request_bytes=LARGEST, token=token, handlers=[handler]
+        RecordingIngest(),
+        admission,
+        LOOPBACK,
+        max_request_bytes=LARGEST,
+        token=general,
+        tokens={} if token is None else {SERVICE: token},
+        handlers=[handler],
     )
     address = await server.start()
     try:
@@ -82,6 +92,36 @@ async def test_what_the_owner_does_not_take_is_offered_again() -> None:
     with pytest.raises(RetryLaterError, match="UNAVAILABLE"):
         await exporter.export(some)
     await exporter.close()
+
+
+@pytest.mark.parametrize("general", [None, "everybody's"])
+async def test_the_token_of_senders_opens_no_sessions(general: str | None) -> None:
+    owner, some = Owner(), rows(10)
+    async with listening(owner, "sessions'", general) as address:
+        for token in (None, "everybody's"):
+            exporter = ToOwner(address, bytes, token=token)
+            with pytest.raises(RetryLaterError, match=r"UNAUTHENTICATED.*sessions\.token_env has to name"):
+                await exporter.export(some)
+        assert not owner.told
+        exporter = ToOwner(address, bytes, token="sessions'")
+        assert (await exporter.export(some)).rows == 1
+        await exporter.close()
+        async with grpc.aio.insecure_channel(address) as channel:
+            call = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+            metadata = (("authorization", "Bearer sessions'"),)
+            code = await call(b"", metadata=metadata).code()
+        assert code is (grpc.StatusCode.OK if general is None else grpc.StatusCode.UNAUTHENTICATED)
+
+
+@pytest.mark.parametrize("general", [None, "everybody's"])
+async def test_a_collector_that_owns_no_sessions_takes_none(general: str | None) -> None:
+    owner = Owner()
+    async with listening(owner, general=general, is_owner=False) as address:
+        exporter = ToOwner(address, bytes, token=general)
+        with pytest.raises(RetryLaterError, match=r"PERMISSION_DENIED.*sessions\.owner: true"):
+            await exporter.export(rows(10))
+        await exporter.close()
+    assert not owner.told
 
 
 async def test_a_request_that_is_too_large_goes_without_what_goes_along() -> None:

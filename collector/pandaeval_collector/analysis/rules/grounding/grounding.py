@@ -27,7 +27,7 @@ from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
 from pandaeval_collector.analysis.rules.grounding._scan import scan
-from pandaeval_collector.analysis.rules.grounding._sources import moment, sources
+from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -100,9 +100,10 @@ class Grounding:
         return sum(self.checked.values())
 
 
-def grounding(trace: Trace) -> Grounding | None:
-    """``None`` where nothing specific was said. Without a call or a document in the run, an agent answers from what its
-    model knows: then only what claims to be of this case counts."""
+def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
+    """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
+    or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
+    counts."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
     if not _looked(trace):
         answered = [claim for claim in answered if of_case(claim)]
@@ -112,9 +113,9 @@ def grounding(trace: Trace) -> Grounding | None:
     ]
     if not answered and not called and not wrong:
         return None
-    given = sources(trace)
+    given = sources(trace, before.found if before is not None else ())
     known = Known(given.found)
-    found = Grounding(hidden=hidden(trace))
+    found = Grounding(hidden=hidden(trace, before))
     if given.cut:
         found.hidden = found.hidden or "there is more than is looked at"
         found.notes.append("long run: not all of it was looked at")
@@ -132,7 +133,7 @@ def grounding(trace: Trace) -> Grounding | None:
         else:
             pending.append(claim)
     missing = found.hidden
-    unsure = any(claim.accepted for claim in pending) and not shows_history(trace)
+    unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
     for claim in _still_loose(found, settled, pending, known):
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
@@ -153,6 +154,11 @@ def _looked(trace: Trace) -> bool:
     if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
+
+
+def states_values(trace: Trace) -> bool:
+    """Whether anything specific is said at all."""
+    return any(True for _ in in_answers(trace)) or any(True for _ in in_calls(trace))
 
 
 def grounded(claim: Claim, known: Known, start_ns: int) -> bool:

@@ -8,6 +8,10 @@ of arithmetic from values that belong together: of one object, list or sentence,
 otherwise than what was called (3 passengers, booked for 2) is not grounded. One identifier, amount, date or time that
 is not, or one such contradiction, fails whatever the score.
 
+What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
+what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
+is not found is not counted). The first trace of a session is whole if its first call begins with the user's message.
+
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. A run
 without a call and a document states what its model knows: there only what claims to be of this case ("your booking …")
 is checked. Where results or the conversation before were not captured, values that are not found there say nothing:
@@ -26,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding, states_values
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -40,7 +44,7 @@ ENOUGH = 0.5
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.forced:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
-    found = grounding(trace)
+    found = grounding(trace, context.before)
     if found is None:
         return None
     everything = found.total + len(found.open)
@@ -61,6 +65,15 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         coverage=found.total / everything,
         span_ids=tuple(dict.fromkeys(each.claim.span_id for each in found.loose)),
     )
+
+
+def _unsettled(trace: Trace, finding: Finding | None) -> bool:
+    """Whether a value was not found, or nothing was there to look in."""
+    if finding is None:
+        return states_values(trace)
+    if isinstance(finding, Unscored):
+        return finding.why is Why.INSUFFICIENT_EVIDENCE
+    return isinstance(finding, Score) and (finding.value < 1.0 or (finding.coverage or 1.0) < 1.0)
 
 
 def _metadata(found: Grounding) -> dict[str, Any]:
@@ -117,6 +130,7 @@ METRIC = Metric(
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
+    unsettled=_unsettled,
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,
 )
