@@ -101,9 +101,7 @@ class TestWhatItIsAbout:
     def test_traces_that_are_left_out_do_not_count(self, store: Store) -> None:
         bad = member(2, {"coherence": {"outcome": "scored", "value": 0.0, "why": None}})
         found = scores(store, member(1), bad, left_out=frozenset({trace_id(2)}))
-        [reliability] = [
-            each for each in found.score("s", Trigger.IDLE) if each.metric == "agent_reliability"
-        ]
+        [reliability] = [each for each in found.score("s", Trigger.IDLE) if each.metric == "agent_reliability"]
         assert isinstance(reliability.finding, Score)
         assert reliability.finding.value == pytest.approx(0.75)
         assert reliability.unit.trace_id == trace_id(1)
