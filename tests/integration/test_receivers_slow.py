@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from starlette.types import Receive, Scope, Send
 
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._body_reader import BodyReader
@@ -152,6 +153,28 @@ class TestHttp:
             with contextlib.suppress(ConnectionError):  # a reset, where a header was on its way
                 assert await ended == b""
             assert ended.done()
+        await server.stop(1)
+
+    async def test_who_does_not_read_an_answer_is_hung_up_on_and_who_reads_is_not(self) -> None:
+        body, ended = bytes(1 << 16), asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            pieces = 1000 if scope["path"] == "/unread" else 100
+            for number in range(pieces):
+                await send({"type": "http.response.body", "body": body, "more_body": number < pieces - 1})
+            ended.set()
+
+        server = HttpServer(endless, LOOPBACK, setting="server.http", unread_s=0.2)
+        where = await server.start()
+        async with (
+            begun(where, b"GET /unread HTTP/1.1\r\nhost: a\r\n\r\n") as (reader, _),
+            http_client(where) as client,
+        ):
+            await asyncio.wait_for(ended.wait(), 60)
+            assert len((await client.get("/read")).content) == 100 << 16
+            with contextlib.suppress(ConnectionError):
+                assert len(await reader.read()) < 1000 << 16
         await server.stop(1)
 
     async def test_a_full_listener_drops_who_has_waited_longest(self) -> None:

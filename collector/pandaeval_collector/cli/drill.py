@@ -20,6 +20,7 @@ class DrillFormat(StrEnum):
     table = "table"
     json = "json"
     junit = "junit"
+    html = "html"
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +49,8 @@ def drill(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
     format_: Annotated[
-        DrillFormat, typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI.")
+        DrillFormat,
+        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
     ] = DrillFormat.table,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
@@ -87,6 +89,10 @@ def drill(
         worse = [] if before is None else drops(before, tally)
         if format_ is DrillFormat.json:
             write_lines([tally.to_dict()], target)
+        elif format_ is DrillFormat.html:
+            from pandaeval_collector.show.report.drill import page
+
+            target.write(page(tally.to_dict(), ", ".join(files or [f"store {store}"])))
         elif format_ is DrillFormat.junit:
             write_drill_junit(tally, worse, target)
         else:

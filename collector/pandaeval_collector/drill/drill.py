@@ -210,8 +210,8 @@ class Drill:
             yield copy, found[copy.subject.trace.trace_id]
 
     def _outcome(self, copy: _Copy, results: Sequence[Result]) -> Outcome:
-        trace_id = copy.subject.trace.trace_id
-        return Outcome.of(trace_id, self._runs[trace_id].results, results, copy.planted)
+        original = copy.subject.trace
+        return Outcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:

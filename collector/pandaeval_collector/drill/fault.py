@@ -14,6 +14,7 @@ from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_collector.pipeline.line.stored_traces import Part
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, installed
+from pandaeval_otel.model import Trace
 
 Family = Literal["value", "claim", "call", "course", "telemetry"]
 
@@ -31,8 +32,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a fault in it: the trace's messages, what was changed, and in which spans."""
+    """A run with a fault in it: the trace, its messages, what was changed, and in which spans."""
 
+    trace: Trace
     parts: list[Part]
     what: str
     span_ids: frozenset[str]
@@ -46,7 +48,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
     after = raw.read()
     if after is None or not raw.touched or not edit.stands(subject.trace, after):
         raise NotApplicableError("these spans cannot be rewritten so that they read as meant")
-    return Planted(raw.parts(), edit.what, frozenset(raw.touched))
+    return Planted(after, raw.parts(), edit.what, frozenset(raw.touched))
 
 
 @cache

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.drill.fault import Fault, Planted
+from pandaeval_collector.drill.subject import spelled
+from pandaeval_otel.model import Trace
 
 _EXAMPLES = 1
+_MOST_LINES, _LONGEST = 12, 400
+"""An example shows so many lines, each of so many characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +31,12 @@ class Outcome:
     noticed: Mapping[str, bool]
     silent: tuple[str, ...]
     passed: tuple[str, ...]
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str]
+    told: Callable[[], tuple[list[str], list[str]]]
+    """What the run told before and tells now, as far as it differs."""
 
     @classmethod
-    def of(cls, trace_id: str, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> Outcome:
+    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> Outcome:
         noticed: dict[str, bool] = {}
         reasons: dict[str, str] = {}
         for result in after:
@@ -40,7 +48,28 @@ class Outcome:
         still = {result.metric for result in after if result.outcome == "scored"}
         passed = {result.metric for result in after if result.outcome == "scored" and result.success}
         silent = tuple(sorted(sure - still))
-        return cls(trace_id, planted.what, noticed, silent, tuple(sorted(passed - {*noticed})), reasons)
+        still_passed = tuple(sorted(passed - {*noticed}))
+        told = partial(difference, original, planted.trace)
+        return cls(original.trace_id, planted.what, noticed, silent, still_passed, reasons, told)
+
+
+def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
+    """The lines by which two states of a run differ: its calls, its error and its answer."""
+    one, other = _lines(before), _lines(after)
+    left, right = [], []
+    for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind != "equal":
+            left += one[start:end]
+            right += other[begin:until]
+    return left[:_MOST_LINES], right[:_MOST_LINES]
+
+
+def _lines(trace: Trace) -> list[str]:
+    calls = [
+        cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
+    ]
+    error = [f"error: {trace.error}"] if trace.error else []
+    return [*calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +101,7 @@ class FaultTally:
         self.refused: Counter[str] = Counter()
         self.by_metric: Counter[str] = Counter()
         self.silent: Counter[str] = Counter()
-        self.examples: list[Outcome] = []
+        self.examples: list[dict[str, Any]] = []
         self._noticed = self._blamed = self._could_not_tell = 0
 
     def add(self, outcome: Outcome) -> None:
@@ -84,7 +113,17 @@ class FaultTally:
         self.by_metric.update(outcome.noticed.keys())
         self.silent.update(outcome.silent)
         if len(self.examples) < _EXAMPLES:
-            self.examples.append(outcome)
+            left, right = outcome.told()
+            self.examples.append(
+                {
+                    "trace_id": outcome.trace_id,
+                    "what": outcome.what,
+                    "before": left,
+                    "after": right,
+                    "reasons": dict(outcome.reasons),
+                    "passed": list(outcome.passed),
+                }
+            )
 
     @property
     def noticed(self) -> Share:
@@ -167,8 +206,5 @@ def _described(each: FaultTally) -> dict[str, Any]:
         "by_metric": {metric: Share(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
         "silent": dict(each.silent.most_common()),
         "not_applicable": dict(each.refused.most_common()),
-        "examples": [
-            {"trace_id": one.trace_id, "what": one.what, "reasons": dict(one.reasons), "passed": list(one.passed)}
-            for one in each.examples
-        ],
+        "examples": each.examples,
     }

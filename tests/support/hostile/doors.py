@@ -91,6 +91,33 @@ async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> lis
         return [*sender.ended.values()]
 
 
+def unread(address: str, path: str, number: int, hold_s: float) -> list[str]:
+    """Asks for ``path`` on so many connections and reads no answer until ``hold_s`` seconds are over. What was
+    answered then: the status of a whole answer, ``closed`` where the server ended it before its end."""
+    host, port = address.rsplit(":", 1)
+    connections: list[socket.socket] = []
+    for _ in range(number):
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection((host, int(port)), 5)
+            connections.append(connection)
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+    time.sleep(hold_s)
+    return [_taken(connection) for connection in connections]
+
+
+def _taken(connection: socket.socket) -> str:
+    connection.settimeout(PATIENCE_S)
+    response = http.client.HTTPResponse(connection)
+    try:
+        response.begin()
+        response.read()
+        return f"HTTP {response.status}"
+    except (OSError, http.client.HTTPException):
+        return "closed"
+    finally:
+        connection.close()
+
+
 @contextlib.contextmanager
 def silent(address: str, number: int) -> Iterator[None]:
     """So many connections that say nothing, as far as they can be had."""

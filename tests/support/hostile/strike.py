@@ -366,6 +366,22 @@ def pages_of_others(target: Target, scale: int) -> Iterator[str]:
             yield answer if answer in {"HTTP 400", "HTTP 403", "HTTP 421"} else TAKEN
 
 
+# -- readers ---------------------------------------------------------------------------------------------------------
+
+
+@attack
+def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
+    """The details of a trace of 13.5 MB, which many ask for and nobody reads."""
+    trace_id = os.urandom(16)
+    for _ in range(9):
+        yield post(target.http, requests.wordy(trace_id, 1_500_000))
+    path = f"/api/v1/traces/{trace_id.hex()}"
+    while (found := _get(target.http, path)) == "HTTP 404":
+        time.sleep(0.5)
+    yield found
+    yield from doors.unread(target.http, path, 60 * scale, 30.0)
+
+
 # -- evidence --------------------------------------------------------------------------------------------------------
 
 

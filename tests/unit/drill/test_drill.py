@@ -111,6 +111,18 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
     assert "grounding noticed 90 of 90 copies of empty_answer, now 0 of 4" in worse.stderr
 
 
+def test_the_page_shows_an_example_side_by_side(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "drill.html"
+    assert (
+        run(str(traces), "--faults", "false_success,reworded_loop", "--format", "html", "-o", str(file)).exit_code == 0
+    )
+    html = file.read_text()
+    assert "cancel_booking" in html
+    assert "→ ok, cancelled" in html
+    assert "→ Error: " in html
+    assert "<script" not in html
+
+
 def test_the_command_says_what_it_cannot_use(traces: Path, tmp_path: Path) -> None:
     assert run(str(traces), "--faults", "nonsense").exit_code == 2
     assert run().exit_code == 2

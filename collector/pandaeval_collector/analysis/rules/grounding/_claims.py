@@ -34,7 +34,8 @@ _IDENTITY = re.compile(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|
 
 
 _CASE = re.compile(
-    r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
+    r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
+    r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
     r"balance|tracking|claim|policy|itinerary|membership|purchase)\b",
     re.IGNORECASE,
