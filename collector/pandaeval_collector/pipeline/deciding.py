@@ -11,8 +11,9 @@ from functools import partial
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError
+from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready
 from pandaeval_collector.pipeline.lookahead import Ahead, DueBatch
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.pipeline.suspects import SuspectCheck
@@ -112,7 +113,7 @@ class TraceDecider:
         due = batch.due
         try:
             understood = await batch.ready
-            await self._committer.commit(lambda: self._line.file(due, understood()))
+            await self._committer.commit(partial(self._filed, due, understood))
         except Exception as error:  # whatever one trace raises, it must not cost the others, nor be tried forever
             if self._retries.stopping:
                 raise
@@ -125,6 +126,10 @@ class TraceDecider:
             await self._set_aside(due[0], kind, str(error).partition("\n")[0])
             return
         self._decided(due)
+
+    def _filed(self, due: Sequence[DueTrace], understood: Ready) -> Decision:
+        with self._under_way.at([each.trace_id for each in due]):
+            return self._line.file(due, understood())
 
     async def _set_aside(self, due: DueTrace, kind: str, why: str) -> None:
         """Gives a trace the results of one that cannot be read; its spans stay in the store as long as results do."""

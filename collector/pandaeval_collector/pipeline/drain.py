@@ -80,7 +80,8 @@ class _Handing:
 
     async def _round(self) -> bool:
         """Tries all that is open once, up to where nothing is taken. Returns whether another round is worth it."""
-        self.refused, waiting = None, self._store.open_chunks()
+        # One that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
+        self.refused, waiting = None, (each for each in self._store.open_chunks() if each.data)
         while batch := _some(waiting):
             if asyncio.get_running_loop().time() > self._deadline:
                 self.late = True

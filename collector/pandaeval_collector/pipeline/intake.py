@@ -127,6 +127,7 @@ class Intake:
                 decided = self._store.decided([chunk.trace_id]).get(chunk.trace_id)
             added = self._traces.add(chunk.trace_id, _items(chunk), chunk.id, len(chunk.data), now, decided)
             self._telemetry.add("pandaeval.items", "resumed", added.stored)
+            self._telemetry.add("pandaeval.store.errors", "damaged", int(not chunk.data))
             if added.late or (not added.stored and chunk.trace_id not in self._traces):
                 self._store.discard([chunk.id])
             if self._traces.knows(chunk.trace_id):

@@ -4,24 +4,27 @@ end every process after it in the same way.
 The file is written at each batch and never synced: what a process wrote survives its death, if not the machine's. A
 trace that the file holds at a start is a *suspect* until it is decided. That a process died while it was being decided
 proves little, so a suspect is understood in a process of its own (:mod:`pandaeval_collector.pipeline.suspects`); if the
-collector died twice over it all the same, it is decided alone; if it was decided alone at the next two deaths, it is
-not tried any more. A suspect that was decided is one no longer.
+collector died twice over it all the same, it is decided alone. From then on a death counts only if the collector itself
+worked on that trace at the moment: somebody who kills it while another process understands the trace, or while it waits
+to be committed, proves nothing against it. After two such deaths it is not tried any more. A suspect that was decided
+is one no longer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
 
 FILE_NAME = "underway"
 TOGETHER = 2
-"""So many deaths count where others were under way too; from there on a trace is decided alone."""
+"""So many deaths count whatever the collector did at the moment; from there on a trace is decided alone."""
 HOPELESS = 4
-"""Deaths after which a trace is not tried any more."""
+"""Deaths after which a trace is not tried any more, the last two of which came while the collector worked on it."""
 
 
 class UnderWay:
@@ -32,6 +35,7 @@ class UnderWay:
         self._path = folder / FILE_NAME
         self._file: int | None = None
         self._now: dict[bytes, None] = {}
+        self._at: bytes | None = None
         self._told = False
         self.suspects: dict[bytes, int] = {}
 
@@ -54,6 +58,22 @@ class UnderWay:
         """Notes that these traces are being decided from now on."""
         self._now.update(dict.fromkeys(trace_ids))
         self._write()
+
+    @contextlib.contextmanager
+    def at(self, trace_ids: Sequence[bytes]) -> Iterator[None]:
+        """Inside the block this process works on these traces itself. Only one that is decided alone is noted: nothing
+        else is begun or ended meanwhile."""
+        alone = trace_ids[0] if len(trace_ids) == 1 and self.deaths(trace_ids[0]) >= TOGETHER else None
+        if alone is None:
+            yield
+            return
+        self._at = alone
+        self._write()
+        try:
+            yield
+        finally:
+            self._at = None
+            self._write()
 
     def end(self, trace_ids: Iterable[bytes], decided: bool = True) -> None:
         """Removes traces from the notes; with ``decided`` they are no suspects any more."""
@@ -79,7 +99,7 @@ class UnderWay:
         if self._file is None:
             return
         lines = [f"{trace_id.hex()} {deaths}\n" for trace_id, deaths in self.suspects.items()]
-        lines += [f"{trace_id.hex()} now\n" for trace_id in self._now]
+        lines += [f"{trace_id.hex()} {'at' if trace_id == self._at else 'now'}\n" for trace_id in self._now]
         data = "".join(lines).encode()
         try:
             os.pwrite(self._file, data, 0)
@@ -96,7 +116,7 @@ class UnderWay:
 def _deaths(text: str) -> dict[bytes, int]:
     """Reads the suspects that a dead process left in the file. Skips a line that is only half written."""
     known: dict[bytes, int] = {}
-    now: list[bytes] = []
+    now: dict[bytes, str] = {}
     for line in text.splitlines():
         name, _, said = line.partition(" ")
         try:
@@ -105,11 +125,11 @@ def _deaths(text: str) -> dict[bytes, int]:
             continue
         if len(trace_id) != 16:
             continue
-        if said == "now":
-            now.append(trace_id)
+        if said in ("now", "at"):
+            now[trace_id] = said
         elif said.isdecimal():
             known[trace_id] = int(said)
-    for trace_id in now:
+    for trace_id, said in now.items():
         deaths = known.get(trace_id, 0)
-        known[trace_id] = deaths + 1 if len(now) == 1 else max(deaths, min(deaths + 1, TOGETHER))
+        known[trace_id] = deaths + 1 if said == "at" else max(deaths, min(deaths + 1, TOGETHER))
     return known

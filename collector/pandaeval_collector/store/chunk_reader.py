@@ -1,11 +1,16 @@
-"""Reads the contents of chunks by id: for the store itself, and for other processes that read the same file."""
+"""Reads stored chunks and compares each with its checksum: for the store itself, and for other processes that read the
+same file."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import zstandard
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.compression import unpack
@@ -16,13 +21,36 @@ Part = tuple[bool, bytes]
 """A request as it came: whether it holds logs, and its bytes."""
 
 
+CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
+"""The columns of a chunk that :func:`chunk_content` reads."""
+
+
+class DamagedChunkError(zstandard.ZstdError):
+    """A stored chunk is not as it was stored. Callers treat it like compressed bytes that zstd finds damaged."""
+
+
+def chunk_checksum(fields: Sequence[object], data: bytes) -> int:
+    """The checksum of a row: of its ``data`` and of all other :data:`CHUNK` columns, its id among them, so that a row
+    in the place of another one is found, too."""
+    return zlib.crc32(data, zlib.crc32(ascii(fields).encode()))
+
+
+def chunk_content(row: Sequence[Any]) -> bytes:
+    """The uncompressed content of a row of :data:`CHUNK`. A row without a checksum is of an older version, which wrote
+    none. Raises :class:`DamagedChunkError`, and ``zstandard.ZstdError`` for an older row."""
+    *fields, data, checksum = row
+    if checksum is not None and (type(data) is not bytes or checksum != chunk_checksum(fields, data)):
+        raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
+    return unpack(row[1], data)
+
+
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted, so that no caller
-    takes a part of a trace for the whole."""
+    """``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
+    :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):
-        rows = reader.execute(f"SELECT logs, packed, id, data FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
-        found.update((id_, (bool(logs), unpack(packed, data))) for logs, packed, id_, data in rows)
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+        found.update((row[2], (bool(row[0]), chunk_content(row))) for row in rows)
     if len(found) < len(set(ids)):
         raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
     return found

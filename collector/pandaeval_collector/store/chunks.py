@@ -7,14 +7,15 @@ import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import zstandard
 
 from pandaeval_collector.store.access import Access
 from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.chunk_reader import chunk_contents
+from pandaeval_collector.store.chunk_reader import CHUNK, chunk_checksum, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest, newest_chunk
-from pandaeval_collector.store.compression import pack, unpack
+from pandaeval_collector.store.compression import pack
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.rows import Chunk
@@ -67,17 +68,18 @@ class ChunkTables(TableGroup):
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
-        """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from."""
+        """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from. A chunk that
+        was damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
         with self._scan() as reader:
             undecided = reader.execute(
-                """WITH held AS MATERIALIZED (
+                f"""WITH held AS MATERIALIZED (
                        SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)
-                   SELECT id, trace_id, logs, items, start_ns, packed, data, session, closes FROM chunks
-                   WHERE id NOT IN held ORDER BY id"""
+                   SELECT {CHUNK} FROM chunks WHERE id NOT IN held ORDER BY id"""  # noqa: S608
             )
-            for id_, trace_id, logs, items, start_ns, packed, data, session, closes in undecided:
+            for row in undecided:
+                logs, _, id_, trace_id, items, start_ns, session, closes, *_ = row
                 try:
-                    content = unpack(packed, data)
+                    content = chunk_content(row)
                 except zstandard.ZstdError as error:  # a start must not fail over it
                     _log.error("spans of trace %s are damaged and cannot be read any more (%s)", trace_id.hex(), error)
                     content = b""
@@ -126,8 +128,9 @@ class ChunkTables(TableGroup):
             write_consumed(connection, read)
 
 
-def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[int, bytes, int, int, int, int, int, bytes, str, int]:
+def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[Any, ...]:
     packed, data = content
-    size = len(chunk.data)
-    head = (chunk.id, chunk.trace_id, chunk.logs, chunk.items, chunk.start_ns, size, packed, data)
-    return (*head, chunk.session, chunk.closes)
+    logs, id_, trace_id, items, start_ns = int(chunk.logs), chunk.id, chunk.trace_id, chunk.items, chunk.start_ns
+    session, closes = chunk.session, int(chunk.closes)
+    checksum = chunk_checksum([logs, int(packed), id_, trace_id, items, start_ns, session, closes], data)
+    return id_, trace_id, logs, items, start_ns, len(chunk.data), packed, data, session, closes, checksum

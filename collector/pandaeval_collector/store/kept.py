@@ -17,9 +17,8 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.chunk_reader import Part, chunk_contents
+from pandaeval_collector.store.chunk_reader import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest
-from pandaeval_collector.store.compression import unpack
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.table_group import TableGroup
 
@@ -123,18 +122,18 @@ def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
 
 def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
     """The requests that the data directory ``path`` holds of a trace, oldest first, also while a collector has it open:
-    of an undecided trace, too. Raises ``FileNotFoundError``."""
+    of an undecided trace, too. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
     file = path / FILE_NAME
     if not file.is_file():
         raise FileNotFoundError(str(file))
     reader = connect(file, "off", read_only=True)
     try:
-        rows = reader.execute("SELECT packed, data FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE trace_id = ? ORDER BY id", (trace_id,)).fetchall()  # noqa: S608
         no = numbers.of_traces(reader, [trace_id]).get(trace_id)
         kept = contents(reader, no) if no is not None and not rows else []
     finally:
         reader.close()
-    return [unpack(packed, data) for packed, data in rows] or [data for _, data in kept]
+    return [*map(chunk_content, rows)] or [data for _, data in kept]
 
 
 def _move(

@@ -9,6 +9,7 @@ import pytest
 
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.store import Chunk, Store
+from support.database import open_database
 from support.made_traces import Composer
 from support.otlp_sink import INVALID, UNAVAILABLE, OtlpSink, too_large
 
@@ -73,3 +74,10 @@ async def test_a_peer_that_is_gone_fails_no_stop(leaving: Leaving) -> None:
     await leaving.sink.hang_up()
     assert await leaving.drain() == 0
     assert leaving.open == 40
+
+
+async def test_what_was_damaged_on_disk_stays_here(leaving: Leaving) -> None:
+    with open_database(leaving.store.path / "pandaeval.db") as connection:
+        connection.execute("UPDATE chunks SET checksum = checksum + 1 WHERE id IN (3, 30)")
+    assert await leaving.drain() == 38
+    assert [(chunk.id, chunk.data) for chunk in leaving.store.open_chunks()] == [(3, b""), (30, b"")]

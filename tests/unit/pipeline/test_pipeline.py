@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import pandaeval_collector.pipeline.retries as retries_module
 import pandaeval_collector.scoring.evaluator.evaluator as evaluator_module
@@ -279,6 +280,23 @@ class TestTrouble:
             await line.restart()
             assert not line.pipeline.open_traces
             assert line.telemetry.total("pandaeval.traces", "failed") == 1
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_a_letter_that_was_changed_on_disk_is_not_scored(self, tmp_path: Path, restarted: bool) -> None:
+        bad, good = in_one_session(2)
+        async with RunningLine(tmp_path) as line:
+            await line.send(bad)
+            await line.send(good)
+            change_a_letter(line, bad)
+            if restarted:
+                await line.restart()
+            await line.settle()
+            assert line.telemetry.counts()["pandaeval.traces", "failed", "DamagedChunkError"] == 1
+            assert line.telemetry.total("pandaeval.store.errors", "damaged") == int(restarted)
+            found = line.results_of(bad)
+            assert {(each["outcome"], each["why"]) for each in found} == {("unscored", "metric_error")}
+            assert all("checksum" in each["reason"] for each in found)
+            assert line.of(good, "coherence")
 
     async def test_damaged_spans_do_not_keep_it_from_starting(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)
@@ -595,6 +613,19 @@ def damage(line: RunningLine, trace: MadeTrace) -> None:
     """Makes the stored spans of a trace unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
+
+
+def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
+    """Changes the stored spans of a trace so that they read as well as before."""
+    with open_database(line.folder / "pandaeval.db") as connection:
+        for id_, packed, data in connection.execute(
+            "SELECT id, packed, data FROM chunks WHERE trace_id = ?", (trace.trace_id,)
+        ).fetchall():
+            content = zstandard.ZstdDecompressor().decompress(data) if packed else data
+            assert b"gen_ai.operation.name" in content
+            changed = content.replace(b"gen_ai.operation.name", b"gen_ai.operation.nome")
+            stored = zstandard.ZstdCompressor(write_checksum=True).compress(changed) if packed else changed
+            connection.execute("UPDATE chunks SET data = ? WHERE id = ?", (stored, id_))
 
 
 def spoil_session(line: RunningLine, session: str) -> None:

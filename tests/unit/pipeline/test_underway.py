@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,14 +15,19 @@ from support.made_traces import Composer, MadeTrace
 A, B, C = (bytes(15) + bytes((n,)) for n in (1, 2, 3))
 
 
-def left(folder: Path, *lives: Sequence[bytes]) -> UnderWay:
-    """After processes that died over these, one after the other."""
+def left(folder: Path, *lives: Sequence[bytes], at: bool = False) -> UnderWay:
+    """After processes that died while these were being decided, one after the other; with ``at`` while they worked on
+    them themselves."""
+    dead = contextlib.ExitStack()  # what a process that died never left
     for under_way in lives:
         life = UnderWay(folder)
         life.resume(lambda _: True)
         life.begin(under_way)
+        if at:
+            dead.enter_context(life.at(under_way))
     last = UnderWay(folder)
     last.resume(lambda _: True)
+    dead.pop_all()
     return last
 
 
@@ -37,9 +43,19 @@ def test_dying_together_proves_little(tmp_path: Path) -> None:
     assert left(tmp_path, *[[A, B]] * 9).suspects == {A: TOGETHER, B: TOGETHER}
 
 
-def test_dying_alone_proves_much(tmp_path: Path) -> None:
-    last = left(tmp_path, [A, B], [A, B], [A], [A])
+def test_dying_over_one_alone_proves_much(tmp_path: Path) -> None:
+    last = left(tmp_path, [A, B], [A, B], [A], [A], at=True)
     assert (last.deaths(A), last.deaths(B), last.deaths(C)) == (HOPELESS, TOGETHER, 0)
+
+
+def test_a_kill_while_it_waits_proves_nothing_however_often(tmp_path: Path) -> None:
+    """As from outside, while another process understands it or its decision is committed."""
+    assert left(tmp_path, *[[A]] * 9).suspects == {A: TOGETHER}
+    life = left(tmp_path, [A])
+    life.begin([A])
+    with life.at([A]):
+        pass
+    assert left(tmp_path).suspects == {A: TOGETHER}
 
 
 def test_who_is_decided_is_clear(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Finds out which answers of a session have to be compared with which, when traces come into it or leave it."""
+"""Finds out which answers of a session have to be compared with which, and which traces have to be read again with
+earlier ones, when traces come into it or leave it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before
 from pandaeval_collector.analysis.stats.loops import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.pipeline.line.members import Member, unpack_answers
 from pandaeval_collector.scoring.metric import EarlierOutput
@@ -51,6 +53,37 @@ def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iter
             yield LoopComparison(stretch, member, earlier, evidence)
 
 
+@dataclass(slots=True)
+class Rereading:
+    """The trace of ``member`` is to be read again with what the ``earlier`` traces of its session held. ``evidence``:
+    digest of all of them, which goes into the ids of its results."""
+
+    session_id: str
+    member: Member
+    earlier: Sequence[Member]
+    evidence: str
+
+    def before(self) -> Before:
+        """What they held."""
+        responses = frozenset(id_ for member in self.earlier for id_ in member.facts.responses)
+        return before([member.held for member in self.earlier], responses)
+
+
+def rereadings(stretch: Stretch, fresh: Collection[str]) -> Iterator[Rereading]:
+    """Those of ``fresh`` traces with something unsettled, and of older ones whose predecessors have changed."""
+    members = stretch.members
+    first_new = next((index for index, member in enumerate(members) if member.changed), 0)
+    for index in range(first_new, len(members)):
+        member = members[index]
+        if not member.facts.unsettled:
+            continue
+        earlier = members[max(0, index - MOST_TRACES) : index]
+        used = ";".join([member.facts.digest, *(f"{each.trace_id}:{each.facts.digest}" for each in earlier), ""])
+        evidence = hashlib.blake2b(used.encode(), digest_size=16).hexdigest()
+        if member.trace_id in fresh or member.facts.before_evidence != evidence:
+            yield Rereading(stretch.session_id, member, earlier, evidence)
+
+
 def speak_together(found: Sequence[LoopComparison], embedder: str) -> None:
     """Prepares the vectors and words of all answers that will be compared, at once: numpy takes as long for a few rows
     as for one."""
@@ -83,8 +116,14 @@ def _evidence(member: Member, earlier: Sequence[Member]) -> str:
     return hashlib.blake2b(";".join([member.facts.digest, *used]).encode(), digest_size=16).hexdigest()
 
 
-def suffices(newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str) -> bool:
+def suffices(
+    newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str, unsettled: bool = False
+) -> bool:
     """Whether ``newest``, the newest members of a session, include every answer that traces of ``agents`` which start
-    at ``start_ns`` or later have to be compared with."""
+    at ``start_ns`` or later have to be compared with, and all that those among them are read with that are
+    ``unsettled``."""
+    unsettled = unsettled or any(member.facts.unsettled for member in newest if member.start_ns >= start_ns)
+    if unsettled and sum(member.start_ns < start_ns for member in newest) < MOST_TRACES:
+        return False
     agents = {*agents, *(member.facts.agent for member in newest if member.start_ns >= start_ns)}
     return all(sum(member.precedes(agent, start_ns, embedder) for member in newest) >= WINDOW for agent in agents)

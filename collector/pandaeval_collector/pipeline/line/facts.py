@@ -39,7 +39,9 @@ class TraceFacts:
     :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
     ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
     ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
-    ``rootless``: its root was not seen to end. ``trial``: only where there are cases."""
+    ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
+    leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
+    with what earlier traces left, and ``before_evidence``: with what of it last."""
 
     agent: str
     service: str
@@ -65,6 +67,9 @@ class TraceFacts:
     judged: bool = False
     rootless: bool = False
     trial: TrialFacts | None = None
+    held: int = 0
+    unsettled: tuple[str, ...] = ()
+    before_evidence: str = ""
 
     @property
     def linked(self) -> bool:
@@ -108,6 +113,10 @@ class TraceFacts:
             body["rootless"] = True
         if self.trial is not None:
             body["trial"] = self.trial
+        if self.held:
+            body["held"] = self.held
+        if self.unsettled:
+            body["unsettled"], body["before_evidence"] = self.unsettled, self.before_evidence
         return orjson.dumps(body)
 
 
@@ -152,6 +161,9 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         get("judged", False),
         get("rootless", False),
         get("trial"),
+        get("held", 0),
+        tuple(get("unsettled", ())),
+        get("before_evidence", ""),
     ), older
 
 

@@ -72,13 +72,13 @@ def packed_end(session_id: str) -> bytes:
 
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
     """A packed member with what is stored of its trace (``read``, by trace id), where the owner may need it: to ask a
-    judge about its session, or to grade the trial of a case that it names. Not with a later word on the trace, and not
-    with more than ``most`` bytes."""
+    judge about its session, to grade the trial of a case that it names, or to read it with earlier traces. Not with a
+    later word on the trace, and not with more than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message
     facts = unpack(member.facts)[0]
-    if not facts.judged and not (facts.trial and facts.trial["case"]):
+    if not facts.judged and not facts.unsettled and not (facts.trial and facts.trial["case"]):
         return message
     try:
         parts = read(member.trace_id)
@@ -127,5 +127,5 @@ def run_of(handed: Handed) -> Run:
     unit = unit_again(member, handed.row.session_id, member.facts.digest)
     unit.session_id = handed.row.session_id or None
     if handed.is_done:
-        member.facts.loop_evidence = _COMPARED
+        member.facts.loop_evidence = member.facts.before_evidence = _COMPARED
     return Run(unit, member, [], Lacking(unit.service), is_handed=True)

@@ -33,7 +33,8 @@ class MemberHandover:
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
-        """Adds what the owner is told to ``changes``. Returns the results of all runs, none of which is compared."""
+        """Adds what the owner is told to ``changes``. Returns the results of all runs, none of which is compared; what
+        the session's earlier traces may change is said by the owner."""
         messages: list[bytes] = []
         for run in runs:
             session_id = run.unit.session_id or ""
@@ -49,7 +50,12 @@ class MemberHandover:
             changes.elsewhere.update({session_id} - {""})
             messages.append(packed(row, decided=True))
         changes.outbox.extend(outbox_batches(SIGNAL, messages))
-        return [result for run in runs for result in run.results]
+        return [
+            result
+            for run in runs
+            for result in run.results
+            if run.unit.session_id is None or result.metric not in run.member.facts.unsettled
+        ]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Tells the owner what a judge said about traces."""

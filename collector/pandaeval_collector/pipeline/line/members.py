@@ -32,12 +32,6 @@ class AnswerText:
     vector: bytes
     words: str
 
-    @classmethod
-    def unpack(cls, packed: bytes) -> AnswerText:
-        vector, words = _HEAD.unpack_from(packed)
-        at, text = _HEAD.size + vector, _HEAD.size + vector + words
-        return cls(packed[text:].decode(), packed[_HEAD.size : at], packed[at:text].decode())
-
     def pack(self) -> bytes:
         words = self.words.encode()
         return _HEAD.pack(len(self.vector), len(words)) + self.vector + words + self.text.encode()
@@ -73,7 +67,16 @@ class Member:
     @property
     def text(self) -> str:
         """Its answer."""
-        return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) :].decode()
+        return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) : self._end].decode()
+
+    @property
+    def held(self) -> bytes:
+        """What it leaves for the grounding of later traces, packed; empty where nothing was kept."""
+        return self.answer[self._end :]
+
+    @property
+    def _end(self) -> int:
+        return len(self.answer) - self.facts.held
 
     def without_vectors(self) -> Member:
         """The same without what :func:`unpack_answers` adds."""
@@ -116,8 +119,9 @@ class Lost:
         return made
 
 
-def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
-    """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all."""
+def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
+    """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all;
+    ``held``: what it leaves for the grounding of later traces."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -145,9 +149,10 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False) -> Member:
         turns=0 if trace.is_step else max(1, len(trace.turns)),
         judged=is_judged,
         rootless=not trace.complete,
+        held=len(held),
     )
     unpacked = (texts.direction(text), words) if points else None
-    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack(), _unpacked=unpacked)
+    return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)
 
 
 def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
@@ -190,8 +195,10 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
     if member.facts.embedder is not None:
         texts.know(text, *member.direction_and_words())
     elif lost is None:
-        words = AnswerText.unpack(member.answer).words
-        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(words.split()))
+        vector, words = _HEAD.unpack_from(member.answer)
+        at = _HEAD.size + vector
+        found = member.answer[at : at + words].decode()
+        texts.know(text, Direction(np.zeros(size, np.float32)), frozenset(found.split()))
     return texts
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.pipeline.line.comparisons import LoopComparison, Stretch, comparisons, speak_together, suffices
+from pandaeval_collector.pipeline.line.comparisons import (
+    LoopComparison,
+    Rereading,
+    Stretch,
+    comparisons,
+    rereadings,
+    speak_together,
+    suffices,
+)
 from pandaeval_collector.pipeline.line.facts import SignalFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
@@ -20,9 +28,11 @@ from pandaeval_collector.pipeline.line.members import (
     with_its_signals,
     with_signals,
 )
-from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session
+from pandaeval_collector.pipeline.line.stored_traces import kept_trace
+from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+from pandaeval_otel.model import Trace
 
 _NEAR: tuple[int, ...] = (4, 32)
 """So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
@@ -209,7 +219,7 @@ class SessionPlaces:
     def _near_grown(self, grown: Mapping[str, GrownSession]) -> dict[str, tuple[int, list[Member]]]:
         """The newest members of sessions, where they suffice, as :meth:`_near`."""
         found: dict[str, tuple[int, list[Member]]] = {}
-        newest = _NEAR[-1]
+        newest = 2 * _NEAR[-1]  # what came is among them
         for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
             each = grown[session_id]
             members = sorted((from_row(row) for row in rows), key=lambda member: member.order)
@@ -219,17 +229,20 @@ class SessionPlaces:
 
     def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:
         agents = {run.unit.agent for run in added if run.member.facts.said}
-        return suffices(newest, min(run.member.start_ns for run in added), agents, self._evaluator.embedder.id)
+        start, unsettled = min(run.member.start_ns for run in added), any(run.member.facts.unsettled for run in added)
+        return suffices(newest, start, agents, self._evaluator.embedder.id, unsettled)
 
     def _compare(self, stretches: Sequence[Stretch], batch: Mapping[str, _Filing], changes: WriteSet) -> list[Result]:
-        """Runs the due comparisons of some sessions and adds the changed members to ``changes``. Returns the results of
-        traces that are not in the batch."""
+        """Runs the due comparisons of some sessions, reads again what is to be read with earlier traces, and adds the
+        changed members to ``changes``. Returns the results of traces that are not in the batch."""
         again: list[Result] = []
         embedder = self._evaluator.embedder
         found = [each for stretch in stretches for each in comparisons(stretch, batch, embedder.id)]
         speak_together(found, embedder.id)
         for each in found:
             again.extend(self._compared(each, batch.get(each.member.trace_id)))
+        for each_again in [each for stretch in stretches for each in rereadings(stretch, batch)]:
+            again.extend(self._reread(each_again, batch.get(each_again.member.trace_id)))
         for stretch in stretches:
             changed = [member for member in stretch.members if member.changed]
             changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
@@ -253,6 +266,36 @@ class SessionPlaces:
             return results
         filing.results.extend(results)
         return []
+
+    def _reread(self, reading: Rereading, filing: _Filing | None) -> list[Result]:
+        """Evaluates a trace again with what the earlier traces of its session held. Puts the results in place of those
+        that are being filed, or returns them."""
+        member, names = reading.member, reading.member.facts.unsettled
+        if filing is not None:
+            unit = filing.run.unit.with_evidence(reading.evidence)
+        else:
+            unit = unit_again(member, reading.session_id, reading.evidence)
+            member.changed = True
+        trace = filing.run.trace if filing is not None else self._kept(member, reading.session_id)
+        if trace is not None:
+            results = self._evaluator.with_before(trace, unit, names, reading.before())
+        elif not member.facts.before_evidence:
+            results = self._evaluator.not_kept(unit, names)
+        else:
+            return []
+        member.facts.before_evidence = reading.evidence
+        for name in names:
+            member.facts.signals.pop(name, None)
+        member.facts.signals.update(self._signals(results))
+        if filing is None:
+            return results
+        filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
+        filing.results.extend(results)
+        return []
+
+    def _kept(self, member: Member, session_id: str) -> Trace | None:
+        trace = kept_trace(self._store.contents(bytes.fromhex(member.trace_id)), member.facts.digest)
+        return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
     def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
         return {result.metric: self._signal(result) for result in results if result.unit.level == "trace"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -9,9 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pandaeval_otel.assembly import DueTrace
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import Evidence, gather
 from pandaeval_otel.normal.trace import Closing, build_trace
+
+_log = logging.getLogger(__name__)
 
 _READ_BYTES = 4 << 20
 
@@ -55,6 +58,18 @@ def closing_of(due: DueTrace) -> Closing:
 def stored(chunks: Chunks, ids: Collection[int], closing: Closing) -> Rebuilt:
     """The trace that is stored under the ids of its chunks. Raises like :func:`rebuilt` and :meth:`Chunks.chunks`."""
     return rebuilt(_ordered(chunks.chunks(ids)), closing)
+
+
+def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
+    """A decided trace from all that is stored of it; ``None`` where that is not the evidence of ``digest``."""
+    try:
+        found = rebuilt(parts, Closing(Trigger.SESSION_CHANGED))
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - as below; it was read once
+        _log.warning("what is kept of a trace cannot be read again", exc_info=True)
+        return None
+    return found.trace if found.evidence.digest == digest else None
 
 
 def parts_of(chunks: Chunks, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:

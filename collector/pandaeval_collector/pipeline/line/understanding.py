@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.pipeline.line.grading import live_trials
@@ -117,10 +118,12 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """As it goes to another process."""
+        """As it goes to another process: with the spans only where they are read again with the session."""
         if self.run is None:
             return self
-        return Understood(self.digest, replace(self.run, trace=None, member=self.run.member.without_vectors()))
+        run = self.run
+        trace = run.trace if run.member.facts.unsettled else None
+        return Understood(self.digest, replace(run, trace=trace, member=run.member.without_vectors()))
 
 
 Ready = Callable[[], Sequence[Understood]]
@@ -202,7 +205,11 @@ class Understanding:
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         results += self._evaluator.turns.inline(trace, built.is_judged)
-        member = new_member(trace, texts, built.is_judged)
+        may_have_session = trace.session_id is not None or trace.continues or trace.responses
+        keeps = self._evaluator.reads_before and may_have_session
+        member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
+        if keeps:
+            member.facts.unsettled = self._evaluator.unsettled(trace, results)
         if self.trials is not None:
             member.facts.trial = self.trials.facts(trace)
         run = Run(

@@ -8,11 +8,12 @@ affects no other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.base.result import Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
@@ -59,6 +60,7 @@ class Evaluator:
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
+        self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
         self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
@@ -96,6 +98,33 @@ class Evaluator:
     def compared(self) -> Sequence[Metric[Any, Any]]:
         """The metrics of :meth:`in_session`."""
         return self._in_session
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether a metric asks for what the earlier traces of a session held."""
+        return bool(self._unsettled)
+
+    def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
+        """Names of the metrics whose ``results`` of a trace alone are to be seen again with its session."""
+        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
+        if trace.is_step or trace.forced or self._refusal(trace) is not None:
+            return ()
+        return tuple(
+            m.name for m in self._unsettled if m.unsettled is not None and m.unsettled(trace, found.get(m.name))
+        )
+
+    def with_before(self, trace: Trace, unit: Unit, names: Collection[str], before: Before) -> list[Result]:
+        """Results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence of
+        ``unit`` covers those."""
+        metrics = [metric for metric in self._unsettled if metric.name in names]
+        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
+        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t, before=before), self._refusal(trace))
+
+    def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
+        """Results of the same metrics for a trace whose spans are not here."""
+        why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
+        metrics = [self._preparation.of(metric) for metric in self._unsettled if metric.name in names]
+        return [_result(each, unit, why, 0.0, now()) for each in metrics]
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""

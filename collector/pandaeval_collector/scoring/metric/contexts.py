@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.similarity import Vector
 from pandaeval_collector.scoring.metric.texts import Texts
 
@@ -27,12 +28,15 @@ class EarlierOutput:
 class TraceContext:
     """What a trace metric may look at besides the trace. ``threshold``: in the metric's own scale. ``earlier``: oldest
     first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
-    messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done."""
+    messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
+    ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
+    known, or there is no session."""
 
     texts: Texts
     threshold: float
     earlier: tuple[EarlierOutput, ...] = ()
     end_tokens: tuple[str, ...] = ()
+    before: Before | None = None
 
 
 @dataclass(slots=True)

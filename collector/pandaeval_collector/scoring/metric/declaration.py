@@ -65,6 +65,9 @@ class Metric(Generic[S, C]):
     """What has to be embedded before ``evaluate`` is called."""
     needs_session: bool = False
     """Of level trace: it is also given the earlier answers of the session (``TraceContext.earlier``)."""
+    unsettled: Callable[[S, Finding | None], bool] | None = None
+    """Of level trace: whether a finding could be another one with what the session's earlier traces held. If so it is
+    evaluated again, with that (``TraceContext.before``), and whenever that changes."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What else a score depends on; JSON. Part of a result's id."""
     calibrated: str | None = None

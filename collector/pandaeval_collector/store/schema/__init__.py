@@ -23,7 +23,11 @@ from pandaeval_collector.store.schema import (
 )
 
 _IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim, failures, attributes)
-MIGRATIONS: tuple[str, ...] = (*(step for module in _IN_ORDER for step in module.STEPS), *people.DOORS)
+MIGRATIONS: tuple[str, ...] = (
+    *(step for module in _IN_ORDER for step in module.STEPS),
+    *people.DOORS,
+    *intake.CHECKSUMS,
+)
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 
 

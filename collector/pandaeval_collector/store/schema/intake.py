@@ -31,3 +31,9 @@ STEPS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
 )
+CHECKSUMS: tuple[str, ...] = (
+    """
+    -- Of the row, as it was stored. NULL: an older version wrote it.
+    ALTER TABLE chunks ADD COLUMN checksum INTEGER;
+    """,
+)

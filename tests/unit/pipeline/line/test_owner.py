@@ -45,7 +45,7 @@ class Two:
     async def tell(self) -> None:
         rows = self.forwarder.store.outbox_after(SIGNAL, self._seq)
         self._seq = rows[-1].seq if rows else self._seq
-        new = [row.body for row in rows]
+        new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
         self.handed += new
         assert await self.owner.pipeline.take_members(new) == len(new)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pandaeval_collector.analysis.rules.grounding._sources import Before
 from pandaeval_otel.model import Kind, Message, Span, Trace
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
@@ -11,11 +12,8 @@ from pandaeval_otel.normal.speech import is_user_turn
 BEFORE = "the conversation before was not captured"
 
 
-def hidden(trace: Trace) -> str | None:
-    """What is missing, in words; ``None`` where the trace shows all that the agent had.
-
-    Results count, and the conversation: model calls that show only what was new to them, and a first call in a session
-    with neither instructions nor history, which may be the middle of a conversation."""
+def not_captured(trace: Trace) -> str | None:
+    """What of this trace itself is missing, in words: results, messages, the user's words."""
     if any(not call.has_result and call.error is None for call in trace.tool_calls):
         return "results of tools were not captured"
     models = [span for span in trace.spans if span.kind is Kind.LLM]
@@ -23,12 +21,34 @@ def hidden(trace: Trace) -> str | None:
         return "messages were captured in part"
     if (trace.input is None and not trace.turns) or any(turn.user is None for turn in trace.turns):
         return "the user's words were not captured"
-    if trace.continues and not is_history(trace.continues) and not shows_history(trace):
+    return None
+
+
+def hidden(trace: Trace, before: Before | None = None) -> str | None:
+    """What is missing, in words; ``None`` where the agent had nothing beyond what the trace shows and ``before``, what
+    the earlier traces of its session held.
+
+    Without ``before``, a first call in a session with neither instructions nor history may be the middle of a
+    conversation. The first trace of a session is whole, if its first call begins with the user's message."""
+    missing = not_captured(trace)
+    if missing is not None:
+        return missing
+    known = before.responses if before is not None else ()
+    if _kept_elsewhere(trace) and trace.continues not in known and not shows_history(trace):
         return BEFORE
+    if before is not None and not before.first:
+        return before.hidden
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
     goes_on = trace.session_id is not None or bool(trace.continues)
     if not goes_on or not models or _whole(models):
         return None
-    return BEFORE
+    begins = [message.role for message in models[0].input or ()][:1] == ["user"]
+    return None if before is not None and begins else BEFORE
+
+
+def _kept_elsewhere(trace: Trace) -> bool:
+    """Whether it goes on from a response whose history the provider keeps."""
+    return bool(trace.continues) and not is_history(trace.continues)
 
 
 def shows_history(trace: Trace) -> bool:

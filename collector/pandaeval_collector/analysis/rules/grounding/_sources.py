@@ -6,7 +6,7 @@ What it wrote itself in this trace is none of it, except the arguments of calls:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,20 @@ class Source:
     at: int
     text: str
     counts: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Before:
+    """What the earlier traces of a session held, oldest first. ``hidden``: why a value may have been known that is not
+    ``found`` among them; ``responses``: the model responses that they gave; ``looked``: whether any of them had a call
+    or a document."""
+
+    found: Sequence[tuple[str, Any]] = ()
+    hidden: str | None = None
+    responses: frozenset[str] = frozenset()
+    looked: bool = False
+    first: bool = False
+    """Whether there is no earlier trace."""
 
 
 @dataclass(slots=True)
@@ -64,8 +78,8 @@ class Sources:
         self.found.append(Source(who, at, fold(text), tuple(counts)))
 
 
-def sources(trace: Trace) -> Sources:
-    """Everything that the spans of the trace show."""
+def sources(trace: Trace, before: Iterable[tuple[str, Any]] = ()) -> Sources:
+    """Everything that the spans of the trace show, and ``before``, what the earlier traces of its session held."""
     dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
@@ -79,6 +93,8 @@ def sources(trace: Trace) -> Sources:
             dated.append((call.end_ns, RESULT, call.result))
     dated.sort(key=lambda each: moment(each[0], each[1]))
     found = Sources()
+    for who, value in before:
+        found.add(who, 0, value)
     for at, who, value in dated:
         found.add(who, moment(at, who), value)
     return found

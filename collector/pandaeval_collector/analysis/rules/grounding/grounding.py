@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.rules.grounding._derive import (
 )
 from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
-from pandaeval_collector.analysis.rules.grounding._sources import moment, sources
+from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -66,9 +66,10 @@ class Grounding:
         return sum(self.checked.values())
 
 
-def grounding(trace: Trace) -> Grounding | None:
-    """``None`` where nothing specific was said, or there is nothing to be grounded in: no call and no document, now or
-    in the conversation before. Such an agent answers from what its model knows."""
+def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
+    """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said, or there is
+    nothing to be grounded in: no call and no document, now or in the conversation before. Such an agent answers from
+    what its model knows."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
     done = used(trace)
     wrong = [
@@ -76,11 +77,11 @@ def grounding(trace: Trace) -> Grounding | None:
     ]
     if not answered and not called and not wrong:
         return None
-    given = sources(trace)
-    if not given.results and not trace.tool_calls:
+    given = sources(trace, before.found if before is not None else ())
+    if not given.results and not trace.tool_calls and not (before is not None and before.looked):
         return None
     known = Known(given.found)
-    found = Grounding(hidden=hidden(trace))
+    found = Grounding(hidden=hidden(trace, before))
     if given.cut:
         found.hidden = found.hidden or "there is more than is looked at"
         found.notes.append("long run: not all of it was looked at")
@@ -98,7 +99,7 @@ def grounding(trace: Trace) -> Grounding | None:
         else:
             pending.append(claim)
     missing = found.hidden
-    unsure = any(claim.accepted for claim in pending) and not shows_history(trace)
+    unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
     for claim in _still_loose(found, settled, pending, known):
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
@@ -112,6 +113,11 @@ def grounding(trace: Trace) -> Grounding | None:
         found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
+
+
+def states_values(trace: Trace) -> bool:
+    """Whether anything specific is said at all."""
+    return any(True for _ in in_answers(trace)) or any(True for _ in in_calls(trace))
 
 
 def grounded(value: Value, known: Known, at: int, start_ns: int) -> bool:

@@ -7,6 +7,10 @@ spelling, or if it follows from values there by format, unit, rounding, a calcul
 of arithmetic. An answer that says otherwise than what was called (3 passengers, booked for 2) is not grounded. One
 identifier or amount that is not, or one such contradiction, fails whatever the score.
 
+What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
+what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
+is not found is not counted). The first trace of a session is whole if its first call begins with the user's message.
+
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
 with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
 not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were). So it
@@ -24,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding, states_values
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -35,7 +39,7 @@ _MOST_LISTED = 20
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if trace.forced:
         return Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
-    found = grounding(trace)
+    found = grounding(trace, context.before)
     if found is None:
         return None
     if not found.total:
@@ -50,6 +54,15 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         coverage=found.total / (found.total + found.open),
         span_ids=tuple(dict.fromkeys(each.claim.span_id for each in found.loose)),
     )
+
+
+def _unsettled(trace: Trace, finding: Finding | None) -> bool:
+    """Whether a value was not found, or nothing was there to look in."""
+    if finding is None:
+        return states_values(trace)
+    if isinstance(finding, Unscored):
+        return finding.why in (Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE)
+    return isinstance(finding, Score) and (finding.value < 1.0 or (finding.coverage or 1.0) < 1.0)
 
 
 def _metadata(found: Grounding) -> dict[str, Any]:
@@ -96,11 +109,12 @@ METRIC = Metric(
     level="trace",
     name="grounding",
     kind="code",
-    version="3",
+    version="4",
     threshold=0.7,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
-    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT),
+    unsettled=_unsettled,
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,
 )

@@ -1,0 +1,84 @@
+"""What a trace leaves behind so that later traces of its session can be grounded in it: packed, and capped.
+
+Users' words, answers, arguments and results of calls, documents: what was said and found in this trace. Its
+instructions and the history on its spans are left out, since later traces repeat the one and the session has the other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import zstandard
+
+from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, not_captured, shows_history
+from pandaeval_collector.analysis.rules.grounding._sources import CALL, RESULT, TOLD, USER, leaves
+from pandaeval_collector.analysis.rules.grounding._sources import Before as Before
+from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.normal.session import is_history
+
+MOST_TRACES = 32
+"""So many earlier traces of a session are looked at. Where there are as many, there may be more."""
+_MOST_CHARS = 24_000
+"""Of JSON, of one trace. What is longer is cut down to words that may be values."""
+_MOST_UNPACKED = 1 << 20
+_PLAIN_WORDS = re.compile(r"(?<!\S)[a-z.,;:!?'()\-]+(?!\S)\s*")
+_MORE = "there is more in earlier traces of the session than is looked at"
+
+
+def pack(trace: Trace) -> bytes:
+    """Packs what the trace leaves behind."""
+    kept: list[tuple[str, Any]] = []
+    left, is_cut = _MOST_CHARS, False
+    told = _told(trace)
+    for who, value in told:
+        size = len(_json(value))
+        if size > left:
+            value = _PLAIN_WORDS.sub("", "\n".join(leaves(value, [])))
+            size = len(_json(value))
+        if size > left:
+            is_cut = True
+            continue
+        if value and (who, value) not in kept:
+            kept.append((who, value))
+            left -= size
+    hidden = not_captured(trace) or (_MORE if is_cut else None)
+    began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
+    looked = bool(trace.tool_calls) or any(who == RESULT for who, _ in told)
+    return zstandard.compress(_json([hidden, began, looked, kept]).encode(), 1)
+
+
+def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
+    """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
+    found: list[tuple[str, Any]] = []
+    looked = False
+    hidden = _MORE if len(packed) >= MOST_TRACES else None
+    for index, each in enumerate(packed):
+        if not each:
+            hidden = hidden or BEFORE
+            continue
+        why, began_before, has_looked, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
+        hidden = hidden or why or (BEFORE if began_before and not index else None)
+        looked = looked or has_looked
+        found.extend((who, value) for who, value in kept)
+    return Before(found, hidden, responses, looked, first=not packed)
+
+
+def _told(trace: Trace) -> list[tuple[str, Any]]:
+    told: list[tuple[str, Any]] = [(USER, trace.input), *((USER, turn.user) for turn in trace.turns)]
+    told += [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
+    for call in trace.tool_calls:
+        told.append((CALL, call.arguments))
+        if call.has_result:
+            told.append((RESULT, call.result))
+    for span in trace.spans:
+        told.append((RESULT, list(span.documents or ())))
+        if span.kind is Kind.RETRIEVAL and span.result is not None:
+            told.append((RESULT, span.result.value))
+    return [(who, value) for who, value in told if value]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str)

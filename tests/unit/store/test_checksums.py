@@ -1,0 +1,99 @@
+"""Each stored chunk has a checksum: whatever is changed in its row is found when it is read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.store import Chunk, Store
+from pandaeval_collector.store.chunk_reader import ChunkReader, DamagedChunkError
+from pandaeval_collector.store.kept import stored_spans
+from support.database import open_database
+
+T1, T2 = b"1" * 16, b"2" * 16
+SMALL, LARGE = random.Random(1).randbytes(3000), bytes(range(256)) * 64
+DAMAGE = {
+    "a bit": "UPDATE chunks SET data = CAST(substr(data, 1, 9) || x'ee' || substr(data, 11) AS BLOB) WHERE id = 2",
+    "cut": "UPDATE chunks SET data = substr(data, 1, length(data) - 1) WHERE id = 2",
+    "empty": "UPDATE chunks SET data = x'' WHERE id = 2",
+    "a number": "UPDATE chunks SET data = 7 WHERE id = 2",
+    "a text": "UPDATE chunks SET data = 'text' WHERE id = 2",
+    "of another trace": "UPDATE chunks SET trace_id = x'33' WHERE id = 2",
+    "of another signal": "UPDATE chunks SET logs = NOT logs WHERE id = 2",
+    "of another session": "UPDATE chunks SET session = 'other' WHERE id = 2",
+    "complete": "UPDATE chunks SET closes = NOT closes WHERE id = 2",
+    "more items": "UPDATE chunks SET items = items + 1 WHERE id = 2",
+    "another start": "UPDATE chunks SET start_ns = start_ns + 1 WHERE id = 2",
+    "not packed": "UPDATE chunks SET packed = NOT packed WHERE id = 2",
+    "the checksum": "UPDATE chunks SET checksum = checksum + 1 WHERE id = 2",
+    "another row": "UPDATE chunks SET (data, checksum) = (SELECT data, checksum FROM chunks WHERE id = 1)",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def append(store: Store, data: bytes, session: str = "s") -> int:
+    chunk = Chunk(store.next_chunk_id(), T1, False, 3, 20, data, session, True)
+    store.append([chunk]).result()
+    return chunk.id
+
+
+def change(store: Store, statement: str) -> None:
+    with open_database(store.path / "pandaeval.db") as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["as it came", "compressed"])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=[*DAMAGE])
+def test_a_changed_row_is_named_by_all_who_read_it(
+    store: Store, data: bytes, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = append(store, SMALL + b"1"), append(store, data, "sitzung ü\U0001f600")
+    reader = ChunkReader(store.path)
+    try:
+        assert store.chunks([first, second])[second] == reader.chunks([second])[second] == (False, data)
+        assert [each.data for each in store.open_chunks()] == [SMALL + b"1", data]
+        change(store, damage)
+        for read in (store.chunks, reader.chunks):
+            with pytest.raises(DamagedChunkError, match=f"chunk {second} "):
+                read([first, second])
+    finally:
+        reader.close()
+    assert [each.data for each in store.open_chunks()] == [SMALL + b"1", b""], "a start does not fail over it"
+    assert f"chunk {second} " in caplog.text
+    assert store.chunks([first])[first] == (False, SMALL + b"1")
+
+
+def test_whoever_reads_the_file_for_a_trace_is_told(store: Store) -> None:
+    append(store, SMALL)
+    append(store, SMALL)
+    assert stored_spans(store.path, T1) == [SMALL, SMALL]
+    change(store, DAMAGE["a bit"])
+    with pytest.raises(DamagedChunkError):
+        stored_spans(store.path, T1)
+
+
+def test_any_bit_of_a_chunk_counts(store: Store) -> None:
+    id_, draw = append(store, SMALL), random.Random(2)
+    for _ in range(50):
+        flipped = bytearray(SMALL)
+        flipped[draw.randrange(len(SMALL))] ^= 1 << draw.randrange(8)
+        with open_database(store.path / "pandaeval.db") as connection:
+            connection.execute("UPDATE chunks SET data = ?", (bytes(flipped),))
+        with pytest.raises(DamagedChunkError):
+            store.chunks([id_])
+
+
+def test_a_row_of_an_older_version_has_no_checksum_and_is_read(store: Store) -> None:
+    ids = [append(store, SMALL), append(store, LARGE)]
+    change(store, "UPDATE chunks SET checksum = NULL")
+    assert store.chunks(ids) == {ids[0]: (False, SMALL), ids[1]: (False, LARGE)}
+    assert [each.data for each in store.open_chunks()] == [SMALL, LARGE]
