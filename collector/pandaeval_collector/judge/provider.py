@@ -146,7 +146,13 @@ class ProviderCaller:
                     form = weaker
                 unread = False
                 continue
-            return self._heard(route, answered(response, route.model, most), form, refused)
+            if response is not None:
+                return self._heard(route, answered(response, route.model, most), form, refused)
+            weaker = route.weaker(form)  # litellm makes nothing of some refusals, instead of an error
+            if weaker is None:
+                return failed("unavailable", "nothing could be read of the answer", answered=True)
+            refused.append(form)
+            form, unread = weaker, False
 
     def _may_be_the_way(self, error: Exception) -> bool:
         """Whether the provider may have refused how it was asked. Some servers call what their template raises an error
