@@ -52,6 +52,7 @@ def main() -> None:
             told[f"{name}, {form}"] = tally.to_dict()
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
+    print(f"\n{matrix(told)}")
     if given.json:
         given.json.write_text(json.dumps(told, indent=1))
 
@@ -109,6 +110,20 @@ def table(tally: Tally) -> str:
     untouched = "; ".join(f"{metric} {share.hits} of {share.n}" for metric, share in tally.flagged.items())
     missing = ", ".join(name for name, each in tally.worst_first() if not each.n)
     return "\n".join([*lines, "", f"Untouched runs that fail: {untouched}.", f"Not applicable: {missing or 'none'}."])
+
+
+def matrix(told: Mapping[str, Any]) -> str:
+    """The share noticed of each fault in each set, and of how many copies; the least noticed first."""
+    names = {name for each in told.values() for name in each["faults"]}
+    lines = [f"| fault | {' | '.join(told)} |", "|---" * (len(told) + 1) + "|"]
+    rows = []
+    for name in names:
+        found = [each["faults"].get(name, {"n": 0}) for each in told.values()]
+        n = sum(each["n"] for each in found)
+        hits = sum(each["noticed"]["hits"] for each in found if each["n"])
+        cells = (f"{each['noticed']['share']:.2f} ({each['n']})" if each["n"] else "–" for each in found)
+        rows.append((hits / n if n else 2.0, f"| {name} | {' | '.join(cells)} |"))
+    return "\n".join([*lines, *(line for _, line in sorted(rows))])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:
