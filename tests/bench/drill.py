@@ -22,7 +22,7 @@ from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.drill.faults.history_off import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
-from pandaeval_collector.drill.tally import Tally
+from pandaeval_collector.drill.tally import Share, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
@@ -113,17 +113,23 @@ def table(tally: Tally) -> str:
 
 
 def matrix(told: Mapping[str, Any]) -> str:
-    """The share noticed of each fault in each set, and of how many copies; the least noticed first."""
+    """The share noticed of each fault in each set, and of how many copies; over all sets with Wilson's 95 % interval.
+    The least noticed first."""
     names = {name for each in told.values() for name in each["faults"]}
-    lines = [f"| fault | {' | '.join(told)} |", "|---" * (len(told) + 1) + "|"]
+    lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
     for name in names:
-        found = [each["faults"].get(name, {"n": 0}) for each in told.values()]
-        n = sum(each["n"] for each in found)
-        hits = sum(each["noticed"]["hits"] for each in found if each["n"])
-        cells = (f"{each['noticed']['share']:.2f} ({each['n']})" if each["n"] else "–" for each in found)
-        rows.append((hits / n if n else 2.0, f"| {name} | {' | '.join(cells)} |"))
+        found = [Share(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
+        total = Share(sum(each.hits for each in found), sum(each.n for each in found))
+        cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
+        low, high = total.interval or (0.0, 0.0)
+        cells.append(f"{total.value:.2f} ({low:.2f} … {high:.2f})" if total.n else "–")
+        rows.append((2.0 if total.value is None else total.value, f"| {name} | {' | '.join(cells)} |"))
     return "\n".join([*lines, *(line for _, line in sorted(rows))])
+
+
+def _share(fault: Mapping[str, Any] | None) -> Share:
+    return Share(0, 0) if fault is None else Share(fault["noticed"]["hits"], fault["n"])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:
