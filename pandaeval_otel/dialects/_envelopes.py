@@ -36,6 +36,8 @@ _BESIDE = (
 )
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 _TEXTS = frozenset({"text", "input_text", "output_text"})
+_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
+"""Members of MCP's text content."""
 _ERRORS = ("error-text", "error-json")
 _VALUES = ("text", "json", "content", *_ERRORS)
 """Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
@@ -98,6 +100,8 @@ def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
     if found.get("type") == "tool-result" and ("output" in keys or "result" in keys):
         shown = found.get("output", found.get("result"))
         return shown, type(shown) is dict and shown.get("type") in _ERRORS
+    if keys <= _BLOCK and _is_text([found]):
+        return found["text"], False
     if keys == {"type", "value"} and found["type"] in _VALUES:
         return found["value"], found["type"] in _ERRORS
     if len(found) == 1 or keys == {"output", "kwargs"}:

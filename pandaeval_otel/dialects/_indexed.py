@@ -96,6 +96,7 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
     plain: dict[str, Any] = {}
     calls: dict[str, Fields] = {}
     blocks: dict[str, Fields] = {}
+    texts: Fields = {}
     for path, value in fields.items():
         head, index, leaf = _path(path)
         if not index:
@@ -104,10 +105,14 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
             calls.setdefault(index, {})[leaf.rpartition(".")[2]] = value
         elif head == "contents":
             blocks.setdefault(index, {})[leaf] = value
+        elif head == "content":  # Claude Agent SDK: content.0 = the first text
+            texts[index] = value
         elif head == "function":  # AutoGen: function.0 = one tool result as JSON
             calls.setdefault(index, {})["result"] = value
         elif head == "function_call":  # LiteLLM
             plain["function_call_name" if index == "name" else "function_call_arguments_json"] = value
+    if texts and "content" not in plain:
+        plain["content"] = "\n".join(str(texts[index]) for index in sorted(texts, key=_by_number))
     if "role" in plain:
         role = role_of(plain, default_role)
     elif "tool_call_id" in plain or calls:
@@ -141,7 +146,11 @@ def _parts(plain: Fields, calls: dict[str, Fields], blocks: dict[str, Fields], r
 def _in_order(items: dict[str, Fields]) -> Iterable[Fields]:
     if len(items) < 2:
         return items.values()
-    return [items[index] for index in sorted(items, key=lambda index: (len(index), index))]
+    return [items[index] for index in sorted(items, key=_by_number)]
+
+
+def _by_number(index: str) -> tuple[int, str]:
+    return len(index), index
 
 
 def _content(content: Any, plain: Fields, role: str) -> list[Part]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_otel.dialects._parts import blocks_of, part_of, parts_of, request_of, result_value, text_part
+from pandaeval_otel.dialects._parts import blocks_of, outcome_of, part_of, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._values import first, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, ToolResponse
+from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
 ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
@@ -19,6 +19,8 @@ _OURS = frozenset(ROLES.values())
 CLASS_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", "chat": ""}
 ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
 _WRAPPED = {"content", "message", "finish_reason", "role"}
+BESIDE_PARTS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
+"""Members of an OpenAI chat message that some emitters (LiteLLM) leave beside today's ``parts``."""
 _SELDOM = frozenset(
     {
         *("kwargs", "data", "additional_kwargs", "response_metadata", "reasoning_content", "thinking"),
@@ -36,7 +38,8 @@ def message_of(item: dict[str, Any], role: str) -> Message:
         return _common_message(item, role)
     item = _unwrapped(item)
     role = role_of(item, role)
-    thoughts = (item.get("reasoning_content"), item.get("thinking"))
+    thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
+    thoughts = (thought, item.get("thinking"))
     parts: list[Part] = [Reasoning(thought) for thought in thoughts if type(thought) is str and thought]
     parts += _content_parts(item, role)
     calls = item.get("tool_calls") or _member(item, "additional_kwargs", "tool_calls") or item.get("toolCalls")
@@ -67,8 +70,28 @@ def otel_message(item: dict[str, Any], role: str) -> Message:
         parts.append(part_of(part) if type(part) is dict else text_part(part))  # noqa: PERF401 - they are few
     word = item.get("role")
     said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
+    if not BESIDE_PARTS.isdisjoint(item):
+        parts = with_members(parts, item, said_by)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
     return Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason)
+
+
+def with_members(parts: list[Part], item: dict[str, Any], role: str) -> list[Part]:
+    """Returns ``parts`` completed from the members of ``item`` that are named in :data:`BESIDE_PARTS`: thoughts go
+    before, calls behind, and the text of a message that answers a call becomes the call's result."""
+    kinds = {type(part) for part in parts}
+    call_id = identifier(item.get("tool_call_id"))
+    if role == "tool" and call_id and ToolResponse not in kinds:
+        text = "\n".join(part.text for part in parts if type(part) is Text)
+        return [ToolResponse(result_value(text) if text else None, call_id, identifier(item.get("name")))]
+    thought = item.get("reasoning_content")
+    if type(thought) is str and thought and Reasoning not in kinds:
+        parts = [Reasoning(thought), *parts]
+    if ToolRequest not in kinds:
+        parts = [*parts, *_requests(item.get("tool_calls"))]
+        if type(item.get("function_call")) is dict:
+            parts.append(request_of(item["function_call"]))
+    return parts
 
 
 def true_role(role: str, parts: list[Part]) -> str:
@@ -135,7 +158,7 @@ def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
         if any(type(part) is ToolResponse for part in parts):
             return list(parts)
     call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
-    return [ToolResponse(result_value(content), call_id, identifier(item.get("name")))]
+    return [ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name")))]
 
 
 def finish_reason_of(item: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text, loads
 from pandaeval_otel.dialects._message import (
+    BESIDE_PARTS,
     CLASS_ROLES,
     ITEM_ROLES,
     ROLES,
@@ -20,6 +21,7 @@ from pandaeval_otel.dialects._message import (
     otel_message,
     role_of,
     true_role,
+    with_members,
 )
 from pandaeval_otel.dialects._parts import part_of, text_part
 from pandaeval_otel.dialects._recent import GrowingList, Recent
@@ -272,6 +274,8 @@ def todays_messages(items: list[Any], role: str) -> tuple[Message, ...] | None:
                 known_flat = True
             parts.append(part_of(part) if type(part) is dict else text_part(part))
         said_by = (ROLES.get(word) if type(word) is str else None) or role_of(item, role)
+        if not bare and not BESIDE_PARTS.isdisjoint(item):
+            parts = with_members(parts, item, said_by)
         reason = "" if bare else finish_reason_of(item)
         found.append(Message(true_role(said_by, parts) if said_by == "user" else said_by, tuple(parts), reason))
     return tuple(found)

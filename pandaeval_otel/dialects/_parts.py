@@ -25,7 +25,9 @@ _OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
 _REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
 """Members of most requests (type, id, name and arguments) and of most responses (type, id and response)."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
-_OUTPUT_TYPES = frozenset({"json", "text", "content", "error-text", "error-json"})
+_FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
+_OUTPUT_TYPES = frozenset({"json", "text", "content"})
+_ERROR_TYPES = ("error-text", "error-json")
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
 """Members with which the Vercel AI SDK writes a tool's output in messages."""
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
@@ -116,7 +118,13 @@ def response_of(block: dict[str, Any]) -> Part:
     call_id = _call_id(block)
     if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
-    return ToolResponse(result_value(result), call_id, identifier(first(block, _NAME_KEYS)))
+    return ToolResponse(outcome_of(block, result_value(result)), call_id, identifier(first(block, _NAME_KEYS)))
+
+
+def outcome_of(block: dict[str, Any], result: Any) -> Any:
+    """Returns ``result``; where the message or block around it says that the tool failed, in MCP's form of that."""
+    failed = block.get("is_error") is True or block.get("isError") is True or block.get("status") in _FAILED
+    return {"content": result, "is_error": True} if failed else result
 
 
 def result_value(value: Any) -> Any:
@@ -138,6 +146,8 @@ def result_value(value: Any) -> Any:
         and str(value.get("type")) in _OUTPUT_TYPES
     ):
         return result_value(value["value"])
+    if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in _ERROR_TYPES:
+        return {"content": result_value(value["value"]), "is_error": True}
     return value
 
 
@@ -169,7 +179,9 @@ def _text(block: dict[str, Any]) -> Part:
 
 
 def _reasoning(block: dict[str, Any]) -> Part:
-    value = first(block, _REASONING_KEYS)
+    value = next((block[key] for key in _REASONING_KEYS if block.get(key)), None)
+    if value is None:
+        value = first(block, _REASONING_KEYS)  # an empty thought
     if type(value) is dict:
         value = first(value, ("reasoningText", "text")) or value
     return NOT_CAPTURED if hidden(value) else Reasoning(_flat(value))

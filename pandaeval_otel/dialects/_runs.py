@@ -179,7 +179,10 @@ class _Finder:
         return self._as_it_stands(item) if loose and 0 < len(item) <= _MAX_FIELDS else None
 
     def _as_it_stands(self, item: dict[str, Any]) -> Messages | None:
-        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer."""
+        """Returns an object without a known name as JSON: arguments of plain values, or a structured answer. What
+        Google ADK hands on in place of an answer when the model failed is none."""
+        if item.keys() >= _FAILURE:
+            return None
         if self._side is not _ANSWER and not all(_is_plain(member) for member in item.values()):
             return None
         text = as_text(item)
@@ -219,6 +222,7 @@ class _Finder:
         return tuple(found) or None
 
 
+_FAILURE = frozenset({"error_code", "error_message"})
 _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
 
 

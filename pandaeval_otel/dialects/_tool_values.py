@@ -24,6 +24,7 @@ _MCP_CALL = frozenset({"tool_name", "arguments"})
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
+_OF_SERVER = "mcp__"
 
 
 def is_final_answer(name: str, value: Any) -> bool:
@@ -33,6 +34,14 @@ def is_final_answer(name: str, value: Any) -> bool:
         return word in FINAL_ANSWERS
     arguments = tool_arguments(value)
     return arguments is None or not arguments.value
+
+
+def tool_of_server(name: str) -> str:
+    """Returns the own name of an MCP server's tool, which Claude calls ``mcp__SERVER__TOOL``; other names as they are.
+    Claude Code's own spans state the tool's own name, so that both ways of recording agree."""
+    if not name.startswith(_OF_SERVER):
+        return name
+    return name.removeprefix(_OF_SERVER).partition("__")[2] or name
 
 
 def tool_arguments(value: Any, schema: Any = None) -> Captured | None:

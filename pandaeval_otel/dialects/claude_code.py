@@ -1,7 +1,8 @@
 """Reads Claude Code's and the Claude Agent SDK's own traces: spans ``claude_code.*`` with bare attribute names.
 
 Each prompt of the user is one ``interaction``. Messages and tool results are recorded only where environment variables
-of the command line allow it; the final answer mostly is not.
+of the command line allow it. Log records of the interaction's span tell what no span does: each text of the model
+(``assistant_response``), and the arguments of each tool call (``tool_result``).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._messages import messages_of
+from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import count, first, hidden, identifier
-from pandaeval_otel.model import Captured, Kind, Usage
+from pandaeval_otel.dialects._tool_values import tool_arguments, tool_of_server
+from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
+from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PREFIX = "claude_code."
@@ -25,6 +26,8 @@ _KINDS = {
     "llm_request": Kind.LLM,
     "tool": Kind.TOOL,
 }
+_EXECUTION = "claude_code.tool.execution"
+"""A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
 _PROMPT, _PROMPT_EVENT = "user_prompt", ("claude_code.user_prompt", "user_prompt")
 _MODEL = "model"
 _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE = (
@@ -40,6 +43,11 @@ _PLACES = {"full_command": "command", "file_path": "file_path"}
 _TOOL_OUTPUT = "tool.output"
 _OUTPUTS = ("output", "content", "diff", "result")
 _SUCCESS, _ERROR = "success", "error"
+_RESPONSE_EVENTS = ("claude_code.assistant_response", "assistant_response")
+_RESULT_EVENTS = ("claude_code.tool_result", "tool_result")
+_RESPONSE, _PARAMETERS, _MCP_TOOL = "response", "tool_parameters", "mcp_tool_name"
+_SOURCE, _SUBAGENT = "query_source", "agent"
+_SEQUENCE = "event.sequence"
 
 
 class ClaudeCode(Dialect):
@@ -55,6 +63,8 @@ class ClaudeCode(Dialect):
             return None
         attributes = span.attributes
         kind = _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
+        if span.name == _EXECUTION and _call_id(attributes):
+            kind = Kind.TOOL
         reading = Reading(kind=kind)
         if kind is Kind.AGENT:
             _read_interaction(reading, attributes, logs)
@@ -77,6 +87,32 @@ def _read_interaction(reading: Reading, attributes: Mapping[str, Any], logs: Seq
         prompt = next((text for text in told if not hidden(text)), None)
     if type(prompt) is str:
         reading.input = said_by_user(prompt)
+    reading.output = _told(logs)
+
+
+def _told(logs: Sequence[RawLog]) -> Messages | None:
+    """Returns the answers and tool calls that log records tell, in order; those of subagents are left out."""
+    found: list[Message] = []
+    for log in sorted(logs, key=lambda log: (count(log.attributes.get(_SEQUENCE)) or 0, log.time_ns)):
+        if _SUBAGENT in str(log.attributes.get(_SOURCE, "")):
+            continue
+        name = log_name(log)
+        if name in _RESPONSE_EVENTS and not hidden(text := log.attributes.get(_RESPONSE)):
+            found.append(Message("assistant", (Text(str(text)),)))
+        elif name in _RESULT_EVENTS:
+            found.append(Message("assistant", (_request(log.attributes),)))
+    return tuple(found) or None
+
+
+def _request(attributes: Mapping[str, Any]) -> ToolRequest:
+    parameters = parsed(attributes.get(_PARAMETERS))
+    name = parameters.get(_MCP_TOOL) if type(parameters) is dict else None
+    given = tool_arguments(attributes.get(_TOOL_INPUT))
+    return ToolRequest(
+        identifier(name) or identifier(attributes.get(_TOOL)),
+        given.value if given else None,
+        identifier(attributes.get(_TOOL_CALL_ID)),
+    )
 
 
 def _read_request(reading: Reading, attributes: Mapping[str, Any]) -> None:
@@ -96,10 +132,14 @@ def _read_request(reading: Reading, attributes: Mapping[str, Any]) -> None:
     )
 
 
+def _call_id(attributes: Mapping[str, Any]) -> str:
+    return identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))
+
+
 def _read_tool(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    reading.tool_name = identifier(first(attributes, (semconv.TOOL_NAME, _TOOL)))
-    reading.tool_call_id = identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))
+    reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))
+    reading.tool_call_id = _call_id(attributes)
     reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
     if reading.arguments is None:
         places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}

@@ -22,6 +22,9 @@ _SCOPE = "gcp.vertex.agent"
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 _SESSION = "gcp.vertex.agent.session_id"
+_OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "output.value"
+"""OpenInference writes each model call onto the agent's span, the next over the last one: lists that are spread over
+keys are a mixture afterwards, only these two values are of one call."""
 _EMPTY, _NONE = "{}", "N/A"
 _MERGED = "execute_tool (merged)"
 _THOUGHT = "gen_ai.usage.reasoning.output_tokens"
@@ -99,6 +102,8 @@ def _unwrapped(result: Any) -> Any:
 
 def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
     request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
+    if _OPENINFERENCE in attributes:
+        request, response = request or attributes.get(_INPUT), response or attributes.get(_OUTPUT)
     if request is not None and request != _EMPTY:
         _read_request(reading, request)
     if response is not None and response != _EMPTY:
@@ -137,7 +142,7 @@ def _read_response(reading: Reading, value: Any) -> None:
         reading.output = messages_of(response, "assistant")
     reading.response_model = identifier(response.get("model_version"))
     reading.usage = _usage(response.get("usage_metadata"))
-    if response.get("error_code") is not None:
+    if response.get("error_code") is not None and not reading.output:
         reading.error = str(response.get("error_message") or response["error_code"])
 
 

@@ -33,7 +33,9 @@ class MCP(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _DELEGATE in attributes:  # inside a server, from the one that was asked to the one that has the tool
+        if _DELEGATE in attributes and not span.name.startswith(
+            semconv.MCP_TOOL_CALL
+        ):  # inside a server, from the one that was asked to the one that has the tool
             return Reading(kind=Kind.STEP)
         method = _method(span)
         if method is None:

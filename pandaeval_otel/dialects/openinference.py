@@ -14,6 +14,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
+    SessionIds,
     crew_question,
     give_outcome,
     metadata_sessions,
@@ -29,9 +30,9 @@ from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_outcome
+from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_of_server, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
-from pandaeval_otel.model import Kind, Message, Reasoning, Text, ToolDefinition, Usage
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
@@ -45,6 +46,8 @@ _CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
 _THOUGHT = "llm.token_count.completion_details.reasoning"
 _MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
 _INVOCATION = "llm.invocation_parameters"
+_REQUEST_METADATA = '"metadata":'
+_CLAUDE = "openinference.instrumentation.claude_agent_sdk"
 _EMBEDDING_MODEL = "embedding.model_name"
 _FINISH = "llm.finish_reason"
 _PARAMETERS = "tool.parameters"
@@ -60,7 +63,16 @@ _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
 """Finds the model in the repr of messages: Haystack agents whose model calls have no spans name it only there."""
 _MAX_CACHED = 20_000
 """Most characters of a tool definition that is remembered: the same few recur with every model call."""
-_MARKS = ("reasoning_content", '"reasoning": "', '"reasoning":"', '"thinking": "', '"thinking":"')
+_MARKS = (
+    "reasoning_content",
+    '"summary_text"',
+    '"thought":true',
+    '"thought": true',
+    '"reasoning": "',
+    '"reasoning":"',
+    '"thinking": "',
+    '"thinking":"',
+)
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
@@ -80,6 +92,8 @@ class OpenInference(Dialect):
         reading = Reading(kind=kind, agent_name=agent_of(span, kind))
         if semconv.SESSION_ID not in attributes and METADATA in attributes:
             reading.session_ids = metadata_sessions(attributes[METADATA])
+        if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
+            reading.session_ids = _parameter_sessions(attributes[_INVOCATION])
         if kind in _TALKS:
             _read_talk(reading, attributes)
         elif kind is Kind.TOOL:
@@ -89,6 +103,9 @@ class OpenInference(Dialect):
         elif kind is Kind.EMBEDDING:
             reading.request_model = identifier(first(attributes, (_EMBEDDING_MODEL, _MODEL)))
             reading.usage = _usage(attributes)
+        if span.scope.name == _CLAUDE:
+            reading.tool_name = tool_of_server(reading.tool_name)
+            reading.output = _with_own_tool_names(reading.output)
         return reading
 
 
@@ -101,7 +118,7 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         _read_input(reading, attributes, lists)
     if semconv.OUTPUT_MESSAGES not in attributes:
         _read_output(reading, attributes, lists)
-    if _TOOLS in lists and semconv.TOOL_DEFINITIONS not in attributes:
+    if _TOOLS in lists and not _has_schemas(attributes.get(semconv.TOOL_DEFINITIONS)):
         found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
         reading.tools = tuple(found) or None
     elif _SMOLAGENTS_TOOLS in attributes:
@@ -144,8 +161,25 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         reading.notes = CUT if cut else reading.notes
         if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
             reading.response_model = match[1]
-    if reading.output is None:
-        reading.output = indexed_messages(lists.get(_ANSWERS), "assistant")
+    told = indexed_messages(lists.get(_ANSWERS), "assistant") if reading.kind is not Kind.LLM else None
+    if told and (reading.output is None or _ends_alike(told, reading.output)):
+        reading.output = told
+
+
+def _ends_alike(told: Messages, output: Messages) -> bool:
+    """Returns whether a list of all that an agent said ends with ``output``, its answer alone."""
+    return len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
+
+
+def _with_own_tool_names(output: Messages | None) -> Messages | None:
+    return output and tuple(
+        Message(message.role, tuple(_with_own_name(part) for part in message.parts), message.finish_reason)
+        for message in output
+    )
+
+
+def _with_own_name(part: Part) -> Part:
+    return ToolRequest(tool_of_server(part.name), part.arguments, part.id) if type(part) is ToolRequest else part
 
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:
@@ -154,6 +188,14 @@ def _previous_id(attributes: Mapping[str, Any]) -> str:
         if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
             return match[1]
     return ""
+
+
+def _parameter_sessions(parameters: Any) -> SessionIds:
+    """Returns the session that the metadata of a model request name."""
+    if type(parameters) is not str or _REQUEST_METADATA not in parameters:
+        return ()
+    found = parsed(parameters)
+    return metadata_sessions(found.get("metadata")) if type(found) is dict else ()
 
 
 def _model_in(parameters: Any) -> str:
@@ -202,6 +244,11 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
 def _without_parameters(cut: Any) -> Any:
     inner = cut.get("function", cut) if type(cut) is dict else None
     return {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
+
+
+def _has_schemas(definitions: Any) -> bool:
+    """Returns whether the conventions' own key tells the parameters of any tool: some emitters write null there."""
+    return any(tool.parameters is not None for tool in tool_definitions(definitions) or ())
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -282,5 +329,6 @@ def _thoughts(response: str) -> tuple[Reasoning, ...]:
         match = _IN_REPR.search(raw)
         said = from_repr(f"Thoughts(text={match[1]})") if match else None
         return (Reasoning(said["text"]),) if type(said) is dict and type(said.get("text")) is str else ()
-    found = messages_of(body, "assistant") or ()
+    items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
+    found = messages_of(items if type(items) is list else body, "assistant") or ()
     return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)

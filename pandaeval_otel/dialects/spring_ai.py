@@ -31,6 +31,7 @@ _INPUT, _OUTPUT = (
 )
 _TOOL_NAMES = ("spring.ai.chat.client.tool.names", "spring.ai.chat.client.tool.function.names")
 _TOOL, _SCHEMA = "spring.ai.tool.definition.name", "spring.ai.tool.definition.schema"
+_DESCRIPTION = "spring.ai.tool.definition.description"
 _CALL_ID, _ARGUMENTS, _RESULT = (
     "spring.ai.tool.call.id",
     "spring.ai.tool.call.arguments",
@@ -97,5 +98,8 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
     reading.tool_name = identifier(attributes.get(_TOOL))
     reading.tool_call_id = identifier(attributes.get(_CALL_ID))
     reading.arguments = tool_arguments(attributes.get(_ARGUMENTS), attributes.get(_SCHEMA))
+    if _SCHEMA in attributes:
+        described = {"name": reading.tool_name, "description": attributes.get(_DESCRIPTION)}
+        reading.tools = tool_definitions([{**described, "parameters": attributes[_SCHEMA]}])
     if not hidden(attributes.get(_RESULT)):
         give_outcome(reading, tool_outcome(attributes[_RESULT]))

@@ -3,12 +3,13 @@ framework and a provider's client, by an MCP client and server. One span keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
-from pandaeval_otel.model import Kind, Span
+from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.normal.tool_calls import same_tool
 from pandaeval_otel.normal.tree import Tree
 
+Messages = tuple[Message, ...]
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _LLM = Kind.AGENT, Kind.LLM
 _CALLS = frozenset({Kind.LLM, Kind.TOOL, Kind.AGENT})
@@ -38,10 +39,10 @@ def merge_duplicates(tree: Tree) -> tuple[Tree, int]:
         if span.kind is _LLM and span.response_id:
             by_response.setdefault(span.response_id, keeper)
         groups.setdefault(keeper, []).append(span)
-    changed = {key: tree.by_id[key].but(kind=Kind.WORKFLOW) for key in wrappers}
+    changed = {key: _wrapper(tree.by_id[key], by_response) for key in wrappers}
     for keeper, group in groups.items():
         if len(group) > 1:
-            changed[keeper] = _merged(group)
+            changed[keeper] = _merged(group, tree)
             changed.update((span.span_id, _emptied(span)) for span in group[1:])
     folded = len(keepers) - len(groups)
     return (Tree(changed.get(span.span_id, span) for span in tree.spans) if changed else tree), folded
@@ -72,6 +73,15 @@ def _wrappers(calls: Sequence[Span], tree: Tree) -> set[str]:
     return {key for key, distinct in inner.items() if len(distinct) > 1}
 
 
+def _wrapper(span: Span, calls: Container[str]) -> Span:
+    """Returns the workflow that a span around several model calls stands for. If it has the response id of one of them,
+    that call's attributes were only written onto it (by LiteLLM, onto whatever span is current), and its content is
+    dropped: the call tells it, and no other call's answer may stand for the run's."""
+    if not span.response_id or span.response_id not in calls:
+        return span.but(kind=Kind.WORKFLOW)
+    return _emptied(span).but(kind=Kind.WORKFLOW, response_id="", previous_response_id="", system=None)
+
+
 def _keeper(span: Span, tree: Tree, keepers: dict[str, str], wrappers: set[str]) -> str:
     """Returns the id of the span that keeps the call which ``span`` is part of: its own, if that call begins here."""
     above = tree.above(span)
@@ -96,6 +106,8 @@ def _same_call(outer: Span, inner: Span) -> bool:
         return bool(outer.agent_name) and outer.agent_name == inner.agent_name
     if outer.tool_call_id and inner.tool_call_id and outer.tool_call_id != inner.tool_call_id:
         return False
+    if not inner.tool_name and inner.tool_call_id:
+        return outer.tool_call_id == inner.tool_call_id
     return same_tool(outer.tool_name, inner.tool_name) and not _calls_itself(outer, inner)
 
 
@@ -108,7 +120,7 @@ def _calls_itself(outer: Span, inner: Span) -> bool:
     return given.keys() == passed.keys() and given != passed
 
 
-def _merged(group: Sequence[Span]) -> Span:
+def _merged(group: Sequence[Span], tree: Tree) -> Span:
     """Returns the first span completed by the others; its tokens are those of the span that states most, never a
     sum."""
     keeper, *others = group
@@ -118,10 +130,11 @@ def _merged(group: Sequence[Span]) -> Span:
         if getattr(keeper, name) in _NOTHING:
             stated = (getattr(other, name) for other in others)
             fill[name] = next((value for value in stated if value not in _NOTHING), getattr(keeper, name))
+    fill["output"] = _fullest(keeper.output, others) or fill.get("output")
     fill["usage"] = max(usages, key=lambda usage: usage.input + usage.output, default=None)
     fill["dialects"] = tuple(dict.fromkeys(name for span in group for name in span.dialects))
     fill["session_ids"] = tuple(sorted({pair for span in group for pair in span.session_ids}))
-    fill["error"] = keeper.error if keeper.error is not None else _outcome(others)
+    fill["error"] = keeper.error if keeper.error is not None else _outcome(others, tree)
     return keeper.but(**fill)
 
 
@@ -133,9 +146,37 @@ _FILLED = (
 _NOTHING = (None, "", ())
 
 
-def _outcome(attempts: Iterable[Span]) -> str | None:
-    """Returns the error of the last attempt; earlier ones were retried."""
-    return max(attempts, key=lambda span: (span.end_ns, span.span_id)).error
+def _fullest(output: Messages | None, others: Iterable[Span]) -> Messages | None:
+    """Returns ``output``, or the same answer as another span of the call tells it, if that one has more calls, ids of
+    calls or thoughts beside the same words."""
+    if not output:
+        return output
+    best = output
+    for other in others:
+        if other.output and _words(other.output) == _words(best) and _fullness(other.output) > _fullness(best):
+            best = other.output
+    return best
+
+
+def _words(output: Messages) -> tuple[str, ...]:
+    return tuple([text for message in output if (text := message.text)])
+
+
+def _fullness(output: Messages) -> tuple[int, int, int]:
+    """Counts tool calls, those with an id, and thoughts."""
+    parts = [part for message in output for part in message.parts]
+    calls = [part for part in parts if type(part) is ToolRequest]
+    return len(calls), sum(bool(call.id) for call in calls), sum(type(part) is Reasoning for part in parts)
+
+
+def _outcome(attempts: Sequence[Span], tree: Tree) -> str | None:
+    """Returns the error of the last attempt, on its span or inside of it; earlier ones were retried."""
+    last = max(attempts, key=lambda span: (span.end_ns, -tree.depth(span), span.span_id))
+    if last.error is not None:
+        return last.error
+    below = {span.span_id for span in tree.below(last)}
+    inner = [span for span in attempts if span.span_id in below]
+    return _outcome(inner, tree) if inner else None
 
 
 def _emptied(span: Span) -> Span:

@@ -20,7 +20,8 @@ from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
-_AGENT, _EVALUATION, _LLM, _STEP = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP
+_AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
+_MCP = "mcp"
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
@@ -142,8 +143,13 @@ def _facts(spans: Iterable[Span]) -> _Facts:
 
 def is_genai(trace: Trace) -> bool:
     """Returns whether anything in the trace is an agent's work. A trace of nothing but a framework's steps without
-    content (constructing an agent, say) is not."""
-    return any(span.kind in _GENAI or (span.kind is _STEP and (span.input or span.output)) for span in trace.spans)
+    content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
+    them: the agent that asked for them is in another trace."""
+    return any(
+        (span.kind in _GENAI and not (span.kind is _TOOL and _MCP in span.dialects))
+        or (span.kind is _STEP and (span.input or span.output))
+        for span in trace.spans
+    )
 
 
 def _evaluations(tree: Tree) -> set[str]:

@@ -2,7 +2,7 @@
 
     python tests/golden/conformance.py [SET …] [--scenario S] [--details] [--root DIR] [--write-docs]
 
-Without ``--root`` the committed captures are read, and those of ``../shared/captures`` where they are there.
+Without ``--root`` the committed captures are read, and those of ``../shared`` where they are there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if __package__ in (None, ""):  # run as a command
 from tests.golden.conformance_capture import read
 from tests.golden.conformance_docs import mark, write
 from tests.golden.conformance_facts import FACTS, Seen, Verdict
-from tests.golden.conformance_truth import OWN, SHARED, Capture, captures
+from tests.golden.conformance_truth import ROOTS, Capture, captures
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     found = [
         capture
-        for root in options.root or [OWN, SHARED]
+        for root in options.root or ROOTS.values()
         if root.is_dir()
         for capture in captures(root)
         if capture.set in (options.sets or [capture.set])
@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     checked = [check(capture) for capture in found]
     print("\n".join(table(checked)))
+    print(share(checked))
     if options.write_docs:
         write(checked)
     if options.details:
@@ -80,6 +81,13 @@ def table(checked: Sequence[Checked]) -> Iterator[str]:
     yield f"{'set':{width}} " + " ".join(f"{fact[:7]:7}" for fact in FACTS)
     for name, of_set in by_set(checked).items():
         yield f"{name:{width}} " + " ".join(f"{mark([one.verdicts[fact] for one in of_set]):7}" for fact in FACTS)
+
+
+def share(checked: Sequence[Checked]) -> str:
+    """Says how many of the facts that captures carry were read right, each fact of each capture counted once."""
+    verdicts = [verdict for one in checked for verdict in one.verdicts.values() if verdict.emitted or verdict.missed]
+    right = sum(not verdict.missed for verdict in verdicts)
+    return f"{right} of {len(verdicts)} facts right ({right / max(1, len(verdicts)):.1%}) in {len(checked)} captures"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-OWN_SESSIONS = ("pydantic_ai",)
+OWN_SESSIONS = ("pydantic_ai", "claude_")
 """Sets (prefixes) whose framework invents a conversation id of its own and keeps it over the turns, where the
 application passed none."""
 
@@ -21,6 +21,9 @@ AGENT_NAMES = {
 
 RUNS_AGAIN = {"crewai_oi/llm_error": 3}
 """How often a framework ran a task that failed."""
+
+ENDS_AT_FAILURE = frozenset({"genkit/tool_error"})
+"""Captures in which the framework let a tool's failure end the run at once."""
 
 SPREAD_CALLS = frozenset({"openlit_openai"})
 """Instrumentations that leave tool calls out of the history that they record: each call stands only in the trace of

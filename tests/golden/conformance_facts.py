@@ -6,6 +6,7 @@ made one up either.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from pandaeval_otel.model import ToolCall
 from pandaeval_otel.model import Turn as ReadTurn
 from pandaeval_otel.model.raw import RawSpan
 from tests.golden.conformance_capture import Recorded, any_in, object_signatures, runs, squeezed, value_signatures
-from tests.golden.conformance_deviations import AGENT_NAMES, OWN_SESSIONS, RUNS_AGAIN, SPREAD_CALLS
+from tests.golden.conformance_deviations import AGENT_NAMES, ENDS_AT_FAILURE, OWN_SESSIONS, RUNS_AGAIN, SPREAD_CALLS
 from tests.golden.conformance_truth import Call, Capture, Turn
 
 HANDOVER = re.compile(r"^(transfer_to|handoff)")
@@ -26,6 +27,8 @@ _OUTPUT_TOKENS = re.compile(
     r"(^|\.)(output_tokens|completion_tokens|outputTokens|completionTokens|token_count\.completion)$"
 )
 _USAGE_JSON = re.compile(r"usage_details$")
+_USAGE_REPR = re.compile(r"^llm\.[^.]+\.usage$")
+"""LiteLLM writes the provider's usage as Python's repr."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Seen:
         """The true calls of which the capture tells at all."""
         again = RUNS_AGAIN.get(self.capture.name, 1)
         steps = [step for turn in self.capture.truth.turns for step in turn.steps * again]
+        if self.capture.name in ENDS_AT_FAILURE:
+            steps = steps[: 1 + next(at for at, step in enumerate(steps) if any(call.error for call in step))]
         return [[call for call in step if self.called(call)] for step in steps]
 
     def _handover(self, call: ToolCall) -> bool:
@@ -246,7 +251,7 @@ def agent(seen: Seen) -> Verdict:
 
 def errors(seen: Seen) -> Verdict:
     truth = seen.capture.truth
-    failed = [one.trace.error for one in seen.recorded if one.trace.error is not None]
+    failed = [one.trace.error for one in seen.recorded if one.genai and one.trace.error is not None]
     if truth.raises:
         marked = any(span.status_code == 2 for one in seen.recorded for span in one.evidence.spans)
         return Verdict(marked, ("the run's failure is not seen",) if marked and not failed else ())
@@ -311,6 +316,9 @@ def _usage(span: RawSpan) -> tuple[int, int]:
         if _USAGE_JSON.search(key):
             details = json.loads(str(value))
             return int(details.get("input", 0)), int(details.get("output", 0)) + int(details.get("output_reasoning", 0))
+        if _USAGE_REPR.search(key):
+            details = ast.literal_eval(str(value))
+            return int(details["prompt_tokens"]), int(details["completion_tokens"])
         if _INPUT_TOKENS.search(key):
             used = max(used, int(value))
         elif _OUTPUT_TOKENS.search(key):

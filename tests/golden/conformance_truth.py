@@ -15,8 +15,10 @@ from tests.rig.scenarios import SCENARIOS
 from tests.support.script import Fault, Reply
 
 REPO = Path(__file__).resolve().parents[2]
-SHARED = REPO.parent / "shared" / "captures"
 OWN = Path(__file__).parent / "captures"
+SHARED = REPO.parent / "shared" / "captures"
+ROOTS = {"committed": OWN, "shared": SHARED, "shared-2": SHARED.with_name("captures-2")}
+"""Folders of captures, of which the shared ones may be absent."""
 
 FERRY_SESSION = "ferry-session-7f31"
 MODELS = ("gpt-4o-mini", "gemini-2.5-flash", "claude-")

@@ -15,9 +15,7 @@ from tests.golden.conformance import Checked, check
 from tests.golden.conformance_deviations import EXCUSES, Excuse, excuse
 from tests.golden.conformance_docs import described
 from tests.golden.conformance_facts import FACTS
-from tests.golden.conformance_truth import OWN, SHARED, Capture, captures
-
-ROOTS = {"committed": OWN, "shared": SHARED}
+from tests.golden.conformance_truth import OWN, ROOTS, Capture, captures
 
 
 def sets() -> Sequence[object]:

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from starlette.types import Receive, Scope, Send
 
 from pandaeval_collector.receivers import admission as admission_module
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._connections import Crowd, door_connections, health_connections
+from pandaeval_collector.receivers._connections import Crowd, grpc_connections, health_connections, http_connections
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import health_app
@@ -154,6 +155,28 @@ class TestHttp:
             assert ended.done()
         await server.stop(1)
 
+    async def test_who_does_not_read_an_answer_is_hung_up_on_and_who_reads_is_not(self) -> None:
+        body, ended = bytes(1 << 16), asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            pieces = 1000 if scope["path"] == "/unread" else 100
+            for number in range(pieces):
+                await send({"type": "http.response.body", "body": body, "more_body": number < pieces - 1})
+            ended.set()
+
+        server = HttpServer(endless, LOOPBACK, setting="server.http", unread_s=0.2)
+        where = await server.start()
+        async with (
+            begun(where, b"GET /unread HTTP/1.1\r\nhost: a\r\n\r\n") as (reader, _),
+            http_client(where) as client,
+        ):
+            await asyncio.wait_for(ended.wait(), 60)
+            assert len((await client.get("/read")).content) == 100 << 16
+            with contextlib.suppress(ConnectionError):
+                assert len(await reader.read()) < 1000 << 16
+        await server.stop(1)
+
     async def test_a_full_listener_drops_who_has_waited_longest(self) -> None:
         server = HttpServer(health_app(dict, None), LOOPBACK, setting="server.health", connections=4)
         where = await server.start()
@@ -225,7 +248,7 @@ class TestHttp:
 
 class TestConnections:
     def test_shares(self) -> None:
-        assert 2 * door_connections() + health_connections() < 10 * door_connections()
+        assert grpc_connections() + http_connections() + health_connections() < 5 * http_connections()
         assert 16 <= health_connections() <= 64
 
     def test_all_are_busy(self) -> None:
@@ -248,7 +271,7 @@ class TestConnections:
 
 
 async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.door_connections", lambda: 3)
+    monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
     async with grpc_door(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
         senders = [await stack.enter_async_context(HalfSender(where.host, where.port)) for _ in range(3)]
         for sender in senders:
@@ -258,3 +281,21 @@ async def test_too_many_connections_over_grpc(monkeypatch: pytest.MonkeyPatch) -
             await stack.enter_async_context(refused)
             await asyncio.wait([refused.listening], timeout=60)
         assert not refused.settled.is_set()
+
+
+@pytest.mark.parametrize("said", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"])
+async def test_idle_connections_make_room_over_grpc(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """Those that never say anything, and those that greet and never call."""
+    monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
+    async with grpc_door(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
+        idle = [await asyncio.open_connection(*where) for _ in range(3)]
+        for _, writer in idle:
+            writer.write(said)
+        async with asyncio.timeout(60):
+            for reader, writer in idle:
+                with contextlib.suppress(ConnectionError):
+                    while await reader.read(1 << 16):
+                        pass
+                writer.close()
+        async with grpc_client(where) as (traces, _):
+            await traces.Export(trace_request(), timeout=60, wait_for_ready=True)

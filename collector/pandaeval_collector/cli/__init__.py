@@ -2,7 +2,7 @@
 
 Nothing heavy is imported here or at the top of a command's module, so that ``pandaeval --help`` answers at once.
 
-Imports analysis, app, base, config, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
+Imports analysis, app, base, config, drill, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
 """
 
 from __future__ import annotations

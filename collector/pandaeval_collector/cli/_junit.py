@@ -19,13 +19,22 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
     """Three suites. A threshold fails as the command does, one that was not measured is skipped; a failure group fails
     from the severity ``least`` on; a metric without a configured threshold passes and tells its mean."""
-    root = Element("testsuites", name="pandaeval")
     of_thresholds = [gate for gate in gates if gate.key != "failures"]
-    _suite(root, "thresholds", [_threshold(gate) for gate in of_thresholds])
-    _suite(root, "failures", [_group(group, least) for group in summary.groups])
     gated = {gate.key for gate in of_thresholds}
     values = summary.values()
-    _suite(root, "metrics", [_metric(key, value) for key, value in sorted(values.items()) if key not in gated])
+    suites = {
+        "thresholds": [_threshold(gate) for gate in of_thresholds],
+        "failures": [_group(group, least) for group in summary.groups],
+        "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
+    }
+    write_suites(target, suites)
+
+
+def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:
+    """Writes test cases by the name of their suite."""
+    root = Element("testsuites", name="pandaeval")
+    for name, cases in suites.items():
+        _suite(root, name, cases)
     indent(root)
     target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
 
@@ -37,16 +46,16 @@ def _suite(root: Element, name: str, cases: Sequence[Element]) -> None:
 
 
 def _case(suite: str, name: str) -> Element:
-    return Element("testcase", classname=f"pandaeval.{suite}", name=_clean(name), time="0")
+    return Element("testcase", classname=f"pandaeval.{suite}", name=clean(name), time="0")
 
 
 def _threshold(gate: GateOutcome) -> Element:
     case = _case("thresholds", gate.key)
     if not gate.passed:
-        failure = SubElement(case, "failure", message=_clean(gate.text), type="threshold")
-        failure.text = _clean("\n".join((gate.text, *gate.examples)))
+        failure = SubElement(case, "failure", message=clean(gate.text), type="threshold")
+        failure.text = clean("\n".join((gate.text, *gate.examples)))
     elif gate.text:
-        SubElement(case, "skipped", message=_clean(gate.text))
+        SubElement(case, "skipped", message=clean(gate.text))
     return case
 
 
@@ -55,9 +64,9 @@ def _group(group: RootCause, least: str) -> Element:
 
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
-    told = _clean(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    told = clean(f"{group.description}\n{group.count} occurrence(s)\n{places}")
     if least and at_least(group.severity, least):
-        failure = SubElement(case, "failure", message=_clean(f"{group.count} occurrence(s)"), type=group.severity)
+        failure = SubElement(case, "failure", message=clean(f"{group.count} occurrence(s)"), type=group.severity)
         failure.text = told
     else:
         SubElement(case, "system-out").text = told
@@ -70,5 +79,6 @@ def _metric(key: str, value: float) -> Element:
     return case
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """The text without what XML cannot hold."""
     return _UNWRITABLE.sub("\ufffd", text)

@@ -7,14 +7,19 @@ from collections import OrderedDict
 from typing import Protocol
 
 _WANTED_FILES = 65_536
-_DOOR_SHARE, _HEALTH_CONNECTIONS = 0.35, 64
+_GRPC_SHARE, _HTTP_SHARE, _HEALTH_CONNECTIONS = 0.5, 0.2, 64
 _FEWEST = 16
 
 
-def door_connections() -> int:
-    """For OTLP over gRPC, and as many for HTTP: 35 % of the files that this process may open each, so that health
-    checks, the store and exporters always find some."""
-    return max(_FEWEST, int(_files() * _DOOR_SHARE))
+def grpc_connections() -> int:
+    """For OTLP over gRPC: half of the files that this process may open. Nobody can end its idle connections to make
+    room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    return max(_FEWEST, int(_files() * _GRPC_SHARE))
+
+
+def http_connections() -> int:
+    """For OTLP over HTTP and the API: a fifth."""
+    return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 
 def health_connections() -> int:

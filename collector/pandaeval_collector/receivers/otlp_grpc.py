@@ -12,7 +12,7 @@ import grpc
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
-from pandaeval_collector.receivers._connections import door_connections
+from pandaeval_collector.receivers._connections import grpc_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
@@ -24,6 +24,9 @@ from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTel
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
+_HANDSHAKE_S = 5.0
+_IDLE_S = 900.0
+"""As long as a session: behind a balancer the next connection may lead to another collector."""
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -43,7 +46,8 @@ class OtlpGrpcServer:
     ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and
     no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
     of services in ``tokens`` theirs is instead.
-    ``setting`` is the configuration key that errors name.
+    ``setting`` is the configuration key that errors name. ``handshake_s``: how long a connection may take until TLS and
+    HTTP/2 are agreed on; ``idle_s``: how long it may be without a call.
     """
 
     def __init__(
@@ -61,6 +65,8 @@ class OtlpGrpcServer:
         handlers: Sequence[_Handler] = (),
         telemetry: ReceiverTelemetry | None = None,
         setting: str = "server.grpc",
+        handshake_s: float = _HANDSHAKE_S,
+        idle_s: float = _IDLE_S,
     ) -> None:
         require_token(token)
         self._ingest = ingest
@@ -73,6 +79,7 @@ class OtlpGrpcServer:
         self._tls = tls
         self._handlers = handlers
         self._setting = setting
+        self._handshake_s, self._idle_s = handshake_s, idle_s
         self._outcomes = Outcomes("grpc", telemetry or NoDoorTelemetry())
         self._server: grpc.aio.Server | None = None
         self._storing = Storing()
@@ -90,7 +97,10 @@ class OtlpGrpcServer:
                 # What a sender may send of a message that nobody reads yet; else gRPC raises it to megabytes by itself.
                 ("grpc.http2.bdp_probe", 0),
                 ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
-                ("grpc.max_allowed_incoming_connections", door_connections()),  # gRPC before 1.66 ignores it
+                ("grpc.max_allowed_incoming_connections", grpc_connections()),  # gRPC before 1.66 ignores it
+                # Nothing evicts connections beyond that number: those that say nothing have to go by themselves.
+                ("grpc.server_handshake_timeout_ms", round(self._handshake_s * 1000)),
+                ("grpc.max_connection_idle_ms", round(self._idle_s * 1000)),
                 ("grpc.so_reuseport", 0),  # else a second collector would silently take half of the connections
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # keep-alive pings of the Collector
                 ("grpc.keepalive_time_ms", 60_000),  # a watcher whose machine is gone gives its place back

@@ -14,18 +14,23 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pandaeval_collector.receivers._connections import Crowd, door_connections
+from pandaeval_collector.receivers._connections import Crowd, http_connections
 from pandaeval_collector.receivers._misdirected import GRPC_PREFACE, grpc_on_http
 from pandaeval_collector.receivers.bind import Address, Tls, listening_socket
 
 _KEEP_ALIVE_S = 30
 _HEAD_S = 10.0
+_UNREAD_S = 10.0
+"""How long a client may read nothing of what is sent to it, or next to nothing."""
+_UNREAD_AT_END_S = 1.0
+"""The same once the collector stops."""
 _MAX_HEAD_BYTES = 32 * 1024
 
 
 class HttpServer:
     """One listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: how many
-    it has at most (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there."""
+    it has at most (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there;
+    ``unread_s``: how long a client may leave its answer unread."""
 
     def __init__(
         self,
@@ -36,9 +41,10 @@ class HttpServer:
         tls: Tls | None = None,
         connections: int | None = None,
         head_s: float = _HEAD_S,
+        unread_s: float = _UNREAD_S,
     ) -> None:
-        crowd = Crowd(connections or door_connections())
-        self._protocol = partial(_LimitedHeadProtocol, crowd=crowd, head_s=head_s)
+        crowd = Crowd(connections or http_connections())
+        self._protocol = partial(_LimitedHeadProtocol, crowd=crowd, head_s=head_s, unread_s=unread_s)
         self._app = app
         self._address = address
         self._setting = setting
@@ -91,17 +97,18 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Neither httptools nor uvicorn limits request line and headers: a client could fill the memory with one header, or
-    take for ever over it."""
+    """Neither httptools nor uvicorn limits request line and headers, nor how long an answer waits to be read: a client
+    could fill the memory with one header, or take for ever over it."""
 
     _head_bytes = 0
     _hosts = 0
     _unheard_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
-    def __init__(self, *args: Any, crowd: Crowd, head_s: float, **options: Any) -> None:
+    def __init__(self, *args: Any, crowd: Crowd, head_s: float, unread_s: float, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._crowd, self._head_s = crowd, head_s
+        self._crowd, self._head_s, self._unread_s = crowd, head_s, unread_s
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -110,6 +117,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)
+        self._wait_for_reader(None)
         self._crowd.went(self)
         super().connection_lost(exc)
 
@@ -124,6 +132,19 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
             self._wait(_KEEP_ALIVE_S)
             self._crowd.waits(self)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait_for_reader(self._unread_s)
+
+    def resume_writing(self) -> None:
+        self._wait_for_reader(None)
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.transport.get_write_buffer_size():
+            self._wait_for_reader(_UNREAD_AT_END_S)
+
     def drop(self) -> None:
         """See :class:`Connection`."""
         self.transport.abort()
@@ -133,6 +154,11 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.drop)
+
+    def _wait_for_reader(self, seconds: float | None) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+        self._unread = None if seconds is None else self.loop.call_later(seconds, self.drop)
 
     def data_received(self, data: bytes) -> None:
         if data.startswith(GRPC_PREFACE):

@@ -23,7 +23,7 @@ from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.trial_traces import read_again
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.receivers.files import BadLine, Request
@@ -222,6 +222,10 @@ class FileRun:
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
+
+    def contents(self, trace_id: str) -> Sequence[Part]:
+        """The messages of a trace, once :meth:`results` has come to it. Raises ``ValueError`` for no hex id."""
+        return self._store.contents(bytes.fromhex(trace_id))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on

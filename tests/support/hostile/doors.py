@@ -10,7 +10,7 @@ import contextlib
 import http.client
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import grpc
 
@@ -19,6 +19,7 @@ from support.half_sent import HalfSender
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 SUBMIT = "/pandaeval.v1.TraceService/SubmitTraces"
+MEMBERS = "/pandaeval.v1.SessionService/TakeMembers"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 PATIENCE_S = 90.0
 NO_ANSWER = "no answer"
@@ -88,6 +89,44 @@ async def _half_sent(target: str, streams: int, size: int, hold_s: float) -> lis
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         return [*sender.ended.values()]
+
+
+def unread(address: str, path: str, number: int, hold_s: float) -> list[str]:
+    """Asks for ``path`` on so many connections and reads no answer until ``hold_s`` seconds are over. What was
+    answered then: the status of a whole answer, ``closed`` where the server ended it before its end."""
+    host, port = address.rsplit(":", 1)
+    connections: list[socket.socket] = []
+    for _ in range(number):
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection((host, int(port)), 5)
+            connections.append(connection)
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+    time.sleep(hold_s)
+    return [_taken(connection) for connection in connections]
+
+
+def _taken(connection: socket.socket) -> str:
+    connection.settimeout(PATIENCE_S)
+    response = http.client.HTTPResponse(connection)
+    try:
+        response.begin()
+        response.read()
+        return f"HTTP {response.status}"
+    except (OSError, http.client.HTTPException):
+        return "closed"
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def silent(address: str, number: int) -> Iterator[None]:
+    """So many connections that say nothing, as far as they can be had."""
+    host, port = address.rsplit(":", 1)
+    with contextlib.ExitStack() as connections:
+        for _ in range(number):
+            with contextlib.suppress(OSError):
+                connections.enter_context(socket.create_connection((host, int(port)), 5))
+        yield
 
 
 def stalled(address: str, requests: Iterable[bytes], hold_s: float) -> list[str]:

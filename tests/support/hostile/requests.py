@@ -54,6 +54,14 @@ def agent_span(**fields: object) -> Span:
     return span
 
 
+def wordy(trace_id: bytes, size: int) -> bytes:
+    """A request with one agent's span of a given trace, whose answer has so many letters."""
+    span = agent_span(trace_id=trace_id)
+    said = next(each for each in span.attributes if each.key == "gen_ai.output.messages").value
+    said.string_value = said.string_value.replace("On its way.", "On its way. " + "word " * (size // 5))
+    return field(RESOURCE_SPANS, service() + field(SCOPE_SPANS, field(SPANS, span.SerializeToString())))
+
+
 def say(span: Span, key: str, text: str) -> None:
     """Sets a text attribute."""
     span.attributes.add(key=key).value.string_value = text

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from functools import partial
 import zstandard
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
 from support.hostile import doors, requests
 from support.hostile.doors import Channel, half_sent, post, stalled, told
@@ -310,6 +312,28 @@ def idle_connections(target: Target, scale: int) -> Iterator[str]:
 
 
 @attack
+def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
+    """They take the places of others, until they have said nothing for too long: then a new sender gets in."""
+    with doors.silent(target.grpc, 1500 * scale):
+        until = time.monotonic() + 10
+        answer = ""
+        while answer != "gRPC OK" and time.monotonic() < until:
+            with Channel(target.grpc) as channel:
+                answer = channel.call(b"")
+        yield answer if answer == "gRPC OK" else doors.NO_ANSWER
+
+
+@attack
+def sessions_of_others(target: Target, scale: int) -> Iterator[str]:
+    """Forged members of sessions, at a collector that owns none."""
+    member = Member(trace_id=bytes(16), session_id="s", facts=b"{}").SerializeToString()
+    with Channel(target.grpc) as channel:
+        for _ in range(60 * scale):
+            answer = channel.call(requests.field(1, member) * 1000, doors.MEMBERS)
+            yield answer if answer != "gRPC OK" else TAKEN
+
+
+@attack
 def bombs(target: Target, scale: int) -> Iterator[str]:
     """A gigabyte of zeros in each encoding."""
     zeros = requests.gzipped(b"\0", 1000 * MILLION * min(scale, 4))
@@ -340,6 +364,22 @@ def pages_of_others(target: Target, scale: int) -> Iterator[str]:
         asked = [head.format(path=path, named=each).encode() for each in named] * (20 * scale)
         for answer in stalled(target.http, asked, 10.0):
             yield answer if answer in {"HTTP 400", "HTTP 403", "HTTP 421"} else TAKEN
+
+
+# -- readers ---------------------------------------------------------------------------------------------------------
+
+
+@attack
+def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
+    """The details of a trace of 13.5 MB, which many ask for and nobody reads."""
+    trace_id = os.urandom(16)
+    for _ in range(9):
+        yield post(target.http, requests.wordy(trace_id, 1_500_000))
+    path = f"/api/v1/traces/{trace_id.hex()}"
+    while (found := _get(target.http, path)) == "HTTP 404":
+        time.sleep(0.5)
+    yield found
+    yield from doors.unread(target.http, path, 60 * scale, 30.0)
 
 
 # -- evidence --------------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.model import Captured, Kind, Usage
-from pandaeval_otel.model.raw import STATUS_ERROR
-from tests.unit.dialects.composed import ASK, SAID, event, log, seen, texts
+from pandaeval_otel.model import Captured, Kind, Text, ToolRequest, Usage
+from pandaeval_otel.model.raw import STATUS_ERROR, RawSpan, Scope
+from pandaeval_otel.normal.spans import normalize
+from pandaeval_otel.normal.trace import Closing, trace_of
+from tests.unit.dialects.composed import ASK, SAID, TRACE, event, log, seen, texts
 
 SCOPE = "com.anthropic.claude_code.tracing"
 INTERACTION = {"gen_ai.operation.name": "invoke_agent", "session.id": "s-1", "gen_ai.conversation.id": "s-1"}
@@ -47,6 +49,70 @@ def test_a_prompt_hidden_on_the_span_may_stand_in_the_log(name: str) -> None:
     attributes = {**INTERACTION, "user_prompt": "<REDACTED>"}
     logs = (log(name, prompt="Weather in Oslo?"),)
     assert seen(attributes, SCOPE, logs=logs, name="claude_code.interaction").input == (ASK,)
+
+
+ANSWERED = {"response": SAID, "query_source": "sdk"}
+RESULT = {
+    "tool_name": "mcp_tool",
+    "tool_use_id": "tu_1",
+    "tool_input": '{"city": "Oslo"}',
+    "tool_parameters": '{"mcp_server_name": "sky", "mcp_tool_name": "get_weather"}',
+}
+
+
+def test_answers_and_calls_stand_in_the_logs_of_the_interaction() -> None:
+    logs = (
+        log("claude_code.assistant_response", **{**ANSWERED, "event.sequence": 3}),
+        log("tool_result", **{**RESULT, "event.sequence": 2}),
+        log("assistant_response", **{"response": "I look out.", "event.sequence": 1}),
+        log("assistant_response", **{"response": "a subagent's", "query_source": "agent:x", "event.sequence": 4}),
+        log("assistant_response", **{"response": "<REDACTED>", "event.sequence": 5}),
+    )
+    span = seen(INTERACTION, SCOPE, logs=logs, name="claude_code.interaction")
+    assert span.output is not None
+    assert [part for message in span.output for part in message.parts] == [
+        Text("I look out."),
+        ToolRequest("get_weather", {"city": "Oslo"}, "tu_1"),
+        Text(SAID),
+    ]
+
+
+def test_a_built_in_tool_in_the_logs() -> None:
+    logs = (log("tool_result", tool_name="Bash", tool_use_id="tu_2", tool_input='{"command": "ls"}'),)
+    span = seen(INTERACTION, SCOPE, logs=logs, name="claude_code.interaction")
+    assert span.output is not None
+    assert span.output[0].parts == (ToolRequest("Bash", {"command": "ls"}, "tu_2"),)
+
+
+def test_other_logs_are_no_answer() -> None:
+    logs = (log("claude_code.api_request", model="claude-x"), log("plugin_loaded"))
+    assert seen(INTERACTION, SCOPE, logs=logs, name="claude_code.interaction").output is None
+
+
+def test_the_execution_of_a_call_is_the_same_call_and_has_its_error() -> None:
+    spans = [
+        RawSpan(TRACE, "1" * 16, name="claude_code.tool", attributes=TOOL, start_ns=1, end_ns=9, scope=Scope(SCOPE)),
+        RawSpan(
+            TRACE,
+            "2" * 16,
+            "1" * 16,
+            name="claude_code.tool.execution",
+            attributes={"tool_use_id": "tu_1", "success": False, "error": "no such file"},
+            start_ns=2,
+            end_ns=8,
+            scope=Scope(SCOPE),
+        ),
+    ]
+    trace = trace_of([normalize(span) for span in spans], "0" * 32, Closing())
+    assert [(call.name, call.error) for call in trace.tool_calls] == [("Bash", "no such file")]
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("mcp__sky__get_weather", "get_weather"), ("mcp__sky", "mcp__sky"), ("Bash", "Bash")]
+)
+def test_tools_of_servers_have_their_own_names(name: str, own: str) -> None:
+    span = seen({"tool_name": name, "tool_use_id": "tu_1"}, SCOPE, name="claude_code.tool")
+    assert span.tool_name == own
 
 
 def test_tokens_of_a_request_are_counted_with_the_cache() -> None:

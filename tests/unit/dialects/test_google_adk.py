@@ -169,3 +169,32 @@ def test_elided_log_records_are_no_content() -> None:
         logs=[log("gen_ai.user.message", {"content": "<elided>"}), log("gen_ai.choice", {"content": "<elided>"})],
     )
     assert (span.input, span.output) == (None, None)
+
+
+def test_what_openinference_writes_onto_the_agents_span_is_one_model_call() -> None:
+    mixed = {
+        "openinference.span.kind": "LLM",
+        "gen_ai.operation.name": "generate_content",
+        "input.value": json.dumps(REQUEST),
+        "output.value": json.dumps(RESPONSE),
+        "llm.output_messages.0.message.role": "model",
+        "llm.output_messages.0.message.contents.0.message_content.type": "text",
+        "llm.output_messages.0.message.contents.0.message_content.text": "of the call before",
+        "llm.output_messages.0.message.tool_calls.1.tool_call.function.name": "of_the_call_before",
+    }
+    span = seen(mixed, SCOPE, name="invoke_agent desk")
+    assert span.output is not None
+    assert span.input is not None
+    assert (span.kind, span.input, span.usage) == (Kind.LLM, (ASK,), Usage(input=21, output=13, reasoning=4))
+    assert span.output[0].parts == (Reasoning("look out"), CALL)
+    assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
+
+
+def test_a_failure_handed_on_in_place_of_an_answer_is_none() -> None:
+    event = {"error_code": "INVALID_ARGUMENT", "error_message": "400", "invocation_id": "e-1", "author": "desk"}
+    span = seen(
+        {"openinference.span.kind": "CHAIN", "output.value": json.dumps(event)},
+        "openinference.instrumentation.google_adk",
+        name="invocation [app]",
+    )
+    assert span.output is None

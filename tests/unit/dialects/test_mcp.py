@@ -73,3 +73,8 @@ def test_servers_of_logfire_name_the_method_in_the_request_alone() -> None:
     span = seen(request, "logfire.mcp", name="MCP server handle request: tools/call")
     assert (span.kind, span.tool_name) == (Kind.TOOL, "get_weather")
     assert seen({}, "logfire.mcp", name="MCP server log").kind is Kind.STEP
+
+
+def test_a_server_names_who_has_the_tool_on_the_call_itself_too() -> None:
+    attributes = {**CALL, "fastmcp.provider.type": "LocalProvider"}
+    assert seen(attributes, "fastmcp", name="tools/call get_weather").kind is Kind.TOOL

@@ -452,3 +452,34 @@ def test_a_list_that_is_nested_too_deep_is_not_read_wherever_it_is_deep(role: st
     else:
         item[place] = deep
     assert (messages_of(json.dumps([item, item]), role) is not None) == fits
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c9", "content": "no", "is_error": True}]},
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "c9", "content": [{"text": "no"}], "status": "error"}}],
+        },
+        {"role": "tool", "tool_call_id": "c9", "content": "no", "status": "error"},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c9", "response": "no", "isError": True}]},
+    ],
+)
+def test_a_result_keeps_that_the_tool_failed(message: dict[str, Any]) -> None:
+    found = messages_of([message], "user")
+    assert found is not None
+    [answer] = found[0].tool_responses
+    assert (answer.id, answer.result) == ("c9", {"content": "no", "is_error": True})
+
+
+def test_thoughts_of_langchains_messages() -> None:
+    kwargs = {"content": "", "additional_kwargs": {"reasoning_content": "look out"}}
+    found = messages_of([{"lc": 1, "id": ["langchain_core", "messages", "AIMessage"], "kwargs": kwargs}], "assistant")
+    assert found is not None
+    assert Reasoning("look out") in found[0].parts
+
+
+def test_an_empty_content_hides_no_summary() -> None:
+    block = {"type": "reasoning", "content": [], "summary": [{"type": "summary_text", "text": "look out"}]}
+    assert messages_of([block], "assistant") == (Message("assistant", (Reasoning("look out"),)),)

@@ -328,3 +328,73 @@ def test_other_spans_are_left_to_others() -> None:
 )
 def test_the_response_that_a_call_goes_on_from(key: str, text: Any, previous: str) -> None:
     assert read({**LLM, key: text}).previous_response_id == previous
+
+
+def test_a_session_in_the_metadata_of_a_request() -> None:
+    parameters = json.dumps({"model": "m", "metadata": {"session_id": "s-1"}})
+    assert [name for _, name in normalize(span({**LLM, "llm.invocation_parameters": parameters})).session_ids] == [
+        "s-1"
+    ]
+
+
+def test_schemas_that_the_conventions_key_has_as_null() -> None:
+    definitions = json.dumps([{"type": "function", "name": "get_weather", "parameters": None}])
+    found = normalize(span({**LLM, "gen_ai.tool.definitions": definitions})).tools
+    assert found is not None
+    assert [tool.parameters for tool in found] == [SCHEMA]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"output": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "look out"}]}]},
+        {
+            "generations": [
+                [{"message": {"kwargs": {"additional_kwargs": {"reasoning_content": "look out"}}, "id": ["AIMessage"]}}]
+            ]
+        },
+        {"candidates": [{"content": {"parts": [{"text": "look out", "thought": True}]}}]},
+    ],
+)
+def test_thoughts_that_stand_only_in_the_raw_answer(body: dict[str, Any]) -> None:
+    output = normalize(span({**LLM, "output.value": json.dumps(body)})).output
+    assert output is not None
+    assert output[0].parts == (Reasoning("look out"), CALL)
+
+
+CLAUDE = "openinference.instrumentation.claude_agent_sdk"
+AGENT = {
+    KIND: "AGENT",
+    "input.value": "Weather in Oslo?",
+    "output.value": "Rain.",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.contents.0.message_content.type": "reasoning",
+    "llm.output_messages.0.message.contents.0.message_content.text": "look out",
+    "llm.output_messages.1.message.role": "assistant",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.id": "c9",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.function.name": "mcp__sky__get_weather",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.function.arguments": '{"city": "Oslo"}',
+    "llm.output_messages.2.message.role": "assistant",
+    "llm.output_messages.2.message.content.0": "Rain.",
+}
+
+
+class TestClaudeAgentSDK:
+    def test_all_that_the_agent_said(self) -> None:
+        output = normalize(span(AGENT, CLAUDE)).output
+        assert output is not None
+        parts = [part for message in output for part in message.parts]
+        assert parts == [Reasoning("look out"), CALL, Text("Rain.")]
+
+    def test_a_list_that_ends_otherwise_is_not_the_answer(self) -> None:
+        output = normalize(span({**AGENT, "output.value": "Snow."}, CLAUDE)).output
+        assert output == (Message("assistant", (Text("Snow."),)),)
+
+    def test_tools_of_servers_have_their_own_names(self) -> None:
+        found = normalize(span({KIND: "TOOL", "tool.name": "mcp__sky__get_weather"}, CLAUDE))
+        assert found.tool_name == "get_weather"
+
+    def test_other_scopes_keep_the_name(self) -> None:
+        assert (
+            normalize(span({KIND: "TOOL", "tool.name": "mcp__sky__get_weather"})).tool_name == "mcp__sky__get_weather"
+        )

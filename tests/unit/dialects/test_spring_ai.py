@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandaeval_otel.model import Captured, Kind, ToolDefinition
-from tests.unit.dialects.composed import ASK, SAID, event, seen, texts
+from tests.unit.dialects.composed import ASK, SAID, SCHEMA, event, seen, texts
 
 FRAMEWORK = {"gen_ai.operation.name": "framework", "gen_ai.system": "spring_ai"}
 CLIENT = {**FRAMEWORK, "spring.ai.kind": "chat_client"}
@@ -68,12 +68,15 @@ def test_a_tool() -> None:
     attributes = {
         **TOOL,
         "spring.ai.tool.call.id": "c9",
+        "spring.ai.tool.definition.description": "Looks out.",
+        "spring.ai.tool.definition.schema": '{"type": "object", "properties": {"city": {"type": "string"}}}',
         "spring.ai.tool.call.arguments": '{"city": "Oslo"}',
         "spring.ai.tool.call.result": '{"temp_c": 4}',
     }
     span = seen(attributes)
     assert (span.tool_name, span.tool_call_id) == ("get_weather", "c9")
     assert (span.arguments, span.result) == (Captured({"city": "Oslo"}), Captured({"temp_c": 4}))
+    assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
 
 
 def test_a_store() -> None:

@@ -103,7 +103,9 @@ def test_a_model_call_with_reasoning_and_calls() -> None:
     assert span.kind is Kind.LLM
     assert span.input is not None
     assert span.input[1].tool_requests == (CALL,)
-    assert span.input[2].tool_responses == (ToolResponse("no wind", "c9", "get_weather"),)
+    assert span.input[2].tool_responses == (
+        ToolResponse({"content": "no wind", "is_error": True}, "c9", "get_weather"),
+    )
     assert span.output == (Message("assistant", (Reasoning("look again"), CALL), "tool-calls"),)
     assert span.tools == (ToolDefinition("get_weather", "Looks out.", SCHEMA),)
     assert (span.response_model, span.response_id) == ("gpt-x-0901", "chatcmpl-1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_otel.model import Kind, Span, Usage
+from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.tool_calls import asked_name, same_tool
 from pandaeval_otel.normal.tree import Tree
@@ -78,6 +78,48 @@ class TestModelCalls:
         found, folded = merged(spans)
         assert folded == 0
         assert kinds(found) == {"outer": Kind.WORKFLOW, "first": Kind.LLM, "second": Kind.LLM}
+        assert found["outer"].output == (says("done"),)
+
+    def test_a_span_with_the_attributes_of_one_of_its_calls_says_nothing_of_the_run(self) -> None:
+        spans = Spans()
+        outer = spans.llm(None, [user("hi")], "not yet", name="outer", response_id="r1")
+        spans.llm(outer, [user("hi")], "not yet", name="first", response_id="r1")
+        spans.llm(outer, [user("hi")], "done", name="second", response_id="r2")
+        found, _ = merged(spans)
+        assert kinds(found) == {"outer": Kind.WORKFLOW, "first": Kind.LLM, "second": Kind.LLM}
+        assert (found["outer"].input, found["outer"].output, found["outer"].response_id) == (None, None, "")
+
+    @pytest.mark.parametrize(
+        ("text", "parts"),
+        [
+            ("hello", (Reasoning("a greeting"), Text("hello"))),
+            ("hello", (Text("hello"), ToolRequest("greet", {}, "c1"))),
+        ],
+    )
+    def test_the_fuller_telling_of_one_answer_is_kept(self, text: str, parts: tuple[Part, ...]) -> None:
+        spans = Spans()
+        outer = spans.llm(None, [user("hi")], text, name="outer", response_id="r1")
+        spans.llm(outer, [user("hi")], Message("assistant", parts), name="inner", response_id="r1")
+        found, _ = merged(spans)
+        assert found["outer"].output == (Message("assistant", parts),)
+
+    @pytest.mark.parametrize(("later", "error"), [(None, "no wind"), (Kind.TOOL, None)])
+    def test_an_error_inside_of_the_last_attempt_counts(self, later: Kind | None, error: str | None) -> None:
+        spans = Spans()
+        framework = spans.tool(None, "look", start_ns=1, end_ns=100)
+        client = spans.tool(framework, "look", start_ns=2, end_ns=50)
+        spans.tool(client, "look", start_ns=3, end_ns=40, error="no wind")
+        if later is not None:
+            spans.add(later, framework, tool_name="look", start_ns=60, end_ns=90)
+        tree, _ = merge_duplicates(Tree(spans()))
+        assert tree.by_id[framework.span_id].error == error
+
+    def test_another_answer_is_not_taken_however_full(self) -> None:
+        spans = Spans()
+        outer = spans.llm(None, [user("hi")], "hello", name="outer", response_id="r1")
+        other = Message("assistant", (Reasoning("hm"), Text("good day")))
+        spans.llm(outer, [user("hi")], other, name="inner", response_id="r1")
+        assert merged(spans)[0]["outer"].output == (says("hello"),)
 
     def test_a_retry_is_one_call_and_its_first_failure_is_forgotten(self) -> None:
         spans = Spans()

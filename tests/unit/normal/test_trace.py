@@ -144,6 +144,17 @@ class TestBusiness:
         spans.add(Kind.STEP, agent_name="desk")
         assert not is_genai(built(spans))
 
+    @pytest.mark.parametrize(("dialects", "business"), [(("mcp", "gen_ai"), False), (("gen_ai",), True)])
+    def test_not_a_call_that_only_its_server_records(self, dialects: tuple[str, ...], business: bool) -> None:
+        spans = Spans()
+        spans.tool(dialects=dialects)
+        assert is_genai(built(spans)) is business
+
+    def test_a_servers_call_beside_the_agents_work(self) -> None:
+        spans = Spans()
+        spans.tool(spans.agent(), dialects=("mcp", "gen_ai"))
+        assert is_genai(built(spans))
+
     def test_not_a_web_request(self) -> None:
         spans = Spans()
         spans.add(Kind.OTHER)

@@ -57,7 +57,7 @@ def lists(reads: Reads, work: Work) -> APIRouter:
             told, detail = understood(finder.contents(id_))
             return TraceDetail(**trace_fields(row), understood=told, detail=detail)
 
-        return await reads.answer(request, read)
+        return await reads.answer(request, read, large=True)
 
     @router.get("/sessions", response_model=Sessions, summary="Sessions and traces without one, worst first")
     async def sessions(request: Request, wanted: Filters, cursor: CursorText = None, limit: Limit = 50) -> Response:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Scope
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.runs import Runs
+from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
 from pandaeval_collector.show.api.hosts import KnownHosts
 from pandaeval_collector.show.api.lazy import Lazy
 from pandaeval_collector.show.api.place import API
@@ -28,19 +29,23 @@ class Lookouts:
         ``None``: any, where a token is demanded."""
         self._reads = Reads(Finder(path))
         self._work, self._runs = work, runs
-        self._hosts = hosts
+        self._hosts, self._bounds = hosts, BoundedAnswers()
         self.api = Lazy(self._api)
-        self.routes: list[BaseRoute] = [_All(API, _guarded(self.api, hosts))]
+        self.routes: list[BaseRoute] = [_All(API, self._guarded(self.api))]
         if work.page is not None:
-            self.routes.append(_Page("/", _guarded(Lazy(_page), hosts)))
+            self.routes.append(_Page("/", self._guarded(Lazy(_page))))
 
     def add(self, path: str, app: ASGIApp) -> None:
         """Another application, at exactly ``path``, behind the same checks."""
-        self.routes.append(Route(path, _guarded(app, self._hosts)))
+        self.routes.append(Route(path, self._guarded(app)))
 
     def close(self) -> None:
         """Ends the reads."""
         self._reads.close()
+
+    def _guarded(self, app: ASGIApp) -> ASGIApp:
+        app = OwnWrites(self._bounds.bound(app), self._hosts or ())
+        return app if self._hosts is None else KnownHosts(app, self._hosts)
 
     def _api(self) -> ASGIApp:
         from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
@@ -62,11 +67,6 @@ class _Page(Route):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
-
-
-def _guarded(app: ASGIApp, hosts: Collection[str] | None) -> ASGIApp:
-    app = OwnWrites(app, hosts or ())
-    return app if hosts is None else KnownHosts(app, hosts)
 
 
 def _page() -> ASGIApp:

@@ -56,7 +56,7 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
     @router.get("/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
     async def trace(request: Request, trace_id: str) -> Response:
         id_ = trace_id_of(trace_id)
-        return await reads.answer(request, lambda: shown.trace(id_))
+        return await reads.answer(request, lambda: shown.trace(id_), large=True)
 
     return router
 

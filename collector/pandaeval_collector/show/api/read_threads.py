@@ -7,18 +7,30 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.timed_reads import TooSlowError
 
 T = TypeVar("T")
 
 _THREADS = 2
 """Reads at a time: more would take the interpreter from the line."""
+
+_LARGE_WAITING = 16
+
+
+class _Shared(Response):
+    """Keeps the rendering that it sends, so that it is found by whoever asks the same meanwhile."""
+
+    def __init__(self, rendering: asyncio.Future[bytes], body: bytes, **given: Any) -> None:
+        super().__init__(body, **given)
+        self._rendering = rendering
 
 
 class Reads:
@@ -26,29 +38,61 @@ class Reads:
 
     def __init__(self, finder: Finder) -> None:
         self.finder = finder
+        self._renderings: WeakValueDictionary[str, asyncio.Future[bytes]] = WeakValueDictionary()
+        self._one_large, self.large_waiting = asyncio.Semaphore(1), 0
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pandaeval-api")
 
     async def run(self, read: Callable[[], T]) -> T:
         """What ``read`` returns or raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
-    async def answer(self, request: Request, read: Callable[[], BaseModel], beside: object = "") -> Response:
+    async def answer(
+        self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
+    ) -> Response:
         """The JSON of what ``read`` returns, under an entity tag of the store's state and the question; 304 without a
-        read where the asker has it. ``beside``: what the answer tells besides, which changes without the store."""
+        read where the asker has it. Equal questions share the answer as long as it is made or sent. ``beside``: what
+        the answer tells besides, which changes without the store. ``large``: it may be, so that one such answer is made
+        at a time."""
         state = await self.run(self.finder.change)
-        asked = hashlib.blake2b(f"{state} {request.url} {beside}".encode(), digest_size=12).hexdigest()
+        path = f"{request.url.path}?{request.url.query}"
+        asked = hashlib.blake2b(f"{state} {path} {beside}".encode(), digest_size=12).hexdigest()
         headers = {"etag": f'W/"{asked}"', "cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
         if headers["etag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        body = await self.run(lambda: read().model_dump_json().encode())
-        return Response(body, headers=headers, media_type="application/json")
+        rendering = self._renderings.get(asked)
+        if rendering is None:
+            rendering = self._renderings[asked] = asyncio.ensure_future(self._rendered(read, large))
+            rendering.add_done_callback(_seen)
+        return _Shared(rendering, await asyncio.shield(rendering), headers=headers, media_type="application/json")
+
+    async def _rendered(self, read: Callable[[], BaseModel], large: bool) -> bytes:
+        if not large:
+            return await self.run(lambda: _json(read))
+        if self.large_waiting >= _LARGE_WAITING:
+            raise TooSlowError("too many large answers are being made: come back in some seconds")
+        self.large_waiting += 1
+        try:
+            async with self._one_large:
+                return await self.run(lambda: _json(read))
+        finally:
+            self.large_waiting -= 1
 
     async def fresh(self, read: Callable[[], BaseModel]) -> Response:
         """The JSON of what ``read`` returns, which is not to be kept."""
-        body = await self.run(lambda: read().model_dump_json().encode())
+        body = await self.run(lambda: _json(read))
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
     def close(self) -> None:
         """Ends the threads and closes their connections."""
         self._threads.shutdown(cancel_futures=True)
         self.finder.close()
+
+
+def _json(read: Callable[[], BaseModel]) -> bytes:
+    return read().model_dump_json().encode()
+
+
+def _seen(rendering: asyncio.Future[bytes]) -> None:
+    """An error is told to who asked, of whom none may be left."""
+    if not rendering.cancelled():
+        rendering.exception()

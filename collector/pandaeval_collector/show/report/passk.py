@@ -1,21 +1,14 @@
-"""The page of repeated trials: pass@k and pass^k as curves with their bands, and the figures as tables.
-
-One HTML text that loads nothing and runs nothing: the content security policy allows no script at all.
-"""
+"""The page of repeated trials: pass@k and pass^k as curves with their bands, and the figures as tables."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 
 from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
 from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
 from pandaeval_collector.base.result import cut
-from pandaeval_collector.base.untrusted.excerpt import clean
 from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, PlotPoint, curves
+from pandaeval_collector.show.report.still import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
 from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
 from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
@@ -51,43 +44,35 @@ def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
         Curve("pass@k", ORANGE, [_of_case(k, pass_at_k(n, c, k, "bayesian")) for k in ks]),
         Curve("pass^k", BLUE, [_of_case(k, pass_pow_k(n, c, k, "bayesian")) for k in ks]),
     )
-    return curves(f"pass@k and pass^k of {cut(clean(case.id), 80)}: {c} of {n} trials succeeded", lines)
+    return curves(f"pass@k and pass^k of {cut(safe(case.id), 80)}: {c} of {n} trials succeeded", lines)
 
 
 def page(found: Figures, source: str) -> str:
     """The whole page. ``source``: what the figures were read from."""
     farthest = max([FARTHEST, *(each.k for each in found.suite)])
     cases = sorted(found.trials.cases, key=worst_first)
-    style = files(__package__).joinpath("assets", "common", "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     body = [
         "<h1>Repeated trials</h1>",
-        f'<p class="lead">{_safe(source)}: a trial succeeds when {_safe(found.trials.metric)} passes</p>',
+        f'<p class="lead">{safe(source)}: a trial succeeds when {safe(found.trials.metric)} passes</p>',
         f"<p>{_MEANING}</p>",
-        *(f'<p class="notice">{_safe(notice)}</p>' for notice in found.notices),
+        *(f'<p class="notice">{safe(notice)}</p>' for notice in found.notices),
         "<h2>All together</h2>",
         '<div class="cards two"><figure class="card">',
         suite_picture(found.trials.counts, farthest),
         "<figcaption>Mean over cases, 95 % interval</figcaption></figure>",
         f'<div class="card scroll figures">{_suite_table(found)}</div></div>',
-        f"<h2>By {_safe(found.trials.per)}, the least reliable first</h2>",
+        f"<h2>By {safe(found.trials.per)}, the least reliable first</h2>",
         f'<div class="cards three">{"".join(_card(case, farthest) for case in cases[:MOST_PICTURES])}</div>',
         f'<h2>Figures</h2><div class="card scroll figures">{_case_table(found)}</div>',
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Repeated trials</title>\n'
-        f"<style>{style}</style></head>\n<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
-    )
+    return still_page("Repeated trials", body)
 
 
 def _card(case: CaseOutcomes, farthest: int) -> str:
     left = f", {case.undetermined} undetermined" if case.undetermined else ""
-    kind = f" ({_safe(case.kind)})" if case.kind else ""
+    kind = f" ({safe(case.kind)})" if case.kind else ""
     return (
-        f'<figure class="card"><h3>{_safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
+        f'<figure class="card"><h3>{safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
         f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
     )
 
@@ -97,12 +82,12 @@ def _suite_table(found: Figures) -> str:
         (str(each.k), f"{each.at.cases} of {each.at.of}", mean(each.at), mean(each.pow), band(each.label))
         for each in found.suite
     ]
-    return _table(("k", "cases", "pass@k", "pass^k", "assessment"), rows)
+    return table(("k", "cases", "pass@k", "pass^k", "assessment"), rows)
 
 
 def _case_table(found: Figures) -> str:
     each = [f"{name} {mode}" for name in ("pass@k", "pass^k") for mode in ("plug-in", "unbiased", "Bayesian")]
-    return _table(
+    return table(
         ("case", "trials", "passed", "undetermined", "k", *each, "assessment"),
         (_case_row(each) for each in found.cases),
     )
@@ -123,26 +108,9 @@ def _three(of: Mapping[str, PassEstimate]) -> tuple[str, str, str]:
     return number(of["plug_in"].value), number(of["unbiased"].value), median(of["bayesian"])
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    top = "".join(f"<th>{_safe(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cells(row: Iterable[str]) -> Iterable[str]:
-    """An interval, and ``2 of 3``, stay on one line; the name that a row begins with may be of many words."""
-    for at, cell in enumerate(row):
-        text = _safe(cell)
-        yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
-
-
 def _of_suite(k: int, estimate: SuiteEstimate) -> PlotPoint:
     return PlotPoint(k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high)
 
 
 def _of_case(k: int, estimate: PassEstimate) -> PlotPoint:
     return PlotPoint(k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high)
-
-
-def _safe(text: str) -> str:
-    return escape(clean(text))

@@ -1,0 +1,82 @@
+"""A drill's figures for people, for CI systems and for a later drill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+from xml.etree.ElementTree import Element, SubElement
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._junit import clean, write_suites
+from pandaeval_collector.cli._output import many, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pandaeval_collector.drill.compare import Drop
+    from pandaeval_collector.drill.tally import FaultTally, Share, Tally
+
+
+def baseline_of(path: Path) -> dict[str, Any]:
+    """The JSON of an earlier drill. Raises ``UserError``."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {"faults": {**found["faults"]}}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--baseline {path}: not what `pandaeval drill --format json` writes ({error})") from error
+
+
+def print_drill(tally: Tally, on: Console) -> None:
+    """Two tables, the fault that is least noticed first; what could not be planted, with the reason."""
+    planted = sum(each.n for each in tally.faults.values())
+    on.print(
+        f"{many(planted, 'fault')}, each in a copy of one of {tally.good:,} runs that look good, of {tally.runs:,} read"
+    )
+    rows = [_row(name, each) for name, each in tally.worst_first() if each.n]
+    on.print(table(("fault", "family", "n", "noticed", "95 %", "cannot tell", "step", "by"), rows, on=on))
+    flagged = [(metric, share.n, _percent(share), _interval(share)) for metric, share in tally.flagged.items()]
+    on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
+    missing = [(name, _why(each)) for name, each in tally.worst_first() if not each.n]
+    if missing:
+        on.print(table(("not applicable", "why"), missing, on=on))
+
+
+def write_drill_junit(tally: Tally, worse: Sequence[Drop], target: TextIO) -> None:
+    """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
+    could have it."""
+    cases = []
+    for name, each in tally.worst_first():
+        case = Element("testcase", classname="pandaeval.drill", name=clean(name), time="0")
+        if found := [drop.told for drop in worse if drop.fault == name]:
+            SubElement(case, "failure", message=clean("; ".join(found)), type="noticed less")
+        elif not each.n:
+            SubElement(case, "skipped", message=clean(_why(each)))
+        else:
+            told = f"noticed {_percent(each.noticed)} ({_interval(each.noticed)}) of {each.n}: {_by(each)}"
+            SubElement(case, "system-out").text = clean(told)
+        cases.append(case)
+    write_suites(target, {"drill": cases})
+
+
+def _row(name: str, each: FaultTally) -> Sequence[object]:
+    share = each.noticed
+    untold = _percent(each.could_not_tell)
+    return name, each.fault.family, each.n, _percent(share), _interval(share), untold, _percent(each.blamed), _by(each)
+
+
+def _by(each: FaultTally) -> str:
+    return ", ".join(f"{metric} {hits / each.n:.0%}" for metric, hits in each.by_metric.most_common(3))
+
+
+def _why(each: FaultTally) -> str:
+    return "; ".join(f"{why} ({count:,})" for why, count in each.refused.most_common(2)) or "no run looked good"
+
+
+def _percent(share: Share) -> str:
+    return "–" if share.value is None else f"{share.value:.0%}"
+
+
+def _interval(share: Share) -> str:
+    return "–" if share.interval is None else f"{share.interval[0]:.0%} … {share.interval[1]:.0%}"

@@ -1,0 +1,114 @@
+"""``pandaeval drill``: plants known faults into good runs, and tells which of them the metrics notice."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pandaeval_collector.drill.fault import Fault
+
+
+class DrillFormat(StrEnum):
+    """How a drill's figures are written."""
+
+    table = "table"
+    json = "json"
+    junit = "junit"
+    html = "html"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("drill")(drill)
+
+
+def drill(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="As for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Runs that a collector keeps in this data directory.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="Copies of each fault.")] = 200,
+    faults: Annotated[
+        str | None, typer.Option(help="Only these faults or families of faults, comma-separated; if not given, all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another number chooses other runs and values.")] = 0,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    format_: Annotated[
+        DrillFormat,
+        typer.Option("--format", help="table is for people, json for a later --baseline, junit for CI, html a page."),
+    ] = DrillFormat.table,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
+    ] = None,
+) -> None:
+    """Plant known faults into runs that look good, and tell how many of them the metrics notice.
+
+    No labels and no model are needed. Leaves with 1 when a metric notices less than in the baseline, with 2 when the
+    input cannot be used.
+    """
+    from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._drill_source import requests_of
+    from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
+    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._tables import print_problems
+    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli.passk import write_lines
+    from pandaeval_collector.drill.compare import drops
+    from pandaeval_collector.drill.drill import Drill
+    from pandaeval_collector.runs.filerun import FileRun
+    from pandaeval_collector.runs.settings import close_rules, evaluator
+
+    before = None if baseline is None else baseline_of(baseline)
+    chosen, settings = _chosen(faults), resolve_config(config).config
+    scorer, rules = evaluator(settings), close_rules(settings)
+    with (
+        Drill(lambda where: FileRun(scorer, rules, where=where), chosen, n, seed) as run,
+        progress(console(stderr=True), "drilling") as on_done,
+        OutputFile(output) as target,
+    ):
+        for request in requests_of(files or (), store):
+            run.add(request)
+        tally = run.run(on_done)
+        print_problems(console(stderr=True), run.read.problems, run.read.bad)
+        worse = [] if before is None else drops(before, tally)
+        if format_ is DrillFormat.json:
+            write_lines([tally.to_dict()], target)
+        elif format_ is DrillFormat.html:
+            from pandaeval_collector.show.report.drill import page
+
+            target.write(page(tally.to_dict(), ", ".join(files or [f"store {store}"])))
+        elif format_ is DrillFormat.junit:
+            write_drill_junit(tally, worse, target)
+        else:
+            print_drill(tally, console(file=target))
+    for drop in worse:
+        typer.echo(f"failed: {drop.told}", err=True)
+    if worse:
+        raise typer.Exit(1)
+
+
+def _chosen(names: str | None) -> Mapping[str, Fault]:
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.drill.drill import chosen_faults
+    from pandaeval_collector.drill.fault import faults
+
+    try:
+        return chosen_faults(None if names is None else names.replace(" ", "").split(","), faults())
+    except ValueError as error:
+        raise UserError(f"--faults {names}: {error}") from error

@@ -1,0 +1,224 @@
+"""Plants known faults into runs that look good, and scores them with the line that scored the originals.
+
+Every faulty run keeps its ids and takes the place of the original, after its session's earlier runs: so one session
+can hold one fault at a time, and the faults of all sessions are scored in as few rounds as that allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+from types import TracebackType
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.drill.fault import Fault, Planted, plant
+from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.drill.tally import Outcome, Tally
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.pipeline.line.understanding import with_session
+from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.runs.filerun import FileRun, Read
+from pandaeval_otel.model import Trace
+
+_OTHERS = 200
+"""So many answers are kept to be given to questions of other sessions."""
+_REMEMBERED = 500
+"""So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
+session."""
+Where = Callable[[Trace], bool]
+OnDone = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class _Known:
+    """A run as it was read: where it stands among its session's, and what its metrics said."""
+
+    trace_id: str
+    session: str
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def looks_good(self) -> bool:
+        return not any(result.success is False for result in self.results)
+
+
+@dataclass(slots=True)
+class _Copy:
+    fault: str
+    subject: Subject
+    planted: Planted
+
+
+class Drill:
+    """One drill over any number of inputs: :meth:`add` each request, then :meth:`run`. A context manager."""
+
+    def __init__(
+        self,
+        line: Callable[[Where | None], FileRun],
+        faults: Mapping[str, Fault],
+        most: int = 200,
+        seed: int = 0,
+        good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
+    ) -> None:
+        """``line``: makes a run over files that scores the traces that it is given a condition for. ``most``: copies of
+        each fault. ``good``: says of the ids of a trace and its session whether the run may be used, beside that no
+        metric fails it."""
+        self._own = ExitStack()
+        self._line = line
+        self._faults, self._most, self._seed = faults, most, seed
+        self._is_good = good
+        self._file = self._own.enter_context(line(None))
+        self._runs: dict[str, _Known] = {}
+        self._sessions: defaultdict[str, list[str]] = defaultdict(list)
+        self._trace = lru_cache(_REMEMBERED)(self._read_again)
+
+    def __enter__(self) -> Drill:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._own.close()
+
+    @property
+    def read(self) -> Read:
+        """What came of reading."""
+        return self._file.read
+
+    def add(self, request: Request | BadLine) -> None:
+        """Takes one request in."""
+        self._file.add(request)
+
+    def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
+        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored."""
+        self._score_originals()
+        chosen = self._chosen()
+        tally = Tally(self._faults, len(self._runs), len(chosen))
+        for run in self._runs.values():
+            if self._is_good(run.trace_id, run.session):
+                tally.untouched(run.results)
+        total = len(chosen) * len(self._faults)
+        done = 0
+        for copies, refused in self._rounds(chosen, tally):
+            for copy, results in self._scored(copies):
+                tally.add(copy.fault, self._outcome(copy, results))
+            done += len(copies) + refused
+            on_done(min(done, total), total)
+        return tally
+
+    def _score_originals(self) -> None:
+        for result in self._file.results():
+            unit = result.unit
+            if unit.level not in ("trace", "turn"):
+                continue
+            if unit.trace_id not in self._runs:
+                session = unit.session_id or unit.trace_id
+                self._runs[unit.trace_id] = _Known(unit.trace_id, session)
+                self._sessions[session].append(unit.trace_id)
+            self._runs[unit.trace_id].results.append(result)
+
+    def _chosen(self) -> list[str]:
+        """Runs that look good, in an order that depends on the seed alone."""
+        good = [run for run in self._runs.values() if run.looks_good and self._is_good(run.trace_id, run.session)]
+        found = sorted(run.trace_id for run in good)
+        Random(self._seed).shuffle(found)
+        return found
+
+    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[_Copy], int]]:
+        """Copies that can be scored together: at most one of each session."""
+        wanted = dict.fromkeys(self._faults, self._most)
+        queues = self._queues(chosen)
+        others = self._answers(chosen)
+        while queues:
+            copies: list[_Copy] = []
+            refused = 0
+            for session in [*queues]:
+                copy = None
+                while copy is None and queues[session]:
+                    trace_id, name = queues[session].pop()
+                    if wanted[name] <= 0:
+                        continue
+                    copy = self._copy(trace_id, name, others, tally)
+                    refused += copy is None
+                    wanted[name] -= copy is not None
+                copies += [copy] if copy is not None else []
+                if not queues[session]:
+                    del queues[session]
+            yield copies, refused
+
+    def _queues(self, chosen: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """What is to be tried in each session, last first. Each session begins with another fault, so that all faults
+        come to as many sessions as there are."""
+        names = [*self._faults]
+        queues: dict[str, list[tuple[str, str]]] = {}
+        for number, trace_id in enumerate(chosen):
+            turned = names[number % len(names) :] + names[: number % len(names)]
+            queue = queues.setdefault(self._runs[trace_id].session, [])
+            queue[:0] = [(trace_id, name) for name in turned]
+        return queues
+
+    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> _Copy | None:
+        rng = Random(f"{self._seed}/{name}/{trace_id}")
+        subject = self._subject(trace_id, others)
+        try:
+            return _Copy(name, subject, plant(self._faults[name], subject, rng))
+        except NotApplicableError as why:
+            tally.refuse(name, str(why))
+            return None
+
+    def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
+        session = self._runs[trace_id].session
+        of_session = self._sessions[session]
+        before = of_session[: of_session.index(trace_id)]
+        return Subject(
+            self._trace(trace_id),
+            self._file.contents(trace_id),
+            lambda: (
+                [self._trace(each) for each in before],
+                [part for each in before for part in self._file.contents(each)],
+            ),
+            [answer for of, answer in others if of != session],
+        )
+
+    def _read_again(self, trace_id: str) -> Trace:
+        trace = rebuilt(self._file.contents(trace_id)).trace
+        if trace is None:
+            raise LookupError(trace_id)
+        session = self._runs[trace_id].session
+        return trace if session in (trace.session_id, trace_id) else with_session(trace, session)
+
+    def _answers(self, chosen: Sequence[str]) -> list[tuple[str, str]]:
+        traces = [self._trace(each) for each in chosen[:_OTHERS]]
+        return [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
+
+    def _scored(self, copies: Sequence[_Copy]) -> Iterator[tuple[_Copy, list[Result]]]:
+        """Each copy with what the line says of it. The earlier runs of its session are read and not scored again."""
+        wanted = {copy.subject.trace.trace_id for copy in copies}
+        found: dict[str, list[Result]] = {each: [] for each in wanted}
+        with self._line(lambda trace: trace.trace_id in wanted) as run:
+            for copy in copies:
+                for logs, data in (*copy.subject.earlier_parts, *copy.planted.parts):
+                    run.add(Request(logs, data))
+            for result in run.results():
+                if result.unit.level in ("trace", "turn"):
+                    found[result.unit.trace_id].append(result)
+        for copy in copies:
+            yield copy, found[copy.subject.trace.trace_id]
+
+    def _outcome(self, copy: _Copy, results: Sequence[Result]) -> Outcome:
+        original = copy.subject.trace
+        return Outcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
+
+
+def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:
+    """The faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
+    if names is None:
+        return known
+    families = {fault.family for fault in known.values()}
+    if wrong := [name for name in names if name not in known and name not in families]:
+        raise ValueError(f"no fault or family of faults is called {', '.join(wrong)}; there are: {', '.join(known)}")
+    return {name: fault for name, fault in known.items() if name in names or fault.family in names}

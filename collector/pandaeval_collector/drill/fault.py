@@ -1,0 +1,66 @@
+"""What a fault is, and how faults are found: one file each below ``drill/faults``, or a module that an installed
+package names under ``pandaeval.faults``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Literal
+
+from pandaeval_collector.drill.edits import Edit
+from pandaeval_collector.drill.raw import RawTrace
+from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.pipeline.line.stored_traces import Part
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, installed
+from pandaeval_otel.model import Trace
+
+Family = Literal["value", "claim", "call", "course", "telemetry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way to go wrong. ``text``: what it is, in a sentence. ``edit`` says how one run would go wrong so, or raises
+    :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the run right
+    and take away what shows it: the right finding is "cannot tell"."""
+
+    family: Family
+    text: str
+    edit: Callable[[Subject, Random], Edit]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A run with a fault in it: the trace, its messages, what was changed, and in which spans."""
+
+    trace: Trace
+    parts: list[Part]
+    what: str
+    span_ids: frozenset[str]
+
+
+def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
+    """The run with the fault in its spans, read back to be sure. Raises :class:`NotApplicableError`."""
+    edit = fault.edit(subject, rng)
+    raw = RawTrace(subject.parts)
+    edit.write(raw, subject.trace)
+    after = raw.read()
+    if after is None or not raw.touched or not edit.stands(subject.trace, after):
+        raise NotApplicableError("these spans cannot be rewritten so that they read as meant")
+    return Planted(after, raw.parts(), edit.what, frozenset(raw.touched))
+
+
+@cache
+def faults() -> Mapping[str, Fault]:
+    """Every fault by its name."""
+    ours: dict[str, Fault] = find_by_module("pandaeval_collector.drill.faults", "FAULT")
+
+    def check(plugin: Plugin) -> None:
+        if not isinstance(plugin.value, Fault):
+            raise NotUsableError("it holds no FAULT = Fault(…)")
+        if plugin.name in ours:
+            raise NotUsableError(f"there is a fault {plugin.name} already")
+
+    others = {plugin.name: plugin.value for plugin in installed("pandaeval.faults", "FAULT", check).found}
+    return dict(sorted({**ours, **others}.items()))

@@ -1,0 +1,1 @@
+"""The faults: each public module here is one, found by its ``FAULT``."""

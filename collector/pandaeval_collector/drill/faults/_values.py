@@ -1,0 +1,68 @@
+"""Specific values in texts, and made-up ones of the same shape."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+from random import Random
+
+from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.subject import NotApplicableError, Subject
+
+IDENTIFIER = re.compile(
+    r"(?<![\w.$€£/-])(?=[\w#-]*\d)(?=[\w#-]*[A-Za-z#_])#?[A-Za-z0-9]+(?:[_-]?[A-Za-z0-9]+)*\b(?![.:/]\d)"
+)
+AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
+TIME = re.compile(r"\b\d{1,2}:\d\d\b(?!:)")
+NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
+URL = re.compile(r"https?://[^\s)\]>\"'*]+[\w/]|\b[\w.]+@[\w-]+(?:\.\w+)+\b")
+_TRIES = 40
+
+Make = Callable[[str, Random], str]
+
+
+def replaced(subject: Subject, rng: Random, pattern: re.Pattern[str], what: str, make: Make) -> Answer:
+    """The answer with one of its values that the agent had replaced by one that stands nowhere."""
+    answer = subject.answer
+    known = [each for each in pattern.finditer(answer) if each.group() in subject.known]
+    if not known:
+        raise NotApplicableError(f"the answer names no {what} that the agent had")
+    found = rng.choice(known).group()
+    new = unknown(subject, rng, found, make)
+    return swapped(answer, found, new, f"{what} {found} → {new}")
+
+
+def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
+    """A made-up value that stands nowhere in the session. Raises :class:`NotApplicableError`."""
+    for _ in range(_TRIES):
+        new = make(old, rng)
+        if new != old and not subject.knows(new):
+            return new
+    raise NotApplicableError(f"every other value like {old} is known, too")
+
+
+def specific(text: str) -> set[str]:
+    """All identifiers, amounts, dates and times in a text."""
+    return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
+
+
+def swapped(answer: str, old: str, new: str, what: str) -> Answer:
+    """The answer with a value replaced wherever it stands as a word."""
+    return Answer(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
+
+
+def scrambled(old: str, rng: Random) -> str:
+    """Other digits and letters in the same places; words stay."""
+    keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
+    kept = {at for start, end in keep for at in range(start, end)}
+    return "".join(each if at in kept else _other(each, rng) for at, each in enumerate(old))
+
+
+def _other(each: str, rng: Random) -> str:
+    for alphabet in (string.digits, string.ascii_uppercase, string.ascii_lowercase):
+        if each in alphabet:
+            return rng.choice(alphabet)
+    return each

@@ -1,0 +1,210 @@
+"""The spans and log records of one trace as OTLP messages, and the one writer that changes what stands in them.
+
+Instrumentations write the same text as a plain attribute, within JSON, within JSON that is a string in JSON, as an
+event's attribute or in a log record's body. The writer walks all of these, so that a fault need not know who wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
+from pandaeval_otel.model import Trace
+from pandaeval_otel.wire.decode import value
+
+Change = Callable[[Any], Any]
+"""Gives a value that is to stand in the place of another, or the same object where nothing is to change."""
+_MOST_NESTED = 8
+
+
+class RawTrace:
+    """A copy of one trace's messages, to be changed in place. ``touched``: hex ids of the spans that were changed,
+    added, or lost a child."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts: list[tuple[bool, Any]] = [
+            (logs, (ExportLogsServiceRequest if logs else ExportTraceServiceRequest).FromString(data))
+            for logs, data in parts
+        ]
+        self.touched: set[str] = set()
+
+    def parts(self) -> list[Part]:
+        """The messages as they are stored; requests that lost all their items are left out."""
+        return [(logs, message.SerializeToString()) for logs, message in self._parts if _holds(logs, message)]
+
+    def read(self) -> Trace | None:
+        """The trace as its dialects read it now."""
+        parts = self.parts()
+        return rebuilt(parts).trace if parts else None
+
+    def spans(self) -> list[Span]:
+        """Every span, in order of start."""
+        return sorted((span for held in self._holders() for span in held), key=lambda span: span.start_time_unix_nano)
+
+    def span(self, span_id: str) -> Span | None:
+        """The span of a hex id."""
+        return next((span for span in self.spans() if span.span_id.hex() == span_id), None)
+
+    def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
+        """Lets ``change`` replace values wherever they stand; ``only``: in the spans of these hex ids."""
+        for item in self._items():
+            if only is not None and item.span_id.hex() not in only:
+                continue
+            if sum([_rewrite(each, change) for each in _values(item)]):
+                self.touched.add(item.span_id.hex())
+
+    def strip(self, is_content: Callable[[Any], bool]) -> None:
+        """Removes the attributes, and empties the bodies of log records, whose value is content."""
+        for item in self._items():
+            for holder in (item, *getattr(item, "events", ())):
+                kept = [pair for pair in holder.attributes if not is_content(value(pair.value))]
+                if len(kept) < len(holder.attributes):
+                    self.touched.add(item.span_id.hex())
+                    _refill(holder.attributes, kept)
+            if isinstance(item, LogRecord) and is_content(value(item.body)):
+                item.body.Clear()
+
+    def drop(self, span_ids: Collection[str]) -> None:
+        """Removes spans with all below them, and their log records; the parents count as touched."""
+        gone = set(span_ids)
+        for span in self.spans():  # a child may start before its parent, by a few clock ticks: those stay, parentless
+            if span.span_id.hex() in gone:
+                self.touched.add(span.parent_span_id.hex())
+            elif span.parent_span_id.hex() in gone:
+                gone.add(span.span_id.hex())
+        for held in [*self._holders(), *self._record_holders()]:
+            _refill(held, [item for item in held if item.span_id.hex() not in gone])
+
+    def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
+        """Adds copies of some spans after the last of them, with ids of their own; what came later moves.
+        ``change``: replaces values of each copy, given its number."""
+        chosen = [span for span in self.spans() if span.span_id.hex() in span_ids]
+        end = max(span.end_time_unix_nano for span in chosen)
+        length = max(end - chosen[0].start_time_unix_nano, 1)
+        for span in self.spans():
+            if span not in chosen and span.start_time_unix_nano >= end:
+                span.start_time_unix_nano += times * length
+            if span not in chosen and span.end_time_unix_nano >= end:
+                span.end_time_unix_nano += times * length
+        for held in [*self._holders()]:
+            for original in [span for span in held if span.span_id.hex() in span_ids]:
+                for number in range(1, times + 1):
+                    held.append(self._copied(original, number, number * length, span_ids, change))
+
+    def _copied(
+        self, span: Span, number: int, later: int, group: Collection[str], change: Callable[[int, Any], Any]
+    ) -> Span:
+        made = Span()
+        made.CopyFrom(span)
+        made.span_id = _other_id(span.span_id, number)
+        if span.parent_span_id.hex() in group:
+            made.parent_span_id = _other_id(span.parent_span_id, number)
+        made.start_time_unix_nano += later
+        made.end_time_unix_nano += later
+        for each in _values(made):
+            _rewrite(each, lambda held: change(number, held))
+        self.touched.add(made.span_id.hex())
+        return made
+
+    def _holders(self) -> Iterator[Any]:
+        for logs, message in self._parts:
+            if not logs:
+                yield from (scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans)
+
+    def _record_holders(self) -> Iterator[Any]:
+        for logs, message in self._parts:
+            if logs:
+                yield from (scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
+
+    def _items(self) -> list[Any]:
+        """Every span and log record."""
+        return [*self.spans(), *(record for held in self._record_holders() for record in held)]
+
+
+def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
+    """The value with every value in it replaced that ``change`` replaces, JSON in texts included; the same object
+    where nothing is."""
+    if isinstance(held, str):
+        parsed = as_json(held) if depth else None
+        made = parsed if parsed is None else rewritten(parsed, change, depth - 1)
+        return change(held) if made is parsed else json.dumps(made, ensure_ascii=False)
+    made = change(held)
+    if made is not held or not isinstance(held, dict | list):
+        return made
+    pairs = [*(held.items() if isinstance(held, dict) else enumerate(held))]
+    new = {key: rewritten(each, change, depth) for key, each in pairs}
+    if all(new[key] is each for key, each in pairs):
+        return held
+    return new if isinstance(held, dict) else [*new.values()]
+
+
+def as_json(text: str) -> Any:
+    """The object or array that a text spells, else ``None``."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict | list) else None
+
+
+def _values(item: Any) -> list[AnyValue]:
+    holders = (item, *getattr(item, "events", ()))
+    found = [pair.value for holder in holders for pair in holder.attributes]
+    return [*found, item.body] if isinstance(item, LogRecord) else found
+
+
+def _rewrite(target: AnyValue, change: Change) -> bool:
+    held = value(target)
+    made = rewritten(held, change)
+    if made is held:
+        return False
+    target.CopyFrom(_any(made))
+    return True
+
+
+def _any(held: Any) -> AnyValue:
+    match held:
+        case None:
+            return AnyValue()
+        case bool():
+            return AnyValue(bool_value=held)
+        case int():
+            return AnyValue(int_value=held)
+        case float():
+            return AnyValue(double_value=held)
+        case bytes():
+            return AnyValue(bytes_value=held)
+        case dict():
+            pairs = [KeyValue(key=key, value=_any(each)) for key, each in held.items()]
+            return AnyValue(kvlist_value=KeyValueList(values=pairs))
+        case list():
+            return AnyValue(array_value=ArrayValue(values=[_any(each) for each in held]))
+        case _:
+            return AnyValue(string_value=str(held))
+
+
+def _refill(held: Any, kept: list[Any]) -> None:
+    if len(kept) < len(held):
+        copies = [type(item).FromString(item.SerializeToString()) for item in kept]
+        del held[:]
+        held.extend(copies)
+
+
+def _other_id(span_id: bytes, number: int) -> bytes:
+    return (int.from_bytes(span_id) ^ (number << 40 | 0xD711)).to_bytes(8)
+
+
+def _holds(logs: bool, message: Any) -> bool:
+    if logs:
+        return any(scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
+    return any(scoped.spans for resource in message.resource_spans for scoped in resource.scope_spans)

@@ -1,0 +1,210 @@
+"""What a drill found: for each fault how many copies were noticed, by which metric, and at which step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
+from typing import Any
+
+from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.drill.fault import Fault, Planted
+from pandaeval_collector.drill.subject import spelled
+from pandaeval_otel.model import Trace
+
+_EXAMPLES = 1
+_MOST_LINES, _LONGEST = 12, 400
+"""An example shows so many lines, each of so many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one copy. ``noticed``: the metrics that fail, each with whether a span that it blames is one of
+    those that the fault touched; ``silent``: metrics that scored the original and cannot tell of the copy; ``passed``:
+    those that still pass it."""
+
+    trace_id: str
+    what: str
+    noticed: Mapping[str, bool]
+    silent: tuple[str, ...]
+    passed: tuple[str, ...]
+    reasons: Mapping[str, str]
+    told: Callable[[], tuple[list[str], list[str]]]
+    """What the run told before and tells now, as far as it differs."""
+
+    @classmethod
+    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> Outcome:
+        noticed: dict[str, bool] = {}
+        reasons: dict[str, str] = {}
+        for result in after:
+            if result.success is False:
+                named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}
+                noticed[result.metric] = noticed.get(result.metric, False) or bool(named & planted.span_ids)
+                reasons.setdefault(result.metric, result.finding.reason)
+        sure = {result.metric for result in before if result.outcome == "scored"}
+        still = {result.metric for result in after if result.outcome == "scored"}
+        passed = {result.metric for result in after if result.outcome == "scored" and result.success}
+        silent = tuple(sorted(sure - still))
+        still_passed = tuple(sorted(passed - {*noticed}))
+        told = partial(difference, original, planted.trace)
+        return cls(original.trace_id, planted.what, noticed, silent, still_passed, reasons, told)
+
+
+def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
+    """The lines by which two states of a run differ: its calls, its error and its answer."""
+    one, other = _lines(before), _lines(after)
+    left, right = [], []
+    for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind != "equal":
+            left += one[start:end]
+            right += other[begin:until]
+    return left[:_MOST_LINES], right[:_MOST_LINES]
+
+
+def _lines(trace: Trace) -> list[str]:
+    calls = [
+        cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
+    ]
+    error = [f"error: {trace.error}"] if trace.error else []
+    return [*calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """``hits`` of ``n``, with Wilson's 95 % interval."""
+
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        return self.hits / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return wilson(self.hits / self.n, self.n, normal_quantile()) if self.n else None
+
+    def to_dict(self) -> dict[str, Any]:
+        low, high = self.interval or (None, None)
+        return {"hits": self.hits, "n": self.n, "share": self.value, "low": low, "high": high}
+
+
+class FaultTally:
+    """The copies of one fault. ``refused``: why runs could not have it, counted."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.n = 0
+        self.refused: Counter[str] = Counter()
+        self.by_metric: Counter[str] = Counter()
+        self.silent: Counter[str] = Counter()
+        self.examples: list[dict[str, Any]] = []
+        self._noticed = self._blamed = self._could_not_tell = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Counts one copy."""
+        self.n += 1
+        self._noticed += bool(outcome.noticed)
+        self._blamed += any(outcome.noticed.values())
+        self._could_not_tell += not outcome.noticed and bool(outcome.silent)
+        self.by_metric.update(outcome.noticed.keys())
+        self.silent.update(outcome.silent)
+        if len(self.examples) < _EXAMPLES:
+            left, right = outcome.told()
+            self.examples.append(
+                {
+                    "trace_id": outcome.trace_id,
+                    "what": outcome.what,
+                    "before": left,
+                    "after": right,
+                    "reasons": dict(outcome.reasons),
+                    "passed": list(outcome.passed),
+                }
+            )
+
+    @property
+    def noticed(self) -> Share:
+        """Copies that a metric fails."""
+        return Share(self._noticed, self.n)
+
+    @property
+    def blamed(self) -> Share:
+        """Of those that are noticed: whether a span that is blamed is one that the fault touched."""
+        return Share(self._blamed, self._noticed)
+
+    @property
+    def could_not_tell(self) -> Share:
+        """Copies that no metric fails, and of which one that scored the original says that it cannot tell."""
+        return Share(self._could_not_tell, self.n)
+
+    @property
+    def right(self) -> Share:
+        """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
+        return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
+
+
+class Tally:
+    """All faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``: how
+    many of them looked good."""
+
+    def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
+        self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
+        self.runs, self.good = runs, good
+        self._flagged: Counter[str] = Counter()
+        self._scored: Counter[str] = Counter()
+
+    def add(self, name: str, outcome: Outcome) -> None:
+        """Counts one copy of a fault."""
+        self.faults[name].add(outcome)
+
+    def refuse(self, name: str, why: str) -> None:
+        """Counts a run that cannot have a fault."""
+        self.faults[name].refused[why] += 1
+
+    def untouched(self, results: Iterable[Result]) -> None:
+        """Counts what metrics say of one untouched run."""
+        failed: dict[str, bool] = {}
+        for result in results:
+            if result.outcome == "scored":
+                failed[result.metric] = failed.get(result.metric, False) or result.success is False
+        self._scored.update(failed.keys())
+        self._flagged.update(metric for metric, is_failed in failed.items() if is_failed)
+
+    @property
+    def flagged(self) -> dict[str, Share]:
+        """By metric, the share of untouched runs that it fails, of those that it scores."""
+        return {metric: Share(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
+
+    def worst_first(self) -> list[tuple[str, FaultTally]]:
+        """The faults with copies by how seldom the right is found, then those that no run could have."""
+        return sorted(
+            self.faults.items(),
+            key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object, which a later drill may be held against."""
+        return {
+            "runs": self.runs,
+            "good": self.good,
+            "faults": {name: _described(each) for name, each in self.worst_first()},
+            "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
+        }
+
+
+def _described(each: FaultTally) -> dict[str, Any]:
+    return {
+        "family": each.fault.family,
+        "text": each.fault.text,
+        "n": each.n,
+        "noticed": each.noticed.to_dict(),
+        "could_not_tell": each.could_not_tell.to_dict(),
+        "blamed": each.blamed.to_dict(),
+        "by_metric": {metric: Share(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
+        "silent": dict(each.silent.most_common()),
+        "not_applicable": dict(each.refused.most_common()),
+        "examples": each.examples,
+    }

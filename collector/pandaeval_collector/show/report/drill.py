@@ -1,0 +1,87 @@
+"""The page of a drill: how many planted faults were noticed and by whom, with an example of each side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pandaeval_collector.show.report.still import safe, still_page, table
+
+_MEANING = (
+    "Each fault was planted, one at a time, into copies of runs that look good, and the copies were scored by the same "
+    "line. A planted fault is not a real one: the shares say what plain faults of these kinds would meet. Of faults of "
+    "telemetry the right finding is that metrics cannot tell."
+)
+
+
+def page(told: Mapping[str, Any], source: str) -> str:
+    """The whole page. ``told``: the JSON object of a drill; ``source``: where its runs were read."""
+    faults = {name: each for name, each in told["faults"].items() if each["n"]}
+    missing = {name: each for name, each in told["faults"].items() if not each["n"]}
+    planted = sum(each["n"] for each in faults.values())
+    body = [
+        "<h1>Fire drill</h1>",
+        f'<p class="lead">{planted:,} faults in copies of {told["good"]:,} runs that look good, of {told["runs"]:,} '
+        f"read from {safe(source)}</p>",
+        f"<p>{_MEANING}</p>",
+        "<h2>Noticed, the least first</h2>",
+        f'<div class="card scroll figures">{_noticed(faults)}</div>',
+        "<h2>Untouched runs that metrics fail</h2>",
+        f'<div class="card scroll figures">{_untouched(told["untouched"])}</div>',
+        "<h2>An example of each</h2>",
+        *(part for name, each in faults.items() for part in _example(name, each)),
+        "<h2>Not applicable</h2>" if missing else "",
+        f'<div class="card scroll figures">{_missing(missing)}</div>' if missing else "",
+    ]
+    return still_page("Fire drill", body)
+
+
+def _noticed(faults: Mapping[str, Any]) -> str:
+    head = ("fault", "family", "copies", "noticed", "95 %", "cannot tell", "at the right step", "by")
+    rows = (
+        (
+            name,
+            each["family"],
+            f"{each['n']:,}",
+            _percent(each["noticed"]),
+            _interval(each["noticed"]),
+            _percent(each["could_not_tell"]),
+            _percent(each["blamed"]),
+            ", ".join(f"{metric} {_percent(share)}" for metric, share in each["by_metric"].items()),
+        )
+        for name, each in faults.items()
+    )
+    return table(head, rows)
+
+
+def _untouched(shares: Mapping[str, Any]) -> str:
+    rows = ((metric, f"{share['n']:,}", _percent(share), _interval(share)) for metric, share in shares.items())
+    return table(("metric", "runs", "failed", "95 %"), rows)
+
+
+def _missing(faults: Mapping[str, Any]) -> str:
+    rows = (
+        (name, "; ".join(f"{why} ({count:,})" for why, count in each["not_applicable"].items()))
+        for name, each in faults.items()
+    )
+    return table(("fault", "why"), rows)
+
+
+def _example(name: str, each: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<h3>{safe(name)}</h3><p>{safe(each['text'])}</p>"
+    for one in each["examples"]:
+        yield '<div class="cards two">'
+        for title, lines in (("as it was", one["before"]), ("with the fault", one["after"])):
+            text = safe("\n".join(lines) or "(nothing stands here)")
+            yield f'<div class="card"><h2>{title}</h2><div class="text">{text}</div></div>'
+        yield "</div>"
+        said = [f"{metric}: {reason}" for metric, reason in one["reasons"].items()] or ["noticed by nobody"]
+        yield f'<p class="lead">{safe(one["what"])}. {safe("; ".join(said))}</p>'
+
+
+def _percent(share: Mapping[str, Any]) -> str:
+    return "–" if share["share"] is None else f"{share['share']:.0%}"
+
+
+def _interval(share: Mapping[str, Any]) -> str:
+    return "–" if share["low"] is None else f"{share['low']:.0%} to {share['high']:.0%}"

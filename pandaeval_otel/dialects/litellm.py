@@ -1,0 +1,98 @@
+"""Reads LiteLLM's own OpenTelemetry callback: what it writes beside the conventions' keys.
+
+The tool calls of an answer stand under ``gen_ai.completion.N.function_call``, not among the output messages. The span
+``raw_gen_ai_request`` repeats the provider's request and response, one attribute for each member of the two bodies:
+``llm.openai.messages``, ``llm.openai.choices``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandaeval_otel.base import semconv
+from pandaeval_otel.dialects._common import metadata_sessions, one_session, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._indexed import indexed
+from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
+from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._values import identifier, parsed
+from pandaeval_otel.model import Kind, Message, Part, ToolRequest
+from pandaeval_otel.model.raw import RawLog, RawSpan
+
+_CALL_ID = "litellm.call_id"
+_RAW = "raw_gen_ai_request"
+_BODY = "llm."
+_GIVEN = ("messages", "contents", "input", "prompt")
+_MADE = frozenset({"choices", "candidates", "content", "output", "message"})
+_SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
+_USAGE = ("usage", "usageMetadata")
+_SPENT = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_MADE_TOKENS = ("completion_tokens", "output_tokens", "candidatesTokenCount")
+_CALLS = frozenset({"gen_ai.completion"})
+_NAME, _ARGUMENTS = "function_call.name", "function_call.arguments"
+_METADATA = ("metadata.requester_metadata", "metadata.spend_logs_metadata")
+_SESSIONS = ("metadata.litellm_session_id", "metadata.session_id", "litellm.session_id")
+
+
+class LiteLLM(Dialect):
+    """Reads ``litellm.*``, ``gen_ai.completion.N.function_call.*`` and the bodies on ``raw_gen_ai_request``."""
+
+    name = "litellm"
+    priority = 60
+    roots = frozenset({"litellm"})
+    names = (_RAW,)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        if span.name == _RAW:
+            return _raw(span.attributes)
+        return _request(span.attributes) if _CALL_ID in span.attributes else None
+
+
+DIALECT = LiteLLM()
+
+
+def _request(attributes: Mapping[str, Any]) -> Reading:
+    reading = Reading(kind=Kind.LLM)
+    output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
+    reading.output = _with_calls(output, attributes)
+    named = [one_session(attributes.get(key)) for key in _SESSIONS]
+    named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
+    reading.session_ids = next((sessions for sessions in named if sessions), ())
+    return reading
+
+
+def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messages | None:
+    """Returns ``output`` with the tool calls that stand beside it."""
+    calls = tuple(
+        ToolRequest(identifier(fields[_NAME]), parsed(fields.get(_ARGUMENTS)), "")
+        for fields in indexed(attributes, _CALLS).get("gen_ai.completion", ())
+        if fields.get(_NAME)
+    )
+    if not calls or any(type(part) is ToolRequest for message in output or () for part in message.parts):
+        return output
+    *before, last = output or (Message("assistant", ()),)
+    parts: tuple[Part, ...] = (*last.parts, *calls)
+    return (*before, Message(last.role, parts, last.finish_reason))
+
+
+def _raw(attributes: Mapping[str, Any]) -> Reading:
+    body = _body(attributes)
+    reading = Reading(kind=Kind.LLM)
+    given = next((body[key] for key in _GIVEN if key in body), None)
+    reading.input = messages_of(parsed(given), "user")
+    if not _MADE.isdisjoint(body):
+        reading.output = messages_of({key: parsed(body[key]) for key in _MADE & body.keys()}, "assistant")
+    system = next((body[key] for key in _SYSTEM if key in body), None)
+    reading.system = (system_text(parsed(system)) if system else None) or system_of(reading.input)
+    reading.tools = tool_definitions(body.get("tools"))
+    used = next((parsed(body[key]) for key in _USAGE if key in body), None)
+    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS) if type(used) is dict else None
+    reading.request_model = identifier(body.get("model"))
+    reading.response_id = identifier(body.get("id"))
+    return reading
+
+
+def _body(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the members of the request and response bodies: ``llm.PROVIDER.MEMBER``."""
+    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith(_BODY))
+    return {path[2]: attributes[key] for key, path in keys if len(path) > 2}

@@ -1,0 +1,120 @@
+"""How many planted faults the inline metrics notice, over runs labelled as successful and over real captures.
+
+    python tests/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both] [--json FILE]
+
+Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
+sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
+and once with the conversation before dropped from the spans of every run (values in answers only).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.config import Config
+from pandaeval_collector.drill.drill import Drill, chosen_faults
+from pandaeval_collector.drill.fault import faults
+from pandaeval_collector.drill.faults.history_off import since_the_last_user
+from pandaeval_collector.drill.raw import RawTrace
+from pandaeval_collector.drill.tally import Tally
+from pandaeval_collector.receivers.files import BadLine, Input, Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import close_rules, evaluator
+
+SHARED = Path(__file__).parents[3] / "shared"
+LABELS = {
+    "tau-bench": "task_success",
+    "tau2-pairs": "task_success",
+    "agentrx-tau": "task_success",
+    "mcp-pairs": "chosen",
+}
+SETS = (*LABELS, "captures")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--n", type=int, default=60)
+    options.add_argument("--set", nargs="*", default=list(SETS), choices=SETS)
+    options.add_argument("--as", dest="form", choices=("recorded", "history-off", "both"), default="both")
+    options.add_argument("--json", type=Path)
+    given = options.parse_args()
+    told: dict[str, Any] = {}
+    for form in ("recorded", "history-off") if given.form == "both" else (given.form,):
+        for name in given.set:
+            started = time.monotonic()
+            tally = drilled(name, given.n, form == "history-off")
+            told[f"{name}, {form}"] = tally.to_dict()
+            print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
+            print(table(tally), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(told, indent=1))
+
+
+def drilled(name: str, most: int, history_off: bool) -> Tally:
+    settings = Config()
+    scorer, rules = evaluator(settings), close_rules(settings)
+    good = successful(name)
+    chosen = chosen_faults(["value"] if history_off else None, faults())
+    with Drill(
+        lambda where: FileRun(scorer, rules, where=where),
+        chosen,
+        most,
+        good=lambda trace_id, session: good is None or session in good,
+    ) as drill:
+        for request in requests(name):
+            drill.add(without_history(request) if history_off else request)
+        return drill.run()
+
+
+def successful(name: str) -> set[str] | None:
+    """The sessions that went well; ``None`` where there are no labels."""
+    if name not in LABELS:
+        return None
+    with lzma.open(SHARED / "data" / name / "labels.jsonl.xz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    return {row["session_id"] for row in rows if row["name"] == LABELS[name] and row["value"] is True}
+
+
+def requests(name: str) -> Iterator[Request | BadLine]:
+    folder = SHARED / "captures" if name == "captures" else SHARED / "data" / name
+    files: Iterable[Path] = sorted(folder.rglob("*.jsonl")) if name == "captures" else [folder / "traces.jsonl.xz"]
+    for file in files:
+        yield from Input(str(file)).requests()
+
+
+def without_history(request: Request | BadLine) -> Request | BadLine:
+    if isinstance(request, BadLine) or request.logs:
+        return request
+    raw = RawTrace([(False, request.data)])
+    raw.rewrite(since_the_last_user)
+    return Request(False, raw.parts()[0][1])
+
+
+def table(tally: Tally) -> str:
+    lines = ["| fault | n | noticed | 95 % | cannot tell | step | by |", "|---|---|---|---|---|---|---|"]
+    for name, each in tally.worst_first():
+        if each.n:
+            low, high = each.noticed.interval or (0.0, 0.0)
+            step = "–" if each.blamed.value is None else f"{each.blamed.value:.2f}"
+            lines.append(
+                f"| {name} | {each.n} | {each.noticed.value:.2f} | {low:.2f} … {high:.2f} | "
+                f"{each.could_not_tell.value:.2f} | {step} | {_by(each.by_metric, each.n)} |"
+            )
+    untouched = "; ".join(f"{metric} {share.hits} of {share.n}" for metric, share in tally.flagged.items())
+    missing = ", ".join(name for name, each in tally.worst_first() if not each.n)
+    return "\n".join([*lines, "", f"Untouched runs that fail: {untouched}.", f"Not applicable: {missing or 'none'}."])
+
+
+def _by(counts: Mapping[str, int], n: int) -> str:
+    found = sorted(counts.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{metric} {hits / n:.2f}" for metric, hits in found[:2])
+
+
+if __name__ == "__main__":
+    main()

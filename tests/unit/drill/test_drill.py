@@ -1,0 +1,132 @@
+"""A drill over some conversations: what is planted, scored, counted and held against an earlier one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli._app import app
+from pandaeval_collector.drill.compare import drops
+from pandaeval_collector.drill.drill import Drill, chosen_faults
+from pandaeval_collector.drill.fault import faults
+from pandaeval_collector.drill.tally import Share, Tally
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from support.drilled import requests
+from support.embedder import WordEmbedder
+
+COUNT = 4
+NAMES = ["empty_answer", "exact_loop", "invented_identifier", "content_off", "false_success"]
+
+
+def drilled(most: int = 50, names: list[str] | None = None, seed: int = 0) -> Tally:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
+    chosen = chosen_faults(names or NAMES, faults())
+    with Drill(lambda where: FileRun(evaluator, where=where), chosen, most, seed) as drill:
+        for request in requests(COUNT):
+            drill.add(request)
+        return drill.run()
+
+
+def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
+    tally = drilled()
+    assert (tally.runs, tally.good) == (2 * COUNT, 2 * COUNT)
+    empty = tally.faults["empty_answer"]
+    assert (empty.n, empty.noticed.hits, empty.blamed.hits) == (2 * COUNT, 2 * COUNT, 2 * COUNT)
+    assert empty.by_metric["response"] == 2 * COUNT
+    loop = tally.faults["exact_loop"]
+    assert (loop.n, loop.by_metric["tool_loop"], loop.blamed.hits) == (COUNT, COUNT, COUNT)
+    assert loop.refused == {"the run has no call with arguments": COUNT}
+    assert tally.faults["false_success"].by_metric["response"] == COUNT
+    assert tally.faults["invented_identifier"].n == COUNT
+
+
+def test_no_metric_passes_what_is_not_captured() -> None:
+    off = drilled(names=["content_off"]).faults["content_off"]
+    assert off.noticed.hits == 0
+    assert off.could_not_tell.hits == off.n == 2 * COUNT
+    assert off.right == off.could_not_tell
+
+
+def test_an_untouched_run_fails_nothing() -> None:
+    assert {share.hits for share in drilled(names=["empty_answer"]).flagged.values()} == {0}
+
+
+def test_no_more_copies_than_asked_for() -> None:
+    assert {each.n for each in drilled(most=3).faults.values()} == {3}
+
+
+def test_the_same_seed_gives_the_same() -> None:
+    assert drilled(seed=5).to_dict() == drilled(seed=5).to_dict()
+
+
+def test_faults_are_chosen_by_name_and_family() -> None:
+    assert {*chosen_faults(["value", "crash"], faults())} > {"invented_date", "crash"}
+    with pytest.raises(ValueError, match="typo"):
+        chosen_faults(["typo"], faults())
+
+
+def test_a_credible_drop_is_told_and_a_small_one_is_not() -> None:
+    tally = drilled()
+    told = tally.to_dict()
+    assert drops(told, tally) == []
+    before: dict[str, Any] = {"faults": {"exact_loop": {"by_metric": {"response": Share(60, 60).to_dict()}}}}
+    assert [(drop.fault, drop.metric) for drop in drops(before, tally)] == [("exact_loop", "response")]
+    before = {"faults": {"exact_loop": {"by_metric": {"response": Share(1, 4).to_dict()}}}}
+    assert drops(before, tally) == []
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("drill") / "traces.pb"
+    file.write_bytes(b"".join(len(each.data).to_bytes(4) + each.data for each in requests(2)))
+    return file
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["drill", *arguments])
+
+
+def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Path, tmp_path: Path) -> None:
+    chosen = (str(traces), "--faults", "empty_answer,invented_url")
+    table = run(*chosen)
+    assert table.exit_code == 0
+    assert "empty_answer" in table.stdout
+    assert "not applicable" not in table.stdout
+    baseline = tmp_path / "last.json"
+    assert run(*chosen, "--format", "json", "-o", str(baseline)).exit_code == 0
+    told = json.loads(baseline.read_text())
+    assert told["faults"]["empty_answer"]["noticed"]["hits"] == 4
+    again = run(*chosen, "--baseline", str(baseline), "--format", "junit")
+    assert again.exit_code == 0
+    assert '<testcase classname="pandaeval.drill" name="empty_answer"' in again.stdout
+    told["faults"]["empty_answer"]["by_metric"]["grounding"] = Share(90, 90).to_dict()
+    baseline.write_text(json.dumps(told))
+    worse = run(*chosen, "--baseline", str(baseline))
+    assert worse.exit_code == 1
+    assert "grounding noticed 90 of 90 copies of empty_answer, now 0 of 4" in worse.stderr
+
+
+def test_the_page_shows_an_example_side_by_side(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "drill.html"
+    assert (
+        run(str(traces), "--faults", "false_success,reworded_loop", "--format", "html", "-o", str(file)).exit_code == 0
+    )
+    html = file.read_text()
+    assert "cancel_booking" in html
+    assert "→ ok, cancelled" in html
+    assert "→ Error: " in html
+    assert "<script" not in html
+
+
+def test_the_command_says_what_it_cannot_use(traces: Path, tmp_path: Path) -> None:
+    assert run(str(traces), "--faults", "nonsense").exit_code == 2
+    assert run().exit_code == 2
+    assert run(str(traces), "--store", str(tmp_path)).exit_code == 2
+    assert run("--store", str(tmp_path)).exit_code == 2
+    (tmp_path / "no.json").write_text("[]")
+    assert run(str(traces), "--baseline", str(tmp_path / "no.json")).exit_code == 2

@@ -1,0 +1,176 @@
+"""Every fault can be planted into a conversation that has all that faults are about, and then reads as meant."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from pandaeval_collector.drill.fault import Planted, faults, plant
+from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_otel.model import Trace
+from support.drilled import FIRST, LAST, subject
+
+SEEDS = range(4)
+
+
+def planted(name: str, seed: int) -> tuple[Planted, Trace]:
+    made = plant(faults()[name], subject(), Random(seed))
+    trace = rebuilt(made.parts).trace
+    assert trace is not None
+    return made, trace
+
+
+@pytest.mark.parametrize("name", faults())
+def test_can_be_planted_and_names_the_spans_that_it_touched(name: str) -> None:
+    before = subject().trace
+    for seed in SEEDS:
+        made, after = planted(name, seed)
+        assert made.what
+        assert made.span_ids & {span.span_id for span in (*before.spans, *after.spans)}
+        assert (after.trace_id, after.session_id) == (before.trace_id, before.session_id)
+
+
+@pytest.mark.parametrize("name", faults())
+def test_the_same_chance_plants_the_same(name: str) -> None:
+    assert planted(name, 3)[0] == planted(name, 3)[0]
+
+
+INVENTED = [name for name in faults() if name.startswith("invented_") and name != "invented_argument"]
+
+
+@pytest.mark.parametrize("name", [*INVENTED, "off_by_one_day", "wrong_sum"])
+def test_a_made_up_value_stands_nowhere_else(name: str) -> None:
+    for seed in SEEDS:
+        made, after = planted(name, seed)
+        old, new = made.what.removeprefix("computed ").rpartition(" → ")[::2]
+        assert new in (after.output or "")
+        assert new not in LAST
+        assert not subject().knows(new)
+        assert old.split()[-1] in LAST
+
+
+@pytest.mark.parametrize("name", ["swapped_values", "stale_value", "wrong_unit", "half_answer"])
+def test_the_answer_is_another_one(name: str) -> None:
+    for seed in SEEDS:
+        assert planted(name, seed)[1].output not in (LAST, "")
+
+
+def test_a_stale_value_is_one_of_an_earlier_answer() -> None:
+    made, after = planted("stale_value", 1)
+    value = made.what.partition(" → ")[2].partition(",")[0]
+    assert value in FIRST
+    assert value in (after.output or "")
+    assert value not in LAST
+
+
+def test_false_success_fails_the_last_change_and_keeps_the_answer() -> None:
+    _, after = planted("false_success", 0)
+    assert after.tool_calls[-1].name == "cancel_booking"
+    assert "Error" in after.tool_calls[-1].result
+    assert after.tool_calls[-1].error
+    assert after.output == LAST
+
+
+def test_claim_without_call_takes_the_call_out_of_spans_and_history() -> None:
+    made, after = planted("claim_without_call", 0)
+    assert [call.name for call in after.tool_calls] == ["get_booking", "search_flights"]
+    assert all(b"call_0_2" not in data for _, data in made.parts)
+    assert after.output == LAST
+
+
+def test_a_dropped_result_leaves_the_answers_value_without_a_source() -> None:
+    for seed in SEEDS:
+        made, after = planted("dropped_result", seed)
+        new, old = made.what.removeprefix("the result says ").split(", the answer ")
+        changed = Subject(after, made.parts)
+        assert new in changed.known
+        assert old in LAST
+        assert old not in changed.known
+
+
+def test_contradicted_argument_and_wrong_argument_change_one_value_of_one_call() -> None:
+    for name in ("contradicted_argument", "wrong_argument"):
+        before, (_, after) = subject().trace, planted(name, 0)
+        changed = [
+            (one.arguments, other.arguments)
+            for one, other in zip(before.tool_calls, after.tool_calls, strict=True)
+            if one.arguments != other.arguments
+        ]
+        ((old, new),) = changed
+        (key,) = (key for key in old if old[key] != new[key])
+        assert not subject().knows(new[key])
+
+
+def test_missing_and_invented_arguments_break_the_schema() -> None:
+    schemas = {tool.name: tool.parameters for tool in subject().trace.tools}
+    _, lacking = planted("missing_argument", 0)
+    assert any({*schemas[call.name]["required"]} - {*call.arguments} for call in lacking.tool_calls)
+    _, having = planted("invented_argument", 0)
+    assert any({*call.arguments} - {*schemas[call.name]["properties"]} for call in having.tool_calls)
+
+
+def test_wrong_tool_is_another_defined_one_and_its_definition_stays() -> None:
+    before, (_, after) = subject().trace, planted("wrong_tool", 0)
+    names = [call.name for call in after.tool_calls]
+    assert names != [call.name for call in before.tool_calls]
+    assert {*names} <= {tool.name for tool in before.tools}
+    assert after.tools == before.tools
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("exact_loop", 3, 8), ("reworded_loop", 3, 8)])
+def test_a_loop_repeats_one_call(name: str, least: int, most: int) -> None:
+    for seed in SEEDS:
+        made, after = planted(name, seed)
+        tool = made.what.partition(" ")[0]
+        calls = [call for call in after.tool_calls if call.name == tool]
+        assert least <= len(calls) <= most
+        assert len({call.span_id for call in calls}) == len(calls)
+        assert len({repr(call.arguments) for call in calls}) == (1 if name == "exact_loop" else len(calls))
+        assert after.output == LAST
+
+
+def test_ping_pong_takes_turns() -> None:
+    names = [call.name for call in planted("ping_pong", 0)[1].tool_calls]
+    assert len(names) >= 7
+    assert all(one != other for one, other in pairwise(names))
+
+
+def test_answers_of_others_earlier_ones_and_none() -> None:
+    assert planted("other_answer", 0)[1].output == "The weather in Oslo is fine today."
+    assert planted("earlier_answer", 0)[1].output == FIRST
+    assert planted("empty_answer", 0)[1].output == ""
+
+
+def test_a_crash_ends_in_an_error_without_an_answer() -> None:
+    _, after = planted("crash", 0)
+    assert after.error
+    assert not after.output
+
+
+def test_telemetry_takes_away_and_changes_nothing_else() -> None:
+    before = subject().trace
+    off = planted("content_off", 0)[1]
+    assert (off.input, off.output) == (None, None)
+    assert [call.name for call in off.tool_calls] == [call.name for call in before.tool_calls]
+    assert all(FIRST.encode() not in data for _, data in planted("history_off", 0)[0].parts)
+    assert all(span.system is None for span in planted("prompt_off", 0)[1].spans)
+    assert all(len(str(call.result)) < 80 for call in planted("results_truncated", 0)[1].tool_calls)
+    assert len(planted("spans_lost", 0)[1].spans) < len(before.spans)
+    assert len({call.id for call in planted("ids_repeated", 0)[1].tool_calls}) == 1
+
+
+def test_a_run_without_an_answer_has_no_fault_of_the_answer() -> None:
+    without = planted("content_off", 0)[0].parts
+    trace = rebuilt(without).trace
+    assert trace is not None
+    with pytest.raises(NotApplicableError, match="no captured answer"):
+        plant(faults()["empty_answer"], Subject(trace, without), Random(0))
+
+
+def test_there_are_faults_of_each_family_with_a_sentence() -> None:
+    assert {fault.family for fault in faults().values()} == {"value", "claim", "call", "course", "telemetry"}
+    assert len(faults()) >= 20
+    assert all(fault.text.endswith(".") for fault in faults().values())

@@ -1,0 +1,88 @@
+"""Equal questions are answered by one reading, and large answers are made one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from starlette.requests import Request
+
+from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.timed_reads import TooSlowError
+
+
+class Said(BaseModel):
+    """An answer."""
+
+    text: str
+
+
+@pytest.fixture
+def reads(tmp_path: Path) -> Iterator[Reads]:
+    store = Store(tmp_path, "off")
+    made = Reads(Finder(tmp_path))
+    yield made
+    made.close()
+    store.close()
+
+
+def asking(path: str, query: str = "", host: str = "localhost") -> Request:
+    headers = [(b"host", host.encode())]
+    return Request({"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": headers})
+
+
+async def test_equal_questions_share_an_answer_while_it_is_made_and_sent(reads: Reads) -> None:
+    read = 0
+
+    def said() -> Said:
+        nonlocal read
+        read += 1
+        return Said(text=f"{read}")
+
+    together = await asyncio.gather(*(reads.answer(asking("/a", host=f"127.0.0.{n}"), said) for n in range(30)))
+    assert (read, {each.body for each in together}) == (1, {b'{"text":"1"}'})
+    assert len({id(each.body) for each in together}) == 1
+    later = await reads.answer(asking("/a"), said)
+    assert (read, later.body is together[0].body) == (1, True)
+    assert (await reads.answer(asking("/a", "limit=1"), said)).body == b'{"text":"2"}'
+    assert (await reads.answer(asking("/b"), said)).body == b'{"text":"3"}'
+    del together, later
+    assert (await reads.answer(asking("/a"), said)).body == b'{"text":"4"}', "nobody keeps what is sent"
+
+
+async def test_large_answers_are_made_one_at_a_time_and_leave_a_thread_to_others(reads: Reads) -> None:
+    made, first = threading.Event(), threading.Event()
+    begun: list[int] = []
+
+    def large(number: int) -> Said:
+        begun.append(number)
+        first.set()
+        assert made.wait(60)
+        return Said(text=f"{number}")
+
+    waiting = [
+        asyncio.ensure_future(reads.answer(asking(f"/{n}"), lambda n=n: large(n), large=True)) for n in range(16)
+    ]
+    assert await asyncio.to_thread(first.wait, 60)
+    assert (await reads.answer(asking("/list"), lambda: Said(text="a list"))).body == b'{"text":"a list"}'
+    assert len(begun) == 1
+    assert reads.large_waiting == 16
+    with pytest.raises(TooSlowError, match="come back"):
+        await reads.answer(asking("/more"), lambda: large(99), large=True)
+    made.set()
+    assert sorted(int(each.body[9:-2]) for each in await asyncio.gather(*waiting)) == [*range(16)]
+    assert 99 not in begun
+
+
+async def test_what_goes_wrong_is_told_to_all_who_asked(reads: Reads) -> None:
+    def wrong() -> Said:
+        raise TooSlowError("this took long")
+
+    found = await asyncio.gather(*(reads.answer(asking("/a"), wrong) for _ in range(5)), return_exceptions=True)
+    assert [str(each) for each in found] == ["this took long"] * 5
