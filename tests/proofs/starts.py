@@ -3,9 +3,9 @@
     python tests/proofs/starts.py --starts 1000 --seed 1 --ledger tests/proofs/starts-ledger.jsonl
 
 Each start finds traces that the process before was killed over. So it has them decided by a process of their own, which
-ends soon afterwards: what children leave behind must not touch gRPC, nor the store. Senders keep it busy meanwhile. After
-some seconds it is killed again. Starts run in batches, each with a data directory of its own; each adds a line to the
-ledger, and a run that was broken off goes on where it stopped. Leaves with 1 if one start ended by itself.
+ends soon afterwards: what children leave behind must not touch gRPC, nor the store. Senders keep it busy meanwhile, and
+after some seconds it is killed again. Starts run in batches, each with a data directory of its own; each adds a line to
+the ledger, and a run that was broken off goes on where it stopped. Leaves with 1 if one start ended by itself.
 """
 
 from __future__ import annotations
