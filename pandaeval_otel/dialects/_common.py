@@ -174,7 +174,7 @@ def _definition(item: dict[str, Any]) -> ToolDefinition:
         parameters = parameters["json"]
     description = item.get("description")
     return ToolDefinition(
-        name=identifier(item.get("name")) or identifier(item.get("type")),
+        name=identifier(item.get("name")) or ("" if item.get("type") == "function" else identifier(item.get("type"))),
         description=description if type(description) is str else "",
         parameters=parameters,
         read_only=_reads_only(item),

@@ -1,4 +1,4 @@
-"""Reads the OpenTelemetry GenAI conventions of every release since the first one (1.26).
+"""Reads the OpenTelemetry GenAI conventions of every release since the first one (1.26), up to 0.1.0 of their own.
 
 Content may be JSON text or structure, on the span, on span events or on log records; names of earlier releases are read
 beside today's. Provider names decide nothing: frameworks write their own name there.
@@ -32,12 +32,13 @@ _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "fetch_response", "completion"), Kind.LLM),
     **dict.fromkeys(("chat.completions", "text.completions", "llm_call", "llm_request"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
-    **dict.fromkeys(("retrieval", "vector_db_retrieve"), Kind.RETRIEVAL),
+    **dict.fromkeys(("retrieval", "vector_db_retrieve", "search_memory"), Kind.RETRIEVAL),
     **dict.fromkeys(("invoke_agent", "agent_call"), Kind.AGENT),
     "create_agent": Kind.STEP,  # making an agent is no run of it: frameworks emit it at construction, in its own trace
     **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
     **dict.fromkeys(("invoke_workflow", "invoke_swarm", "invoke_graph"), Kind.WORKFLOW),
     "evaluation": Kind.EVALUATION,
+    "apply_guardrail": Kind.GUARDRAIL,
 }
 """Kinds by ``gen_ai.operation.name``; any other word is a step of some framework."""
 
@@ -63,9 +64,14 @@ _USER_KEYS = (semconv.GEN_AI_USER_ID, semconv.GEN_AI_USER)
 _TOOL_ARGUMENTS, _TOOL_RESULT = semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT
 _INPUT, _OUTPUT, _SYSTEM = semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS
 _INPUT_OLD, _OUTPUT_OLD, _REASONING = semconv.PROMPT_OLD, semconv.COMPLETION_OLD, semconv.CONTENT_REASONING
+_FINISH_REASONS = semconv.FINISH_REASONS
 _CONVERSATION_ID = semconv.CONVERSATION_ID
 _SESSION_ID, _THREAD_ID = semconv.GEN_AI_SESSION_ID, semconv.GEN_AI_THREAD_ID
 _SESSION_RANKS = {key: semconv.SESSION_RANKS[key] for key in (_CONVERSATION_ID, _SESSION_ID, _THREAD_ID)}
+_CALLED = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, semconv.TOOL_RESULT})
+"""Keys that, beside a tool's name, tell that it was called, whatever the operation is called."""
+_STATED_ARGUMENTS = (semconv.SKILL_NAME, semconv.SKILL_RESOURCE, semconv.EXECUTABLE, semconv.COMMAND_ARGS)
+"""Keys that state what a call asked for: the skill or its file to load, the command to run."""
 _RARE = _CONTENT_REFS | {semconv.TOOL_DEFINITIONS, semconv.AGENT_TOOLS, semconv.TOOL_STATUS, *_USER_KEYS}
 """Keys that few spans have: one set operation tells that a span has none of them."""
 _NOTHING_TOLD = EventContent()
@@ -139,6 +145,8 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
     if reading.kind is _AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
+    if reading.kind is _AGENT and not reading.agent_name and semconv.WORKFLOW_NAME in attributes:
+        reading.agent_name = identifier(attributes[semconv.WORKFLOW_NAME])
 
 
 def _read_session(reading: Reading, span: RawSpan, attributes: Mapping[str, Any], chat: bool) -> None:
@@ -178,6 +186,10 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -
         result = told_result if hidden(result) else result
     if arguments is not None and not hidden(arguments):
         reading.arguments = Captured(parsed(arguments))
+    elif stated := {key: attributes[key] for key in _STATED_ARGUMENTS if attributes.get(key)}:
+        reading.arguments = Captured(stated)
+    if get(semconv.EXIT_CODE):
+        reading.error = error_of(span) or f"exit code {attributes[semconv.EXIT_CODE]}"
     if result is not None and not hidden(result):
         reading.result = Captured(result, result_value)
 
@@ -199,6 +211,8 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
     given, made = given or told.input or given, made or told.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked
+    if made and not made[-1].finish_reason and _FINISH_REASONS in attributes:
+        made = _with_finish_reasons(made, as_list(attributes[_FINISH_REASONS]))
     if made and len(made) > 1 and reading.kind is _LLM:
         made = without_chunks(made)
     if _REASONING in attributes:
@@ -208,6 +222,18 @@ def _read_messages(reading: Reading, attributes: Mapping[str, Any], told: EventC
     reading.system = (None if system is None else system_text(system)) or (system_of(given) if given else None)
     if given_cut or made_cut:
         reading.notes = CUT
+
+
+def _with_finish_reasons(output: Messages, reasons: list[Any]) -> Messages:
+    """Returns ``output`` with the reasons that stand on the span: one for each message, or one for the last."""
+    if len(reasons) not in (1, len(output)):
+        return output
+    stated = [identifier(reason) for reason in reasons]
+    named = [*[""] * (len(output) - len(stated)), *stated]
+    return tuple(
+        message if message.finish_reason else Message(message.role, message.parts, reason)
+        for message, reason in zip(output, named, strict=True)
+    )
 
 
 def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
@@ -225,9 +251,10 @@ def _tools(attributes: Mapping[str, Any]) -> Any:
 
 
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    if semconv.RETRIEVAL_DOCUMENTS in attributes:
-        reading.documents = tuple(as_list(attributes[semconv.RETRIEVAL_DOCUMENTS]))
-    query = attributes.get(semconv.RETRIEVAL_QUERY)
+    found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
+    if not hidden(found):
+        reading.documents = tuple(as_list(found))
+    query = first(attributes, (semconv.RETRIEVAL_QUERY, semconv.MEMORY_QUERY))
     if reading.input is None and type(query) is str and not hidden(query):
         reading.input = (Message("user", (Text(query),)),)
 
@@ -241,7 +268,7 @@ def kind_of(span: RawSpan, attributes: Mapping[str, Any]) -> Kind | None:
     if any(key in attributes for key in _EVALUATION_KEYS) and not _names_tool(span, attributes):
         return Kind.EVALUATION
     if operation and identifier(operation):
-        return Kind.STEP
+        return Kind.TOOL if _TOOL_NAME in attributes and not _CALLED.isdisjoint(attributes) else Kind.STEP
     return _kind_without_operation(span, attributes) or (Kind.STEP if operation else None)
 
 

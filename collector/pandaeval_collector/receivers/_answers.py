@@ -23,6 +23,7 @@ from pandaeval_collector.receivers._protocol import (
     Refusal,
     TooLarge,
     TooMany,
+    UnsupportedMedia,
 )
 from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
 
@@ -44,10 +45,6 @@ class OthersHost(Refusal):
 
 class OthersPage(Refusal):
     """A web page of another origin sends it."""
-
-
-class UnsupportedMedia(Refusal):
-    """A content type or encoding that this collector does not read."""
 
 
 class TooSlow(Refusal):

@@ -12,8 +12,7 @@ from typing import Protocol
 
 import zstandard
 
-from pandaeval_collector.receivers._answers import UnsupportedMedia
-from pandaeval_collector.receivers._protocol import Malformed, TooMany
+from pandaeval_collector.receivers._protocol import Malformed, TooMany, UnsupportedMedia
 
 _PIECE = 64 * 1024
 _ZSTD_SLICE = 256  # bytes of input at once; times 32768, the most that zstd makes of a byte, it is 8 MiB

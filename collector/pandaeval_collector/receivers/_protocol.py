@@ -43,6 +43,10 @@ class Malformed(Refusal):
     """Not what it claims to be; do not send it again."""
 
 
+class UnsupportedMedia(Refusal):
+    """A content type or encoding that this collector does not read."""
+
+
 class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
     """A request of many items in few bytes, which is to be handed over again as a large one."""
 

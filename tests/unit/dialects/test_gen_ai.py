@@ -16,6 +16,7 @@ from pandaeval_otel.model import (
     Captured,
     Kind,
     Message,
+    OtherPart,
     Reasoning,
     Text,
     ToolDefinition,
@@ -344,7 +345,7 @@ def test_prompt_and_completion_attributes_as_plain_text() -> None:
         ("execute_tool", Kind.TOOL),
         ("invoke_workflow", Kind.WORKFLOW),
         ("plan", Kind.STEP),
-        ("search_memory", Kind.STEP),
+        ("search_memory", Kind.RETRIEVAL),
         ("execute_event_loop_cycle", Kind.STEP),
         ("something_new", Kind.STEP),
         ("unknown", Kind.STEP),
@@ -581,3 +582,116 @@ def test_what_others_said_is_left_out_and_nothing_else(
     _complete(one, whole)
     _complete(other, rest)
     assert one == other
+
+
+# --- 0.1.0 of the conventions' own repository ------------------------------------------------------------------------
+
+
+def test_what_was_found_in_memory_is_retrieved() -> None:
+    records = [{"id": "m1", "content": "Ada lives in Oslo", "score": 0.8}, {"content": {"city": "Oslo"}}]
+    found = read(
+        {
+            "gen_ai.operation.name": "search_memory",
+            "gen_ai.memory.query.text": "Weather in Oslo?",
+            "gen_ai.memory.records": json.dumps(records),
+        }
+    )
+    assert (found.kind, found.input, found.documents) == (Kind.RETRIEVAL, (ASK,), tuple(records))
+
+
+@pytest.mark.parametrize("operation", ["create_memory", "upsert_memory", "delete_memory_store", "plan"])
+def test_steps_of_an_agent(operation: str) -> None:
+    assert read({"gen_ai.operation.name": operation}).kind is Kind.STEP
+
+
+def test_a_guardrail() -> None:
+    assert read({"gen_ai.operation.name": "apply_guardrail"}).kind is Kind.GUARDRAIL
+
+
+@pytest.mark.parametrize("operation", ["execute_tool", "load_skill"])
+def test_a_skill_is_loaded_by_a_tool(operation: str) -> None:
+    skill = {"gen_ai.skill.name": "refunds", "gen_ai.skill.resource.name": "policy.md"}
+    found = read({**TOOL, "gen_ai.operation.name": operation, "gen_ai.tool.name": "load_skill", **skill})
+    assert (found.kind, found.tool_name, found.arguments) == (Kind.TOOL, "load_skill", Captured(skill))
+
+
+def test_arguments_of_the_call_win_over_those_that_its_kind_states() -> None:
+    found = read({**TOOL, "gen_ai.tool.call.arguments": '{"city": "Oslo"}', "gen_ai.skill.name": "weather"})
+    assert found.arguments == Captured({"city": "Oslo"})
+
+
+@pytest.mark.parametrize(("code", "error"), [(0, None), (127, "exit code 127")])
+def test_a_command_that_ends_with_a_code_failed(code: int, error: str | None) -> None:
+    command = {"process.executable.name": "ls", "process.command_args": ["ls", "-l"]}
+    found = read({**TOOL, **command, "process.exit.code": code})
+    assert (found.arguments, found.error) == (Captured(command), error)
+
+
+def test_a_workflow_told_as_an_agent() -> None:
+    assert read({"gen_ai.operation.name": "invoke_agent", "gen_ai.workflow.name": "desk"}).agent_name == "desk"
+    assert read({"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": "desk"}).agent_name == "desk"
+
+
+@pytest.mark.parametrize("documents", [[{"id": "d1", "score": 0.9}, {}], [{"id": 42, "score": "0.9"}], ["plain"]])
+def test_documents_of_any_shape(documents: list[Any]) -> None:
+    for value in (documents, json.dumps(documents)):
+        found = read({"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": value})
+        assert found.documents == tuple(documents)
+
+
+@pytest.mark.parametrize(
+    ("messages", "parts"),
+    [
+        ([{"role": "user", "parts": {"type": "text", "content": "oops"}}], [(Text("oops"),)]),
+        ([{"parts": [{"type": "text", "content": "hi"}]}], [(Text("hi"),)]),
+        (
+            [{"role": "user"}, {"role": "user", "parts": [{"type": "text", "content": "hi"}]}],
+            [(NOT_CAPTURED,), (Text("hi"),)],
+        ),
+        (
+            [{"role": "user", "parts": [{"type": "text"}]}, {"role": "user", "parts": ["hi"]}],
+            [(NOT_CAPTURED,), (Text("hi"),)],
+        ),
+    ],
+)
+def test_malformed_messages_lose_nothing_that_can_be_read(messages: list[Any], parts: list[Any]) -> None:
+    for value in (messages, json.dumps(messages)):
+        found = read({**CHAT, "gen_ai.input.messages": value}).input
+        assert found is not None
+        assert [message.parts for message in found] == parts
+
+
+def test_parts_of_unknown_types_are_kept() -> None:
+    part = {"type": "search_result", "source": "https://example.com"}
+    found = read({**CHAT, "gen_ai.input.messages": [{"role": "user", "parts": [part]}]}).input
+    assert found is not None
+    assert found[0].parts == (OtherPart("search_result", {"source": "https://example.com"}),)
+
+
+def test_instructions_with_bare_strings_and_other_parts() -> None:
+    value = ["Be brief.", {"type": "tool_call", "name": "get_weather"}]
+    assert read({**CHAT, "gen_ai.system_instructions": value}).system == "Be brief."
+
+
+def test_definitions_without_name_or_type() -> None:
+    value = [{"type": "function", "description": "no name"}, {"name": "no_type"}, {"type": "web_search", "max_uses": 5}]
+    tools = read({**CHAT, "gen_ai.tool.definitions": value}).tools
+    assert tools is not None
+    assert [tool.name for tool in tools] == ["no_type", "web_search"]
+
+
+@pytest.mark.parametrize("value", [["Oslo"], "Oslo", 4])
+def test_arguments_and_results_that_are_no_objects(value: Any) -> None:
+    found = read({**TOOL, "gen_ai.tool.call.arguments": value, "gen_ai.tool.call.result": value})
+    assert (found.arguments, found.result and found.result.value) == (Captured(value), value)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [(["stop"], [("4 degrees, rain.", "stop")]), (["stop", "stop"], [("4 degrees,", "stop"), (" rain.", "stop")])],
+)
+def test_finish_reasons_on_the_span_tell_chunks_from_choices(reasons: list[str], expected: list[Any]) -> None:
+    parts = [{"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in ("4 degrees,", " rain.")]
+    found = read({**CHAT, "gen_ai.output.messages": parts, "gen_ai.response.finish_reasons": reasons}).output
+    assert found is not None
+    assert [(message.text, message.finish_reason) for message in found] == expected

@@ -1,23 +1,41 @@
-"""Questions to a query API: JSON over HTTP, with a limit of time and size, and errors that say what to do."""
+"""Questions to a query API: JSON over HTTP, with errors that say what to do.
+
+What answers may be broken or hostile: bytes are counted as they are decompressed, the whole of an answer has a
+deadline, and one that would take too much memory as objects is not parsed.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import socket
+import threading
 import time
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
+from pandaeval_collector.base.untrusted.json_size import parsed_size
 from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.receivers import Refusal
+from pandaeval_collector.receivers._inflate import inflater_for
 from pandaeval_collector.receivers.files import UnusableInputError
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
+T = TypeVar("T")
 MOST_BYTES = 64 << 20
-"""Of one answer, as it is after decompression."""
+"""Of one answer, before as well as after decompression."""
+_MOST_PARSED = 512 << 20
+"""What an answer may be estimated to take as objects: usual traces of some 32 MiB do, and more are no trace here."""
+TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
+_LARGE_BYTES = 8 << 20
+_DEADLINE_S = 120.0
+"""For all of an answer."""
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _AGAIN = frozenset({429, 502, 503, 504})
 _TRIES = 3
@@ -25,8 +43,12 @@ _LONGEST_WAIT_S = 10.0
 _TOLD = 300
 
 
+STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What reading an answer raises that is not as it should be."""
+
+
 class AnswerTooLargeError(Exception):
-    """An answer is larger than :data:`MOST_BYTES`: ask for less at a time."""
+    """An answer is larger than :data:`MOST_BYTES`, or would be as objects: ask for less at a time."""
 
 
 class MissingError(Exception):
@@ -57,10 +79,13 @@ class StoreClient:
                 auth = httpx.BasicAuth(place.user, token)
             else:
                 headers["authorization"] = f"Bearer {token}"
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._late = threading.Event()
+        self._parsing = threading.RLock()
         # A proxy for the internet knows no store on this machine.
         self._client = httpx.Client(
             base_url=_url(place),
-            headers=headers,
+            headers=headers | {"accept-encoding": "gzip, identity"},
             auth=auth,
             timeout=_TIMEOUT,
             trust_env=not _is_here(_url(place)),
@@ -76,40 +101,95 @@ class StoreClient:
     ) -> None:
         self._client.close()
 
-    def get(self, path: str, parameters: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """The answer's JSON object. Raises :class:`MissingError`, :class:`AnswerTooLargeError`, :class:`NoJsonError`,
-        and :class:`UnusableInputError` for what only the user can put right."""
-        for attempt in range(_TRIES):
-            status, body, wait = self._once(path, parameters or {})
-            if status not in _AGAIN or attempt == _TRIES - 1:
-                break
-            time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
-        if status == 200:
-            return _object(body)
+    def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
+        """What ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only one is
+        there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
+        :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right."""
+        with ExitStack() as turn:
+            for attempt in range(_TRIES):
+                status, body, wait = self._once(path, parameters or {}, turn)
+                if status not in _AGAIN or attempt == _TRIES - 1:
+                    break
+                time.sleep(min(_LONGEST_WAIT_S, wait or 0.5 * 2**attempt))
+            if status == 200:
+                turn.enter_context(self._parsing)
+                return read(_object(body))
         if status == 404:
             raise MissingError(body.lstrip()[:1] == b"{")
         raise self._refused(status, body)
 
-    def _once(self, path: str, parameters: Mapping[str, str | int]) -> tuple[int, bytes, float | None]:
+    def _once(self, path: str, parameters: Mapping[str, str | int], turn: ExitStack) -> tuple[int, bytes, float | None]:
+        """``turn``: is made this thread's turn to parse where the answer is large, so that there is one of those."""
+        request = self._client.build_request("GET", path, params=dict(parameters), extensions={"trace": self._trace})
         try:
-            with self._client.stream("GET", path, params=dict(parameters)) as answer:
-                body = bytearray()
-                for part in answer.iter_bytes():
-                    body += part
-                    if len(body) > MOST_BYTES:
-                        raise AnswerTooLargeError
-                after = answer.headers.get("retry-after", "")
-                return answer.status_code, bytes(body), float(after) if after.isdecimal() else None
+            with self._deadline():
+                answer = self._client.send(request, stream=True)
+                try:
+                    body = self._body(answer, turn)
+                finally:
+                    answer.close()
+            if self._late.is_set():  # to a body without a length, the cut is its end
+                raise self._too_late()
+            after = answer.headers.get("retry-after", "")
+            return answer.status_code, body, float(after) if after.isdecimal() else None
+        except Refusal as error:
+            raise self._place.told(f"{self._place.url} answered what cannot be read: {error}") from error
         except httpx.TimeoutException as error:
             cure = "see whether it is busy, or ask for less with since= and limit="
             raise self._place.told(
                 f"{self._place.url} did not answer in time ({type(error).__name__}): {cure}"
             ) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            if self._late.is_set():
+                raise self._too_late() from error
             cure = (
                 f"see whether it runs and the port is that of its query API (+https in front of :// for TLS): {error}"
             )
             raise self._place.told(f"{self._place.url} cannot be asked; {one_printable_line(cure)}") from error
+
+    def _body(self, answer: httpx.Response, turn: ExitStack) -> bytes:
+        """Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that was not asked for, or a damaged
+        body."""
+        inflater = inflater_for(answer.headers.get("content-encoding", ""))
+        body = bytearray()
+        arrived, alone = 0, False
+        for part in answer.iter_raw():
+            arrived += len(part)
+            for piece in inflater.feed(part):
+                body += piece
+                if max(arrived, len(body)) > MOST_BYTES:
+                    raise AnswerTooLargeError
+            if len(body) > _LARGE_BYTES and not alone:
+                turn.enter_context(self._parsing)
+                alone = True
+        inflater.finish()
+        return bytes(body)
+
+    @contextmanager
+    def _deadline(self) -> Iterator[None]:
+        """Cuts the connections when an answer takes too long: timeouts count from byte to byte."""
+        timer = threading.Timer(_DEADLINE_S, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _too_late(self) -> UnusableInputError:
+        cure = "ask for less with since= and limit="
+        return self._place.told(f"{self._place.url} took more than {_DEADLINE_S:g} s for an answer: {cure}")
+
+    def _cut(self) -> None:
+        self._late.set()
+        for each in [*self._sockets]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _trace(self, event: str, about: Mapping[str, Any]) -> None:
+        """Keeps the sockets of connections: a plain one, and the one that TLS makes of it."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets.add(about["return_value"].get_extra_info("socket"))
 
     def _refused(self, status: int, body: bytes) -> UnusableInputError:
         told = one_printable_line(" ".join(body[:4000].decode(errors="replace").split()))[:_TOLD]
@@ -130,6 +210,8 @@ def _url(place: StoreAddress) -> httpx.URL:
 
 
 def _object(body: bytes) -> dict[str, Any]:
+    if parsed_size(body) > _MOST_PARSED:
+        raise AnswerTooLargeError
     try:
         found = decode_json(body)
     except BadOtlp as error:

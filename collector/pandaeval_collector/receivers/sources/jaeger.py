@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pandaeval_collector.receivers.enveloped_json import from_envelope
 from pandaeval_collector.receivers.jaeger_json import from_jaeger
 from pandaeval_collector.receivers.sources.address import StoreAddress
-from pandaeval_collector.receivers.sources.client import AnswerTooLargeError, MissingError, NoJsonError, StoreClient
+from pandaeval_collector.receivers.sources.client import (
+    STRANGE,
+    TOO_LARGE,
+    AnswerTooLargeError,
+    MissingError,
+    NoJsonError,
+    StoreClient,
+)
 from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.split import Json, by_trace, started
-from pandaeval_otel.wire.otlp_json import BadOtlp
+from pandaeval_collector.receivers.sources.split import OneTrace, by_trace
 
 TENANT = "x-tenant"
 _PAGE = 100
@@ -26,7 +33,10 @@ _MOST_AT_ONCE = 400
 _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
-Found = dict[str, Json]
+_MOST_HELD = 128 << 20
+"""Bytes of them."""
+_MOST_SERVICES = 10_000
+Found = dict[str, OneTrace]
 
 
 class Jaeger:
@@ -45,6 +55,8 @@ class Jaeger:
             return
         if self._place.service and self._place.service not in there:
             raise self._place.told(f"there is no service {self._place.service}; {_named(there)}")
+        if not self._place.service and len(there) > _MOST_SERVICES:
+            raise self._place.told(f"it has more than {_MOST_SERVICES:,} services: name one with service=")
         services = [self._place.service] if self._place.service else sorted(set(there) - _OURS)
         window = self._place.since_ns, self._place.until_ns
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
@@ -58,38 +70,45 @@ class Jaeger:
             page, all_of_it = self._page(service, since_ns, until_ns)
             found |= page
             whole = whole and all_of_it
-            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE):
+            held = sum(len(each.data) for each in found.values())
+            if may_be_smaller and (not whole or len(found) > _MOST_AT_ONCE or held > _MOST_HELD):
                 return {}, False
-        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -started(found[id_]))}, whole
+            if held > _MOST_HELD:
+                raise self._place.told(f"more than {_MOST_HELD >> 20} MiB at one moment: name a service with service=")
+        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
 
     def _services(self) -> list[str]:
         """Also finds out which API there is: a Jaeger without v3 answers with its page, or not at all."""
         for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
             self._v3 = path == "/api/v3/services"
             try:
-                return [str(name) for name in self._asking.get(path).get(key) or ()]
+                return self._asking.get(path, None, partial(_names, key))
             except (MissingError, NoJsonError):
                 continue
+            except (AnswerTooLargeError, *STRANGE) as error:
+                raise self._place.told(f"the list of its services is none: {type(error).__name__}") from error
         raise self._place.told(f"{self._place.url} is no query API of Jaeger (its port is 16686, as a rule)")
 
     def _one(self, id_: str) -> Found:
         try:
             if self._v3:
-                return self._read(self._asking.get(f"/api/v3/traces/{id_}", {"raw_traces": "true"}))
-            return self._read(self._asking.get(f"/api/traces/{id_}", {"raw": "true"}))
+                return self._ask(f"/api/v3/traces/{id_}", {"raw_traces": "true"})
+            return self._ask(f"/api/traces/{id_}", {"raw": "true"})
         except MissingError:
             return {}
         except AnswerTooLargeError as error:
-            raise self._place.told(f"trace {id_} is larger than 64 MiB") from error
+            raise self._place.told(f"trace {id_} is too large ({TOO_LARGE})") from error
 
     def _page(self, service: str, since_ns: int, until_ns: int) -> tuple[Found, bool]:
         try:
-            found = self._read(self._asking.get(*self._question(service, since_ns, until_ns)))
+            found = self._ask(*self._question(service, since_ns, until_ns))
         except MissingError:  # in v3 the word for "none"
             return {}, True
         except AnswerTooLargeError as error:
             if until_ns - since_ns <= _LEAST_NS:
-                raise self._place.told("a trace is larger than 64 MiB: leave it out with since= or until=") from error
+                raise self._place.told(
+                    f"a trace is too large ({TOO_LARGE}): leave it out with since= or until="
+                ) from error
             return {}, False
         return found, len(found) < _PAGE
 
@@ -107,14 +126,24 @@ class Jaeger:
         asked = {"service": service, "start": since_ns // 1000, "end": until_ns // 1000, "limit": _PAGE, "raw": "true"}
         return "/api/traces", asked | ({"operation": operation} if operation else {})
 
+    def _ask(self, path: str, parameters: dict[str, str | int]) -> Found:
+        try:
+            return self._asking.get(path, parameters, self._read)
+        except NoJsonError as error:
+            raise self._place.told(f"what {self._place.url} answered is no JSON, or nests too deep") from error
+
     def _read(self, answer: dict[str, Any]) -> Found:
         try:
             document = from_envelope(answer) if self._v3 else from_jaeger(answer)
             if document is None and answer.get("errors"):
                 raise self._place.told(f"{self._place.url} answered: {str(answer['errors'])[:300]}")
             return {} if document is None else by_trace(document)
-        except (BadOtlp, AttributeError, KeyError, TypeError, ValueError) as error:
+        except STRANGE as error:
             raise self._place.told(f"what it answered is not as Jaeger writes traces: {error}") from error
+
+
+def _names(key: str, answer: dict[str, Any]) -> list[str]:
+    return [str(name) for name in answer.get(key) or ()]
 
 
 def _named(services: list[str]) -> str:

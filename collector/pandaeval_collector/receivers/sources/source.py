@@ -10,17 +10,19 @@ from pandaeval_collector.receivers.sources.address import place_of
 from pandaeval_collector.receivers.sources.client import StoreClient
 from pandaeval_collector.receivers.sources.jaeger import TENANT as JAEGERS
 from pandaeval_collector.receivers.sources.jaeger import Jaeger
-from pandaeval_collector.receivers.sources.split import Json
+from pandaeval_collector.receivers.sources.split import OneTrace
 from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
 from pandaeval_collector.receivers.sources.tempo import Tempo
-from pandaeval_otel.wire.otlp_json import BadOtlp, traces_from_json
+
+_MOST_IN_VAIN = 100
+"""Answers one after the other that hold no new trace."""
 
 
 class TraceStore(Protocol):
     """Whoever asks one kind of trace store."""
 
-    def pages(self) -> Iterator[tuple[dict[str, Json], bool]]:
-        """OTLP/JSON of traces by their ids, newest first, and whether these are all of their time. A trace may come
+    def pages(self) -> Iterator[tuple[dict[str, OneTrace], bool]]:
+        """Traces by their ids, newest first, and whether these are all of their time. A trace may come
         again. Raises :class:`UnusableInputError`."""
         ...
 
@@ -42,28 +44,31 @@ class TraceSource:
     def requests(self) -> Iterator[Request | BadLine]:
         """A request for each trace, the newest first. Raises :class:`UnusableInputError`."""
         seen: set[str] = set()
-        cut = False
+        cut, in_vain = False, 0
         with StoreClient(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:
             store: TraceStore = (Jaeger if self._place.kind == "jaeger" else Tempo)(self._place, asking)
             for found, whole in store.pages():
                 cut = cut or not whole
-                for id_, document in found.items():
+                in_vain = 0 if self._place.traces or not found.keys() <= seen else in_vain + 1
+                if in_vain > _MOST_IN_VAIN:
+                    raise self._place.told(
+                        f"{self._place.url} answers the same whatever time is asked for; see what it is, or name a "
+                        "shorter time with since= and until="
+                    )
+                for id_, one in found.items():
                     if id_ in seen:
                         continue
                     if len(seen) == self._place.limit and not self._place.traces:
                         self._tell(cut, more=True)
                         return
                     seen.add(id_)
-                    yield self._request(id_, document)
+                    yield self._request(id_, one)
         self._tell(cut, more=False)
         if not seen:
             raise self._place.told(self._nothing())
 
-    def _request(self, id_: str, document: Json) -> Request | BadLine:
-        try:
-            return Request(False, traces_from_json(document).SerializeToString())
-        except BadOtlp as error:
-            return BadLine(f"{self.name}: trace {id_}", str(error))
+    def _request(self, id_: str, one: OneTrace) -> Request | BadLine:
+        return BadLine(f"{self.name}: trace {id_}", one.problem) if one.problem else Request(False, one.data)
 
     def _tell(self, cut: bool, more: bool) -> None:
         if more:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pandaeval_collector.receivers.enveloped_json import from_envelope
 from pandaeval_collector.receivers.sources.address import StoreAddress
-from pandaeval_collector.receivers.sources.client import AnswerTooLargeError, MissingError, NoJsonError, StoreClient
+from pandaeval_collector.receivers.sources.client import (
+    STRANGE,
+    TOO_LARGE,
+    AnswerTooLargeError,
+    MissingError,
+    NoJsonError,
+    StoreClient,
+)
 from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.split import Json, by_trace
+from pandaeval_collector.receivers.sources.split import OneTrace, by_trace
 
 TENANT = "x-scope-orgid"
 _PAGE = 200
 _SECOND_NS = 10**9
 _AT_ONCE = 4
-_AT_A_TIME = 16
-Found = dict[str, Json]
+Found = dict[str, OneTrace]
 
 
 class Tempo:
@@ -47,17 +54,17 @@ class Tempo:
         query = (self._place.own or {}).get("q") or self._of_service()
         asked: dict[str, str | int] = {"q": query, "start": since, "end": until, "limit": _PAGE}
         try:
-            hits = self._asking.get("/api/search", asked).get("traces") or []
-            newest = sorted(hits, key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
-            # Tempo leaves out zeros in front.
-            return [str(hit["traceID"]).lower().zfill(32) for hit in newest], len(hits) < _PAGE
+            ids = self._asking.get("/api/search", asked, _hits)
+            return ids, len(ids) < _PAGE
         except (MissingError, NoJsonError) as error:
             raise self._place.told(
                 f"{self._place.url} is no query API of Tempo (its port is 3200, as a rule)"
             ) from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except STRANGE as error:
             raise self._place.told(f"what it found is not as Tempo writes it: {error}") from error
-        except AnswerTooLargeError:
+        except AnswerTooLargeError as error:
+            if until - since <= 1:
+                raise self._place.told(f"what it found in a second is too large ({TOO_LARGE})") from error
             return [], False
 
     def _of_service(self) -> str:
@@ -66,8 +73,8 @@ class Tempo:
     def _fetched(self, ids: list[str]) -> Iterator[Found]:
         """Some traces at a time, in order, so that no more of them are in memory."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pandaeval-tempo") as threads:
-            for at in range(0, len(ids), _AT_A_TIME):
-                yield from threads.map(self._one, ids[at : at + _AT_A_TIME])
+            for at in range(0, len(ids), _AT_ONCE):
+                yield from threads.map(self._one, ids[at : at + _AT_ONCE])
 
     def _one(self, id_: str) -> Found:
         """Nothing for a trace that is gone."""
@@ -87,9 +94,19 @@ class Tempo:
 
     def _read(self, id_: str, path: str) -> Found:
         try:
-            document = from_envelope(self._asking.get(path))
-            return {} if document is None else by_trace(document)
+            return self._asking.get(path, None, _trace)
         except AnswerTooLargeError as error:
-            raise self._place.told(f"trace {id_} is larger than 64 MiB: leave it out by another q=") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._place.told(f"trace {id_} is too large ({TOO_LARGE}): leave it out by another q=") from error
+        except STRANGE as error:
             raise self._place.told(f"trace {id_} is not as Tempo writes traces: {error}") from error
+
+
+def _hits(answer: dict[str, Any]) -> list[str]:
+    newest = sorted(answer.get("traces") or [], key=lambda hit: -int(hit.get("startTimeUnixNano") or 0))
+    # Tempo leaves out zeros in front.
+    return [str(hit["traceID"]).lower().zfill(32) for hit in newest]
+
+
+def _trace(answer: dict[str, Any]) -> Found:
+    document = from_envelope(answer)
+    return {} if document is None else by_trace(document)

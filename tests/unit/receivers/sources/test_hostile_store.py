@@ -1,0 +1,125 @@
+"""A trace store that answers to do harm is told in a sentence: it takes neither much memory nor time without end."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from pandaeval_collector.receivers.files import BadLine, UnusableInputError
+from pandaeval_collector.receivers.sources import TraceSource, client, source
+from pandaeval_collector.receivers.sources import jaeger as asks_jaeger
+from pandaeval_collector.receivers.sources import tempo as asks_tempo
+from pandaeval_otel.wire.otlp_json import decode_json
+from support.hostile.query_api import (
+    Answer,
+    HostileStore,
+    Inventing,
+    Repeating,
+    bomb,
+    dripping,
+    empty_objects,
+    nested,
+    whole,
+)
+
+ALL = "since=1h"
+KINDS = pytest.mark.parametrize("kind", ["jaeger", "tempo"])
+
+
+def _told(kind: str, answer: Answer, more: str = "") -> str:
+    with HostileStore(answer) as store, pytest.raises(UnusableInputError) as told:
+        list(TraceSource(f"{kind}://{store.host}?{ALL}{more}").requests())
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+@KINDS
+@pytest.mark.parametrize("single", [True, False])
+def test_what_would_take_much_memory_is_not_parsed(kind: str, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_MOST_PARSED", 64 << 20)
+    size = 1 << 20
+
+    def answer(path: str) -> Iterator[bytes]:
+        return whole(b'{"services":["desk"]}' if path.endswith("services") else empty_objects(size))
+
+    parsed: list[int] = []
+    monkeypatch.setattr(client, "decode_json", lambda body: parsed.append(len(body)) or decode_json(body))
+    assert "too large" in _told(kind, answer, f"&trace={'ab' * 16}" if single else "")
+    assert max(parsed, default=0) < 100
+
+
+@KINDS
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "gzip,gzip", "br", "compress"])
+def test_encodings_that_nobody_asked_for_are_refused(kind: str, encoding: str) -> None:
+    assert "is none of identity, gzip" in _told(kind, lambda _: whole(bomb(1 << 20), encoding))
+
+
+@KINDS
+def test_a_bomb_is_not_unpacked(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 1 << 18)
+    packed = gzip.compress(bytes(8 << 20))
+
+    def answer(path: str) -> Iterator[bytes]:
+        return whole(b'{"services":["desk"]}') if path.endswith("services") else whole(packed, "gzip")
+
+    tracemalloc.start()
+    try:
+        assert "too large" in _told(kind, answer, f"&trace={'ab' * 16}")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+@KINDS
+@pytest.mark.parametrize("body", [gzip.compress(b"{}")[:-3], b"none", gzip.compress(b"") * 2000])
+def test_a_damaged_body_is_told(kind: str, body: bytes) -> None:
+    assert "what cannot be read" in _told(kind, lambda _: whole(body, "gzip"))
+
+
+@KINDS
+@pytest.mark.parametrize("answer", [Repeating(5), Inventing(5)])
+def test_an_answer_that_is_the_same_for_any_time_ends(
+    kind: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
+    monkeypatch.setattr(asks_tempo, "_PAGE", 5)
+    monkeypatch.setattr(source, "_MOST_IN_VAIN", 10)
+    told = _told(kind, answer, "&limit=100000")
+    assert "whatever time is asked for" in told or "no traces" in told or "it knows no service" in told
+
+
+@KINDS
+@pytest.mark.parametrize("head", [True, False])
+def test_a_drip_of_bytes_has_a_deadline(kind: str, head: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_DEADLINE_S", 0.3)
+    assert "took more than 0.3 s" in _told(kind, lambda _: dripping(head, 0.02))
+
+
+@KINDS
+@pytest.mark.parametrize("depth", [65, 100_000])
+def test_deep_json_is_a_sentence(kind: str, depth: int) -> None:
+    assert _told(kind, lambda _: whole(nested(depth)))
+    listed = lambda path: whole(b'{"services":["desk"]}' if path.endswith("services") else nested(depth))  # noqa: E731
+    assert _told(kind, listed)
+    assert "JSON" in _told(kind, listed, f"&trace={'ab' * 16}")
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"services":5,"data":5,"traces":5}',
+        b'{"services":["desk"],"traces":[5],"result":{"resourceSpans":[5]}}',
+        b'{"services":["desk"],"traces":[{"traceID":"ab","startTimeUnixNano":1e999}]}',
+        b'{"services":["desk"],"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":[]}]}]}]}}',
+    ],
+)
+def test_answers_of_another_shape_are_a_sentence(kind: str, body: bytes) -> None:
+    with HostileStore(lambda _: whole(body)) as store, contextlib.suppress(UnusableInputError):
+        found = list(TraceSource(f"{kind}://{store.host}?{ALL}").requests())
+        assert all(isinstance(each, BadLine) for each in found)
