@@ -153,9 +153,9 @@ def _unseen(trace: Trace) -> int:
         for call in trace.tool_calls
     )
     silent = Counter(
-        (call.name, rough_arguments(call.arguments))
+        (call.name, canonical_arguments(call.arguments))
         for call in trace.tool_calls
-        if call.has_arguments and not call.has_result and call.error is None
+        if times[call.name] > 1 and call.has_arguments and not call.has_result and call.error is None
     )
     return blind + sum(count for count in silent.values() if count > 1)
 

@@ -273,9 +273,10 @@ class TestSessions:
 
     @pytest.mark.parametrize(("blind", "outcome"), [(1, Score), (2, Unscored)])
     def test_no_problem_found_needs_a_look_at_half_of_what_applies(self, blind: int, outcome: type) -> None:
-        unseen = {"grounding": SessionSignal("unscored", None, "insufficient_evidence"), "coherence": BLANK}
+        unknown = SessionSignal("unscored", None, "insufficient_evidence")
+        unseen = {"grounding": unknown, "tool_loop": unknown}
         signals = {"response": SessionSignal("scored", 1.0), **dict([*unseen.items()][:blind])}
-        context = SessionContext(0.5, frozenset({"coherence"}), {}, ("response", "grounding"))
+        context = SessionContext(0.5, frozenset(), {}, ("response", "grounding", "tool_loop"))
         found = RELIABILITY.evaluate(SessionView("s", (summary(**signals),)), context)
         assert isinstance(found, outcome)
         if isinstance(found, Unscored):

@@ -32,11 +32,11 @@ class Coverage:
 
 
 def looked_at(session: SessionView, context: SessionContext) -> float:
-    """The share of the rule checks that apply to the traces of a session and gave a score; of the others the content
-    was not captured or too little known. 1.0 where none applies."""
+    """The share of the rule checks that apply to the traces of a session and gave a score; of the others too
+    little was known. 1.0 where none applies."""
     names = {*KINDS, *context.extra_signals} - {*JUDGED}
     found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
-    apply = [each for each in found if each.outcome != "assumed" and each.why != "not_sampled"]
+    apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
     return sum(each.outcome == "scored" for each in apply) / len(apply) if apply else 1.0
 
 
