@@ -39,11 +39,20 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/attributes.py", "store/bulk.py", "store/chunks.py", "store/decisions.py", "store/forgetting.py"),
+            *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunk_reader.py", "store/chunks.py"),
+            *("store/decisions.py", "store/forgetting.py"),
             *("store/jobs.py", "store/kept.py", "store/numbers.py", "store/outgoing.py", "store/people.py"),
             *("store/responses.py", "store/run_writes.py", "store/seen.py", "store/sessions.py", "store/spending.py"),
         ),
         ("store",),
+    ),
+    "session": Area(
+        ("scoring/metrics/session/*.py", "pipeline/line/session_scores.py"),
+        (
+            *("scoring/metrics/test_signals.py", "scoring/metrics/test_session_metrics.py"),
+            *("scoring/metrics/test_grounding_signal.py", "scoring/metrics/test_turn_metrics.py"),
+            "pipeline/line/test_session_scores.py",
+        ),
     ),
     "exporters": Area(
         (

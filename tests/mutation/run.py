@@ -3,6 +3,7 @@
     python tests/mutation/run.py result
     python tests/mutation/run.py store --most 400 --seed 1
     python tests/mutation/run.py              # all areas
+    python tests/mutation/run.py --table      # the newest figures of each area, from the ledger
 
 Needs the extra ``mutation``. An area is copied into a folder of its own, with both packages side by side: mutmut calls
 a module by its path. What survived is printed as a difference and compared with ``equivalent.toml``, the changes that
@@ -60,10 +61,13 @@ class Outcome:
 
 def main() -> int:
     options = _options()
-    worst = 1.0
+    if options.table:
+        print(table(options.ledger))
+        return 0
+    worst, commit = 1.0, _commit()
     for name in options.areas or AREAS:
         found = _tried(AREAS[name], options.most, options.seed, options.keep)
-        _tell(name, found, options)
+        _tell(name, found, options, commit)
         worst = min(worst, found.share)
     return int(worst < LEAST)
 
@@ -74,6 +78,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--most", type=int, help="try so many mutants of an area, drawn by the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="leave the folder, for `mutmut show` and `mutmut browse`")
+    parser.add_argument("--table", action="store_true", help="only print what the ledger says")
     parser.add_argument("--ledger", type=Path, default=HERE / "ledger.jsonl")
     options = parser.parse_args()
     if unknown := {*options.areas} - AREAS.keys():
@@ -171,14 +176,14 @@ def _wilson(caught: int, tried: int) -> tuple[float, float]:
     return (middle - spread) / (1 + z * z / tried), (middle + spread) / (1 + z * z / tried)
 
 
-def _tell(name: str, found: Outcome, options: argparse.Namespace) -> None:
+def _tell(name: str, found: Outcome, options: argparse.Namespace, commit: str) -> None:
     for mutant, difference in found.survived.items():
         print(f"\n== {_function(mutant)} ({mutant}): {difference}")
     low, high = _wilson(found.caught, max(1, found.drawn - found.equivalent))
     line = {
         "area": name,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": commit,
         "mutants": found.mutants,
         "tried": found.drawn,
         "caught": found.caught,
@@ -191,6 +196,20 @@ def _tell(name: str, found: Outcome, options: argparse.Namespace) -> None:
     print(json.dumps(line))
     with options.ledger.open("a") as ledger:
         ledger.write(json.dumps(line) + "\n")
+
+
+def table(ledger: Path) -> str:
+    """The newest line of each area as a table in Markdown."""
+    newest = {line["area"]: line for line in map(json.loads, ledger.read_text().splitlines())}
+    rows = [
+        "| area | mutants | tried | caught | equivalent | survived | share | commit |",
+        "|---|--:|--:|--:|--:|--:|---|---|",
+    ]
+    for name, line in sorted(newest.items()):
+        counts = " | ".join(str(line[key]) for key in ("mutants", "tried", "caught", "equivalent", "survived"))
+        sampled = f" ({line['low']:.1%} to {line['high']:.1%}, seed {line['seed']})" if "seed" in line else ""
+        rows.append(f"| {name} | {counts} | {line['share']:.1%}{sampled} | `{line['commit']}` |")
+    return "\n".join(rows)
 
 
 def _commit() -> str:

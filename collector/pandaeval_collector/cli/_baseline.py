@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from pandaeval_collector.cli._gates import GateOutcome
     from pandaeval_collector.config.sections_gates import Baseline
     from pandaeval_collector.trials.passk.attempts import CaseTrials
     from pandaeval_collector.trials.passk.gate import GateVerdict, Rules
@@ -53,12 +54,24 @@ class Against:
 
 def tell(verdict: GateVerdict) -> None:
     """Effect, interval and why it failed, on standard error."""
+    from pandaeval_collector.cli._output import safe
+
     typer.echo(f"baseline: {verdict.told}", err=True)
     for lead, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
         if names:
             typer.echo(f"notice: {len(names)} cases are {lead}: {', '.join(shown(names))}", err=True)
+    if verdict.notice:
+        typer.echo(f"notice: {safe(verdict.notice)}", err=True)
     for sentence in verdict.failures:
-        typer.echo(f"failed: {sentence}", err=True)
+        typer.echo(f"failed: {safe(sentence)}", err=True)
+
+
+def outcome(verdict: GateVerdict) -> GateOutcome:
+    """The baseline as one more gate of a run, for the reports that CI systems read."""
+    from pandaeval_collector.cli._gates import GateOutcome
+
+    told = "; ".join([*verdict.failures, verdict.told] if verdict.failures else filter(None, [verdict.notice]))
+    return GateOutcome("baseline", verdict.passed, f"baseline: {told}" if told else "")
 
 
 def shown(names: Iterable[str], most: int = 5) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import typer
 
-from pandaeval_collector.cli._baseline import Against, tell
+from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._evaluate_config import config_of
 from pandaeval_collector.cli._evaluate_options import EvaluateOptions, ResultFormat
@@ -31,6 +31,7 @@ from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
+from pandaeval_collector.trials.passk.gate import GateVerdict
 
 
 class Evaluation:
@@ -65,17 +66,34 @@ class Evaluation:
             self._write_tables(run, target)
             self._tell_cases(run)
             gates = checked(self._config, self._summary)
+            verdict = self._verdict()
+            of_all = self._outcomes(gates, verdict)
             if self._options.format is ResultFormat.junit:
-                write_junit(target, gates, self._summary, self._config.gates.fail_on_error_severity or "")
+                write_junit(target, of_all, self._summary, self._config.gates.fail_on_error_severity or "")
         self._tell_what_is_missing()
         _tell_gates(gates)
         if wanted(self._options.annotations, os.environ):
-            self._annotate(gates)
-        self._leave(gates)
+            self._annotate(of_all)
+        if verdict is not None:
+            tell(verdict)
+        self._inputs.leave_if_unusable()
+        if not all(gate.passed for gate in of_all):
+            raise typer.Exit(1)
 
     def _baseline(self) -> Against | None:
         path, gates = self._options.baseline, self._config.gates
         return None if path is None else Against(path, gates.baseline, gates.max_unscored)
+
+    def _verdict(self) -> GateVerdict | None:
+        return None if self._against is None else self._against.verdict()
+
+    def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
+        """Of every gate of the run, the baseline's among them."""
+        return [*gates] if verdict is None else [*gates, outcome(verdict)]
+
+    def _failed_gates(self) -> list[str]:
+        gates = self._outcomes(checked(self._config, self._summary), self._verdict())
+        return [gate.text for gate in gates if not gate.passed]
 
     def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
         scorer = evaluator(self._config)
@@ -121,6 +139,7 @@ class Evaluation:
                 self._config.judge.model,
                 where=options.where,
                 on_scored=on_scored,
+                failed_gates=self._failed_gates,
             )
         typer.echo(f"{self._output or 'report'}: {told}", err=True)
 
@@ -158,14 +177,6 @@ class Evaluation:
             typer.echo(safe(line), err=True)
         if problem := add_summary(gates, self._summary, os.environ):
             typer.echo(f"notice: {problem}", err=True)
-
-    def _leave(self, gates: Sequence[GateOutcome]) -> None:
-        verdict = None if self._against is None else self._against.verdict()
-        if verdict is not None:
-            tell(verdict)
-        self._inputs.leave_if_unusable()
-        if not all(gate.passed for gate in gates) or (verdict is not None and not verdict.passed):
-            raise typer.Exit(1)
 
 
 def _tell_gates(gates: Sequence[GateOutcome]) -> None:

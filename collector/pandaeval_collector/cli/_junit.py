@@ -17,8 +17,9 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
-    """Three suites. A threshold fails as the command does, one that was not measured is skipped; a failure group fails
-    from the severity ``least`` on; a metric without a configured threshold passes and tells its mean."""
+    """Three suites. A threshold, or the baseline, fails as the command does, one that was not measured is skipped; a
+    failure group fails from the severity ``least`` on; a metric without a configured threshold passes and tells its
+    mean."""
     of_thresholds = [gate for gate in gates if gate.key != "failures"]
     gated = {gate.key for gate in of_thresholds}
     values = summary.values()
@@ -28,6 +29,11 @@ def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, 
         "metrics": [_metric(key, value) for key, value in sorted(values.items()) if key not in gated],
     }
     write_suites(target, suites)
+
+
+def write_gate(target: TextIO, gate: GateOutcome) -> None:
+    """One gate alone, as a suite of one test."""
+    write_suites(target, {"thresholds": [_threshold(gate)]})
 
 
 def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:

@@ -31,6 +31,7 @@ def write_report(
     made_of: str = "",
     where: Where | None = None,
     on_scored: Callable[[int, int], None] = lambda done, total: None,
+    failed_gates: Callable[[], Sequence[str]] = tuple,
 ) -> str:
     """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
     in place of the names of files; ``where``: what ``run`` was told to look at. ``on_scored`` hears how many of how
@@ -72,6 +73,7 @@ def write_report(
             failures=shown(summary.groups),
             modules=run.modules,
             cases=summary.layers.brief() if summary.layers is not None else (),
+            gates=failed_gates(),
         )
         size = report.write(target, about)
     sessions, traces = len(summary.sessions_worst_first()), summary.traces

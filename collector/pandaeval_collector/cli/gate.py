@@ -33,12 +33,17 @@ def compare(
     max_drop: Annotated[
         float | None, typer.Option(help="Largest drop of the mean success rate, 0 to 1, whether credible or not.")
     ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict to this file as JUnit XML.")
+    ] = None,
     config: _Config = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
     from pandaeval_collector.base.untrusted.result_lines import result_lines
-    from pandaeval_collector.cli._baseline import Against, tell
+    from pandaeval_collector.cli._baseline import Against, outcome, tell
     from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.cli._junit import write_gate
+    from pandaeval_collector.cli._target import OutputFile
 
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates
@@ -47,6 +52,9 @@ def compare(
         against.add(result)
     verdict = against.verdict()
     tell(verdict)
+    if junit is not None:
+        with OutputFile(junit) as target:
+            write_gate(target, outcome(verdict))
     if not verdict.passed:
         raise typer.Exit(1)
 

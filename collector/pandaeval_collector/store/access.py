@@ -147,3 +147,13 @@ class Access:
             self.rescue()
         except (OSError, sqlite3.Error) as error:
             _log.error("what was in the store at %s is lost: it could not be saved (%s)", self._file, error)
+
+
+class TableGroup:
+    """The base class of the classes that each read and write the tables of one subject. Reads run on the caller's
+    thread, writes on the writer's."""
+
+    def __init__(self, access: Access) -> None:
+        self._reader, self._scan, self._writer = access.reader, access.scan, access.writer
+        self.clock = access.clock
+        """The store's own time."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.chunk_reader import CHUNK, chunk_checksum, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest, newest_chunk
@@ -19,7 +19,6 @@ from pandaeval_collector.store.compression import pack
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.rows import Chunk
-from pandaeval_collector.store.table_group import TableGroup
 
 _log = logging.getLogger(__name__)
 

@@ -8,12 +8,11 @@ from concurrent.futures import Future
 import orjson
 
 from pandaeval_collector.store import attributes, numbers
-from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.responses import ResponseTables
 from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
 from pandaeval_collector.store.seen import Remembering, Seen
-from pandaeval_collector.store.table_group import TableGroup
 from pandaeval_otel.assembly import Decided
 
 _RESULT = "id, unit, metric, revision, body, counted, seq"

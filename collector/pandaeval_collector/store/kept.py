@@ -17,10 +17,10 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
+from pandaeval_collector.store.access import TableGroup
 from pandaeval_collector.store.chunk_reader import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.table_group import TableGroup
 
 _log = logging.getLogger(__name__)
 

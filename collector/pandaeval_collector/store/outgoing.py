@@ -13,10 +13,10 @@ import zstandard
 
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import tally
+from pandaeval_collector.store.access import TableGroup
 from pandaeval_collector.store.changes import drop_unsent, forget_sent
 from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_collector.store.rows import READ_BYTES, OutboxRow, StoredSeries
-from pandaeval_collector.store.table_group import TableGroup
 from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
 
 _MOVED_AT_ONCE = 200

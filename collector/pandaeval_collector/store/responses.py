@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 import orjson
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.access import Access
+from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.rows import ResponseRow, SessionTraceRow
 from pandaeval_collector.store.seen import Remembering, Seen
-from pandaeval_collector.store.table_group import TableGroup
 
 BLOCK_BITS = 15
 """Rows lie in blocks of so many trace numbers, each in order of digests: new ones go to a few pages at the end, and a

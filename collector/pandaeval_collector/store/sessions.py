@@ -9,8 +9,8 @@ from concurrent.futures import Future
 import orjson
 
 from pandaeval_collector.store import numbers
+from pandaeval_collector.store.access import TableGroup
 from pandaeval_collector.store.rows import SessionTraceRow
-from pandaeval_collector.store.table_group import TableGroup
 
 
 class SessionTables(TableGroup):

@@ -15,7 +15,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ResultRow, Store, WriteSet, jobs
+from pandaeval_collector.store import (
+    Chunk,
+    DecidedTrace,
+    JobEnd,
+    JobRow,
+    ResultRow,
+    SessionTraceRow,
+    Store,
+    WriteSet,
+    jobs,
+)
 from pandaeval_collector.store.schema import MIGRATIONS
 from support.examples import examples
 
@@ -284,3 +294,101 @@ class JobsMachine(RuleBasedStateMachine):
 
 TestJobsMachine = JobsMachine.TestCase
 TestJobsMachine.settings = settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
+
+
+class TestLeases:
+    @pytest.mark.parametrize(("count", "leased"), [(0, []), (1, ["c"]), (2, ["c", "b"]), (9, ["c", "b", "a"])])
+    def test_the_newest_that_are_due(self, store: Store, count: int, leased: list[str]) -> None:
+        for id_ in "abc":
+            _add(store, _job(id_))
+        _add(store, _job("later", delay=60.0))
+        held = store.jobs.lease(store.clock.running() + 1, count).result()
+        assert [(job.id, job.state, job.attempts, job.crashes) for job in held] == [
+            (id_, "leased", 1, 0) for id_ in leased
+        ]
+        assert {(job.metric, job.trace_id, job.body) for job in held} <= {("trace.confidence", b"\1" * 16, b"{}")}
+
+    def test_one_that_is_put_back_waits_until_its_time(self, store: Store) -> None:
+        _add(store, _job())
+        now = store.clock.running() + 1
+        store.jobs.lease(now, 1).result()
+        store.jobs.put_back("a", now + 50.0, "e" * 600).result()
+        assert store.jobs.next_due() == now + 50.0
+        assert store.jobs.lease(now + 49.0, 1).result() == []
+        [job] = store.jobs.lease(now + 50.0, 1).result()
+        assert (job.error, job.attempts, job.crashes, job.due_at) == ("e" * 500, 2, 0, now + 50.0)
+        store.jobs.put_back("a", now).result()
+        [job] = store.jobs.lease(now, 1).result()
+        assert job.error == ""
+
+    def test_only_a_lease_is_put_back(self, store: Store) -> None:
+        _add(store, _job())
+        due = store.jobs.next_due()
+        store.jobs.put_back("a", 0.0, "busy", crashed=True).result()
+        assert store.jobs.next_due() == due
+        [job] = store.jobs.lease(store.clock.running() + 1, 1).result()
+        assert (job.error, job.crashes) == ("", 0)
+
+    def test_nothing_is_due_in_an_empty_store(self, store: Store) -> None:
+        assert store.jobs.next_due() is None
+        assert (store.jobs.waiting(), store.jobs.counts()) == (0, {})
+
+    @pytest.mark.parametrize(("delay", "stays"), [(86_000.0, True), (90_000.0, False)])
+    def test_at_a_start_no_job_is_put_off_for_more_than_a_day(self, store: Store, delay: float, stays: bool) -> None:
+        _add(store, _job("held", number=2), _job("later", delay=delay))
+        _leased(store)
+        before, now = store.jobs.next_due(), store.clock.running()
+        assert store.jobs.release_all().result() == 1
+        due = {job.id: job.due_at for job in jobs.listed(store.people.reader(), "due", 9)}
+        assert (due["later"] == before) is stays
+        assert due["later"] <= now + 86_400.0 + 60.0
+        assert due["held"] <= now
+
+    def test_sessions_in_which_a_judge_has_yet_to_be_asked(self, store: Store) -> None:
+        rows = [SessionTraceRow(bytes([number]) * 16, f"s{number}", 1, 2, b"{}") for number in (1, 2, 3)]
+        traces = [_trace(number) for number in (1, 2, 3)]
+        store.commit(
+            WriteSet(traces=traces, session_traces=rows, touched={"s1", "s2", "s3"}, jobs=[_job("a", 1), _job("b", 2)])
+        ).result()
+        theirs = SessionTraceRow(b"\7" * 16, "s7", 1, 2, b'{"outcome":"pending"}')
+        store.commit(WriteSet(strangers={b"\7" * 16: "d"}, session_traces=[theirs], touched={"s7"})).result()
+        names = [f"s{number}" for number in range(1200)]
+        assert store.jobs.pending_in(names) == {"s1", "s2", "s7"}
+        assert store.jobs.pending_in(["s2", "s3"]) == {"s2"}
+        assert store.jobs.pending_in([]) == set()
+        assert set(_leased(store)) == {"a", "b"}
+        assert store.jobs.pending_in(iter(names)) == {"s1", "s2", "s7"}
+        store.commit(WriteSet(ended=[JobEnd("a", "done"), JobEnd("b", "dead")])).result()
+        assert store.jobs.pending_in(names) == {"s7"}
+
+
+class TestByHand:
+    def test_jobs_are_listed_newest_first_by_state_or_all(self, store: Store) -> None:
+        for id_ in "abc":
+            _add(store, _job(id_))
+        _leased(store, count=1)
+        reader = store.people.reader()
+        assert [job.id for job in jobs.listed(reader, None, 9)] == ["c", "b", "a"]
+        assert [job.id for job in jobs.listed(reader, None, 2)] == ["c", "b"]
+        assert [job.id for job in jobs.listed(reader, "due", 9)] == ["b", "a"]
+        assert [job.id for job in jobs.listed(reader, "leased", 9)] == ["c"]
+
+    def test_an_error_is_cut_and_the_reason_is_not(self, store: Store) -> None:
+        _add(store, _job())
+        _leased(store)
+        store.commit(WriteSet(ended=[JobEnd("a", "dead", "timeout", "e" * 600)])).result()
+        [job] = jobs.listed(store.people.reader(), "dead", 9)
+        assert (job.why, job.error) == ("timeout", "e" * 500)
+
+    def test_a_retried_job_is_due_again_as_if_new(self, store: Store) -> None:
+        _add(store, _job())
+        [held] = store.jobs.lease(store.clock.running() + 1, 1).result()
+        store.jobs.put_back(held.id, 0.0, crashed=True).result()
+        _leased(store)
+        store.commit(WriteSet(ended=[JobEnd("a", "dead", "timeout", "e")])).result()
+        with contextlib.closing(sqlite3.connect(store.path / "pandaeval.db", isolation_level=None)) as other:
+            assert jobs.retry(other, ["a", "unknown"], 123.0) == 1
+        [job] = jobs.listed(store.people.reader(), "due", 9)
+        assert (job.due_at, job.created_at, job.attempts, job.crashes, job.why) == (123.0, 123.0, 0, 0, "")
+        store.forget(0.0, 1.0, store.clock.calendar() + 9e6).result()
+        assert store.jobs.counts() == {"due": 1}, "it has not ended any more"

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import pytest
 
-from pandaeval_collector.pipeline.line.members import AnswerText, from_row
+from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.store import DecidedTrace, ResultRow, Store, WriteSet
 from pandaeval_collector.store.rows import pack_ids
 from pandaeval_collector.store.schema import MIGRATIONS
@@ -95,7 +95,7 @@ def test_answers_can_be_compared(store: Store) -> None:
     silent, spoken = (from_row(row) for row in store.session_traces("s"))
     assert (silent.facts.captured, silent.facts.said, silent.facts.embedder) == (False, False, None)
     assert (spoken.facts.captured, spoken.facts.said, spoken.facts.embedder) == (True, True, "embedded-1")
-    assert AnswerText.unpack(spoken.answer).text == "refund sent"
+    assert spoken.text == "refund sent"
     direction, words = spoken.direction_and_words()
     assert direction.components == pytest.approx([0.6, 0.8])
     assert words == {"refund", "sent"}

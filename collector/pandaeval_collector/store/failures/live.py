@@ -6,16 +6,16 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.base.result import cut
-from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.store import FailureGroupRow, WriteSet
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
-from pandaeval_collector.store.failures.failure import Failure
+from pandaeval_collector.store.failures.failure import Failure, failure_of
 from pandaeval_collector.store.failures.group import group_id
 from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 
@@ -148,3 +148,30 @@ def _candidate(live: _Live, cosine: float) -> Candidate:
 def plain(text: str) -> str:
     """A text without what differs from case to case: numbers and ids."""
     return _VOLATILE.sub("#", text)
+
+
+def filed(groups: LiveGroups, result: Result, is_new: bool, changes: WriteSet) -> Result:
+    """Returns the result with the group of its failure, or as it is if it did not fail. Adds the failure to
+    ``changes``, in whose transaction the result is stored, where ``is_new``: no earlier revision was counted.
+    ``failure_group`` of the result, if set, is the group that a judge chose before."""
+    failure = failure_of(result) if result.success is False else None
+    if failure is None:
+        return result
+    row = groups.place(failure, result.failure_group)
+    if is_new:
+        changes.failures.append(_added(row, failure, result))
+    return replace(result, failure_group=row.id, failure_severity=row.severity)
+
+
+def _added(row: FailureGroupRow, failure: Failure, result: Result) -> FailureGroupRow:
+    at = result.time.timestamp()
+    example = {
+        "result": failure.result,
+        "trace_id": failure.trace_id,
+        "span_id": failure.span_id,
+        "session_id": failure.session_id,
+        "turn": failure.turn,
+        "reason": failure.reason,
+        "at": at,
+    }
+    return replace(row, count=1, first_at=at, last_at=at, examples=(example,))

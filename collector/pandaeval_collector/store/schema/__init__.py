@@ -8,25 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 
-from pandaeval_collector.store.schema import (
-    attributes,
-    beginning,
-    failures,
-    intake,
-    interim,
-    jobs,
-    judging,
-    listed,
-    numbers,
-    people,
-    runs,
-)
+from pandaeval_collector.store.schema import beginning, intake, jobs, judging, listed, numbers, people, runs
 
-_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs, interim, failures, attributes)
+_IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs)
 MIGRATIONS: tuple[str, ...] = (
     *(step for module in _IN_ORDER for step in module.STEPS),
-    *people.DOORS,
-    *intake.CHECKSUMS,
+    *(step for steps in (listed.LATER, people.DOORS, intake.CHECKSUMS) for step in steps),
 )
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

@@ -1,4 +1,5 @@
-"""By which people find traces and sessions again, and the spans that are kept for them."""
+"""Tables of lists: traces and sessions that people find again, the spans that are kept for them, attributes, and groups
+of failures."""
 
 from __future__ import annotations
 
@@ -30,5 +31,35 @@ STEPS: tuple[str, ...] = (
     -- The spans of agents' traces after the late window, each trace compressed as a whole.
     CREATE TABLE kept (no INTEGER PRIMARY KEY, kept_at REAL NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL);
     CREATE INDEX kept_sizes ON kept (size);
+    """,
+)
+LATER: tuple[str, ...] = (
+    """
+    -- Whether this result or an earlier one of the same unit and metric is for good. Those of an open session are not.
+    ALTER TABLE results ADD COLUMN settled INTEGER NOT NULL DEFAULT 1;
+    """,
+    """
+    -- Failures with one root cause. `text`: of the first one, which others are compared with; `examples`: the newest.
+    CREATE TABLE failure_groups (
+        id TEXT PRIMARY KEY,
+        metric TEXT NOT NULL,
+        label TEXT NOT NULL,
+        title TEXT NOT NULL,
+        description TEXT NOT NULL,
+        severity TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        service TEXT NOT NULL,
+        text TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        first_at REAL NOT NULL,
+        last_at REAL NOT NULL,
+        examples BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX failure_groups_by_time ON failure_groups (last_at);
+    """,
+    """
+    -- By which attributes lists find traces: pairs `key=value` by number, and the traces that have them.
+    CREATE TABLE attribute_pairs (id INTEGER PRIMARY KEY, pair TEXT NOT NULL UNIQUE);
+    CREATE TABLE listed_attributes (pair INTEGER NOT NULL, no INTEGER NOT NULL, PRIMARY KEY (pair, no)) WITHOUT ROWID;
     """,
 )

@@ -1,13 +1,18 @@
 """The regression gate: trials of now against those of a baseline, over the same cases.
 
 It fails for one of four reasons: the drop is larger than chance explains; it is larger than was allowed; a case of kind
-``regression`` that passed all trials of the baseline fails all of now, whatever its significance; or too little of the
-baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
+``regression`` that passed all trials of the baseline fails all of now, which chance does not explain either; or too
+little of the baseline could be compared: too many of its cases, or of the trials of now at its cases, tell nothing.
+
+The first and the third reason share the level, so that the gate as a whole keeps it. A case breaks by chance where all
+successes of an urn fall on the trials before: once in as many times as there are ways to choose these. Their sum over
+the cases that have as many successes as trials before bounds how often any of them does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.stats.drop import Drop, drop
@@ -15,12 +20,17 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 
 LEVEL = 0.05
+BROKEN_SHARE = 0.2
+"""Of the level, for regression cases that break; the rest is for the drop."""
+FEWEST = 3
+"""Trials of the baseline by which a case can break."""
 _SHOWN = 5
+_BROKE = "passed every trial of the baseline and fails every one now"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``level``: the share of false alarms, 0..1, by which a drop is credible. ``max_drop``: the largest mean drop
+    """``level``: the share of false alarms, 0..1, that the gate has in all. ``max_drop``: the largest mean drop
     (0..1) that passes even so; ``None``: any that is not credible. ``max_missing``: largest share of the baseline's
     cases, 0..1, that may have no determined trial now, and of the trials now at its other cases that may be
     undetermined."""
@@ -32,9 +42,10 @@ class Rules:
 
 @dataclass(slots=True)
 class GateVerdict:
-    """What came of it. ``broken``: regression cases that passed all and fail all now; ``missing``: cases of the
-    baseline without a determined trial now; ``new``: those of now that the baseline does not know; ``undetermined`` of
-    ``tried``: trials of now at the compared cases. ``failures``: a sentence for each reason why it does not pass."""
+    """What came of it. ``broken``: regression cases that passed all and fail all now, beyond chance; ``doubtful``:
+    those that chance may explain; ``missing``: cases of the baseline without a determined trial now; ``new``: those of
+    now that the baseline does not know; ``undetermined`` of ``tried``: trials of now at the compared cases.
+    ``failures``: a sentence for each reason why it does not pass; ``share``: of the level, for the drop."""
 
     metric: str
     drop: Drop | None
@@ -44,6 +55,13 @@ class GateVerdict:
     undetermined: int = 0
     tried: int = 0
     failures: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+    share: float = 1.0
+
+    @property
+    def notice(self) -> str:
+        """What failed all the same and fails no gate, in a sentence; or ``""``."""
+        return f"{_BROKE}, which so few trials may by chance: {_named(self.doubtful)}" if self.doubtful else ""
 
     @property
     def passed(self) -> bool:
@@ -66,33 +84,56 @@ def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
     past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
     both = [(past[name], present[name]) for name in sorted(past.keys() & present.keys())]
+    broke = [new.id for old, new in both if _broke(old, new)]
+    credible = _credible(both, rules.level * BROKEN_SHARE)
     verdict = GateVerdict(
         now.metric,
         drop([(old.n, old.c) for old, _ in both], [(new.n, new.c) for _, new in both]),
-        [new.id for old, new in both if _broke(old, new)],
+        [name for name in broke if name in credible],
         sorted(past.keys() - present.keys()),
         sorted(present.keys() - past.keys()),
         sum(new.undetermined for _, new in both),
         sum(len(new.trials) for _, new in both),
+        doubtful=[name for name in broke if name not in credible],
+        share=1.0 - BROKEN_SHARE if credible else 1.0,
     )
     verdict.failures = list(_failures(verdict, rules, len(past)))
     return verdict
 
 
 def _broke(old: CaseOutcomes, new: CaseOutcomes) -> bool:
-    return "regression" in (old.kind, new.kind) and old.c == old.n and new.c == 0
+    return _is_kept(old, new) and old.c == old.n and new.c == 0
+
+
+def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
+    return "regression" in (old.kind, new.kind)
+
+
+def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
+    """The regression cases of which any breaks by chance at most as often as ``level``: they are chosen by what an urn
+    holds, and not by how it was dealt out."""
+    could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
+    chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
+    found: set[str] = set()
+    for chance, name in chances:
+        level -= chance
+        if level < 0.0:
+            break
+        found.add(name)
+    return found
 
 
 def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
     if verdict.broken:
-        yield f"passed every trial of the baseline and fails every one now: {_named(verdict.broken)}"
+        yield f"{_BROKE}: {_named(verdict.broken)}"
     found = verdict.drop
     if found is None:
         yield "nothing can be compared: no case has a determined trial in both"
         return
     mean = found.difference.mean
-    if mean < 0.0 and found.p <= rules.level:
-        yield f"the drop of {-mean:.3f} is more than chance explains (p = {found.p:.4f}, level {rules.level:g})"
+    level = rules.level * verdict.share
+    if mean < 0.0 and found.p <= level:
+        yield f"the drop of {-mean:.3f} is more than chance explains (p = {found.p:.4f}, level {level:g})"
     if rules.max_drop is not None and -mean > rules.max_drop + 1e-9:
         yield f"the drop of {-mean:.3f} is larger than {rules.max_drop:g} (gates.baseline.max_drop)"
     if len(verdict.missing) > rules.max_missing * cases:

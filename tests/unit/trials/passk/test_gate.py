@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.trials.passk.attempts import trials
 from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, _failures, compared
 from support.repeated import trial, trials_of, written
+from support.reports import parsed
 from support.trials import run, write
 
 GOOD = {f"case {at:02}": [True] * 4 for at in range(12)}
@@ -49,13 +51,31 @@ class TestRules:
         assert ["larger than 0.04" in sentence for sentence in found.failures] == [True]
 
     @pytest.mark.parametrize(("kind", "passes"), [("regression", False), ("capability", True), ("", True)])
-    def test_a_regression_case_that_broke_fails_whatever_the_significance(self, kind: str, passes: bool) -> None:
-        broken = {**GOOD, "case 03": [False]}
-        found = verdict(GOOD, broken, kind=kind)
+    def test_a_regression_case_that_broke_beyond_chance_fails_whatever_the_others_do(
+        self, kind: str, passes: bool
+    ) -> None:
+        noisy = {f"case {at:02}": [True, True, False, False] for at in range(12)}
+        better = {f"case {at:02}": [True, True, True, False] for at in range(12)}
+        found = verdict({**noisy, "kept": [True] * 5}, {**better, "kept": [False] * 5}, kind=kind)
         assert found.drop is not None
         assert found.drop.p > 0.05
         assert found.passed is passes
-        assert found.broken == ([] if passes else ["case 03"])
+        assert found.broken == ([] if passes else ["kept"])
+        assert found.notice == ""
+
+    @pytest.mark.parametrize(("before", "now"), [(1, 1), (2, 2), (2, 60), (1, 400), (4, 1), (4, 4)])
+    def test_a_case_that_chance_may_have_broken_is_a_notice(self, before: int, now: int) -> None:
+        noisy = {f"case {at:02}": [True, True, False, False] for at in range(12)}
+        found = verdict({**noisy, "kept": [True] * before}, {**noisy, "kept": [False] * now}, kind="regression")
+        assert (found.broken, found.doubtful, found.failures) == ([], ["kept"], [])
+        assert found.notice == (
+            "passed every trial of the baseline and fails every one now, which so few trials may by chance: kept"
+        )
+
+    def test_the_drop_has_the_whole_level_where_nothing_could_break(self) -> None:
+        assert verdict(GOOD, WORSE, kind="regression").share == 1.0
+        assert verdict(GOOD, {**GOOD, "case 03": [False] * 5}, kind="capability").share == 1.0
+        assert verdict({"a": [True] * 5}, {"a": [False] * 5}, kind="regression").share == 0.8
 
     def test_a_regression_case_that_passes_once_is_left_to_the_test(self) -> None:
         assert verdict(GOOD, {**GOOD, "case 03": [True, False]}, kind="regression").passed
@@ -152,11 +172,12 @@ class TestEdges:
         assert found.metric == "trial.trial_correct"
 
     @pytest.mark.parametrize(
-        ("old", "new", "broken"),
+        ("old", "new", "broke"),
         [([True], [False], True), ([True, False], [False], False), ([True], [True, False], False)],
     )
-    def test_broken_is_what_passed_all_and_fails_all(self, old: list[bool], new: list[bool], broken: bool) -> None:
-        assert verdict({"a": old}, {"a": new}, kind="regression").broken == (["a"] if broken else [])
+    def test_broken_is_what_passed_all_and_fails_all(self, old: list[bool], new: list[bool], broke: bool) -> None:
+        found = verdict({"a": old}, {"a": new}, kind="regression")
+        assert found.broken + found.doubtful == (["a"] if broke else [])
 
 
 def invoke(*arguments: str, code: int) -> str:
@@ -198,7 +219,8 @@ class TestEvaluate:
         runs = [run(at, case="send", trial=str(at), calls=[(called, {})]) for at in range(1, 4)]
         traces, suite = write(folder / f"{called}.jsonl", runs), folder / "suite.yaml"
         arguments = ("evaluate", str(traces), "--cases", str(suite), "--metrics", "trial_correct", *options)
-        return invoke(*arguments, "--format", "json", "--output", str(folder / f"{called}.out"), code=code)
+        format_ = () if "--format" in options else ("--format", "json")
+        return invoke(*arguments, *format_, "--output", str(folder / f"{called}.out"), code=code)
 
     def test_trials_are_held_against_a_baseline(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
@@ -206,7 +228,33 @@ class TestEvaluate:
         assert json.loads((tmp_path / "send_it.out").read_text().splitlines()[0])["metadata"]["case"] == "send"
         assert "baseline: trial.trial_correct" in self.evaluate(tmp_path, "send_it", *before, code=0)
         said = self.evaluate(tmp_path, "delete_it", *before, code=1)
-        assert "failed: passed every trial of the baseline and fails every one now: send" in said
+        assert "failed: the drop of 1.000 is more than chance explains" in said
+        assert "notice: passed every trial of the baseline and fails every one now" in said
+
+    def test_what_failed_against_the_baseline_reads_as_failed_everywhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.evaluate(tmp_path, "send_it", code=0)
+        before = "--baseline", str(tmp_path / "send_it.out")
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+        said = self.evaluate(tmp_path, "delete_it", *before, "--format", "junit", code=1)
+        assert "::error title=baseline::baseline: the drop of 1.000" in said
+        assert (tmp_path / "summary.md").read_text().startswith("## pandaeval: failed\n")
+        root = ElementTree.parse(tmp_path / "delete_it.out").getroot()
+        [case] = root.findall(".//testcase[@name='baseline']")
+        assert "the drop of 1.000" in case.find("failure").attrib["message"]  # type: ignore[union-attr]
+        self.evaluate(tmp_path, "delete_it", *before, "--format", "html", code=1)
+        gates = parsed((tmp_path / "delete_it.out").read_text()).index["about"]["gates"]
+        assert ["baseline: the drop" in each for each in gates] == [True]
+
+    def test_compare_writes_junit(self, tmp_path: Path) -> None:
+        now, worse, before = TestCompare().files(tmp_path)
+        for file, code in ((now, 0), (worse, 1)):
+            out = tmp_path / "verdict.xml"
+            invoke("gate", "compare", file, "--baseline", before, "--junit", str(out), code=code)
+            [suite] = ElementTree.parse(out).getroot()
+            assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
 
 
 class TestWatch:

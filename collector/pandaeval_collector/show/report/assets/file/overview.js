@@ -7,7 +7,8 @@ function overview() {
   const list = el("div", { class: "rows" });
   const more = paged(units, 20, unitRow, list);
   return [
-    el("h1", {}, headline(units)),
+    el("h1", {}, index.about.gates.length ? `Failed: ${headline(units)}` : headline(units)),
+    index.about.gates.map((told) => el("p", { class: "lead" }, el("b", { class: "bad" }, "✗ "), told)),
     el("p", { class: "lead" }, about()),
     index.unasked ? el("p", { class: "lead unasked" }, index.unasked) : null,
     el("div", { class: "cards three" }, failures(), certainty(), unscored()),

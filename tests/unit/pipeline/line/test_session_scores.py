@@ -1,0 +1,184 @@
+"""A session is scored by its stored traces: what the result is about, and when it is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
+from pandaeval_collector.pipeline.line.members import AnswerText, Member, to_row
+from pandaeval_collector.pipeline.line.session_scores import SessionScores
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import Store, WriteSet
+from pandaeval_otel.model import Trigger
+from support.embedder import WordEmbedder
+
+SIGNAL: SignalFacts = {"outcome": "scored", "value": 0.75, "why": None}
+PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def trace_id(number: int) -> str:
+    return f"{number:032x}"
+
+
+def member(number: int, signals: dict[str, SignalFacts] | None = None, **fields: Any) -> Member:
+    values: dict[str, Any] = {
+        "agent": f"agent {number}",
+        "service": f"service {number}",
+        "environment": f"env {number}",
+        "span_id": f"{number:016x}",
+        "response_id": "",
+        "sampled": False,
+        "fragment": False,
+        "digest": f"d{number}",
+        "revision": 1,
+        "crashed": False,
+        "captured": True,
+        "said": True,
+        "embedder": None,
+        "signals": {"coherence": SIGNAL} if signals is None else signals,
+    }
+    facts = TraceFacts(**(values | fields))
+    return Member(trace_id(number), number * 100, number * 100 + 50, facts, AnswerText("answer", b"", "answer").pack())
+
+
+def scores(
+    store: Store, *members: Member, left_out: frozenset[str] = frozenset(), judged: bool = False
+) -> SessionScores:
+    rows = [to_row(each, "s") for each in members]
+    store.commit(WriteSet(session_traces=rows, touched={"s"})).result()
+    settings = EvaluatorSettings(judge=JudgeSettings("m")) if judged else EvaluatorSettings()
+    return SessionScores(store, Evaluator(WordEmbedder(), settings), left_out)
+
+
+def evidence(found: SessionScores, trigger: Trigger = Trigger.IDLE) -> str:
+    [one] = {result.unit.evidence for result in found.score("s", trigger)}
+    return one
+
+
+class TestWhatItIsAbout:
+    def test_a_session_is_placed_by_its_last_trace(self, store: Store) -> None:
+        found = scores(store, member(3), member(1, sampled=True), member(2)).score("s", Trigger.IDLE)
+        assert {result.metric for result in found} >= {"agent_reliability"}
+        for unit in (result.unit for result in found):
+            assert (unit.level, unit.id, unit.session_id) == ("session", "s", "s")
+            assert (unit.trace_id, unit.span_id, unit.end_ns) == (trace_id(3), f"{3:016x}", 350)
+            assert (unit.agent, unit.service, unit.environment) == ("agent 3", "service 3", "env 3")
+            assert (unit.trigger, unit.sampled) == (Trigger.IDLE.value, True)
+            assert unit.trace_ids == tuple(f"{trace_id(number)}:{number:016x}" for number in (1, 2, 3))
+
+    def test_names_are_bounded_and_no_environment_is_none(self, store: Store) -> None:
+        long = member(1, agent="a" * 9999, service="s" * 9999, environment="")
+        [unit, *_] = (result.unit for result in scores(store, long).score("s", Trigger.IDLE))
+        assert unit.environment is None
+        assert 0 < len(unit.agent) == len(unit.service) < 300
+        assert not unit.sampled
+
+    def test_the_newest_traces_are_linked(self, store: Store) -> None:
+        found = scores(store, *(member(number) for number in range(1, 131))).score("s", Trigger.IDLE)
+        ids = found[0].unit.trace_ids
+        assert (len(ids), ids[0], ids[-1]) == (128, f"{trace_id(3)}:{3:016x}", f"{trace_id(130)}:{130:016x}")
+
+    def test_nothing_is_said_of_nothing(self, store: Store) -> None:
+        found = scores(store, member(1), left_out=frozenset({trace_id(1)}))
+        assert found.score("s", Trigger.IDLE) == []
+        assert found.score("t", Trigger.IDLE) == []
+        assert found.conversation("s", Trigger.IDLE) is None
+        assert found.ask("s", Trigger.IDLE) == ([], [])
+
+    def test_traces_that_are_left_out_do_not_count(self, store: Store) -> None:
+        bad = member(2, {"coherence": {"outcome": "scored", "value": 0.0, "why": None}})
+        found = scores(store, member(1), bad, left_out=frozenset({trace_id(2)}))
+        [reliability] = [each for each in found.score("s", Trigger.IDLE) if each.metric == "agent_reliability"]
+        assert isinstance(reliability.finding, Score)
+        assert reliability.finding.value == pytest.approx(0.75)
+        assert reliability.unit.trace_id == trace_id(1)
+
+
+class TestEvidence:
+    def test_another_digest_and_another_trace_are_another_evidence(self, tmp_path: Path) -> None:
+        cases = {
+            "same": (member(1), member(2)),
+            "digest": (member(1), member(2, digest="other")),
+            "fewer": (member(1),),
+            "more": (member(1), member(2), member(3)),
+            "pending": (member(1), member(2, {"coherence": SIGNAL, "confidence": PENDING})),
+            "another pending": (member(1), member(2, {"coherence": SIGNAL, "helpfulness": PENDING})),
+            "passing": (member(1), member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "timeout"}})),
+            "for good": (
+                member(1),
+                member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "no_content"}}),
+            ),
+            "another value": (member(1), member(2, {"coherence": {"outcome": "scored", "value": 0.1, "why": None}})),
+        }
+        found = {}
+        for name, members in cases.items():
+            store = Store(tmp_path / name.replace(" ", "-"), "off")
+            found[name] = evidence(scores(store, *members))
+            store.close()
+        alike = {"same", "for good", "another value"}
+        assert {found[name] for name in alike} == {found["same"]}
+        assert len(set(found.values())) == len(found) - len(alike) + 1
+
+    def test_an_open_session_has_results_of_its_own(self, store: Store) -> None:
+        found = scores(store, member(1))
+        now, closed = (found.score("s", trigger) for trigger in (Trigger.SESSION_CHANGED, Trigger.IDLE))
+        assert not {each.id for each in now} & {each.id for each in closed}
+        assert now[0].unit.evidence == closed[0].unit.evidence + ":open"
+
+    def test_a_judge_is_asked_about_the_traces_alone(self, tmp_path: Path) -> None:
+        found = []
+        for name, signals in (("without", {}), ("with", {"confidence": PENDING})):
+            store = Store(tmp_path / name, "off")
+            told = scores(store, member(1, signals), member(2)).conversation("s", Trigger.IDLE)
+            assert told is not None
+            found.append(told[1].evidence)
+            assert [trace.trace_id for trace in told[0].traces] == [trace_id(1), trace_id(2)]
+            assert told[0].session_id == "s"
+            store.close()
+        assert found[0] == found[1]
+        assert found[0] != ""
+
+
+class TestAsking:
+    @pytest.mark.parametrize("judged", [(False, False), (True, False), (False, True)])
+    def test_a_session_is_asked_about_where_any_of_its_traces_is_judged(
+        self, store: Store, judged: tuple[bool, bool]
+    ) -> None:
+        members = [member(number, judged=is_judged) for number, is_judged in enumerate(judged, 1)]
+        _, jobs = scores(store, *members, judged=True).ask("s", Trigger.IDLE)
+        assert [job.metric for job in jobs] == (["session.goal_completion"] if any(judged) else [])
+        for job in jobs:
+            assert (job.trace_id.hex(), job.delay) == (trace_id(2), 0.0)
+            assert orjson.loads(job.body) == {
+                "session": "s",
+                "trigger": Trigger.IDLE.value,
+                "suspicious": False,
+            }
+
+    @pytest.mark.parametrize(
+        "suspect",
+        [
+            {"crashed": True},
+            {"signals": {"response": {"outcome": "scored", "value": 0.0, "why": None, "said": "it broke"}}},
+        ],
+    )
+    def test_a_crash_or_a_result_that_failed_is_suspicious(self, store: Store, suspect: dict[str, Any]) -> None:
+        members = member(1, judged=True), member(2, judged=True, **suspect), member(3, judged=True)
+        _, [job] = scores(store, *members, judged=True).ask("s", Trigger.IDLE)
+        assert orjson.loads(job.body)["suspicious"] is True
+
+    def test_without_a_judge_nobody_is_asked(self, store: Store) -> None:
+        assert scores(store, member(1, judged=True)).ask("s", Trigger.IDLE) == ([], [])

@@ -1,0 +1,353 @@
+"""What session metrics make of the signals of traces: which count, which are missed, what the result tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.scoring.metric import SessionContext, SessionSignal, SessionView, TraceSummary
+from pandaeval_collector.scoring.metrics.session import _signals
+from pandaeval_collector.scoring.metrics.session._signals import Coverage, coverage, rests_on, session_signals
+from pandaeval_collector.scoring.metrics.session.agent_consistency import METRIC as CONSISTENCY
+from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
+
+EXTRAS = ("response", "grounding", "tool_loop")
+KINDS = frozenset(_signals.KINDS)
+NOT_ASKED = "; whether the task was done was not judged"
+
+
+def scored(value: float | None, **fields: str) -> SessionSignal:
+    return SessionSignal("scored", value, **fields)
+
+
+def missing(why: str) -> SessionSignal:
+    return SessionSignal("unscored", None, why)
+
+
+ASSUMED = SessionSignal("assumed", 1.0)
+
+
+def view(*traces: dict[str, Any]) -> SessionView:
+    """Each trace by its signals; ``crashed`` and ``done`` are about the trace itself."""
+    return SessionView(
+        "s",
+        tuple(
+            TraceSummary(
+                f"{number:032x}",
+                "d",
+                each.get("crashed", False),
+                {name: signal for name, signal in each.items() if isinstance(signal, SessionSignal)},
+                each.get("done", ()),
+            )
+            for number, each in enumerate(traces, 1)
+        ),
+    )
+
+
+def context(
+    enabled: frozenset[str] = KINDS, extras: tuple[str, ...] = EXTRAS, judged: bool = False, **fields: Any
+) -> SessionContext:
+    return SessionContext(fields.get("threshold", 0.5), enabled, fields.get("weights", {}), extras, judged)
+
+
+@pytest.mark.parametrize(
+    ("trace", "extras", "found"),
+    [
+        ({name: scored(0.4)}, EXTRAS, {name: 0.4})
+        for name in ("confidence", "loop_detection", "tool_correctness", "coherence")
+    ]
+    + [
+        ({}, EXTRAS, {}),
+        ({"coherence": scored(None)}, EXTRAS, {}),
+        ({"coherence": ASSUMED}, EXTRAS, {}),
+        ({"coherence": missing("no_content")}, EXTRAS, {}),
+        ({"helpfulness": scored(0.1)}, EXTRAS, {}),
+        ({"coherence": scored(0.0), "confidence": scored(1.0)}, (), {"coherence": 0.0, "confidence": 1.0}),
+        ({"response": scored(1.0)}, EXTRAS, {}),
+        ({"response": scored(0.0)}, EXTRAS, {"response": 0.0}),
+        ({"response": scored(0.7)}, EXTRAS, {"response": 0.7}),
+        ({"response": scored(0.7)}, (), {}),
+        ({"response": scored(0.7)}, ("error",), {"error": 0.7}),
+        ({"response": scored(0.7)}, ("error", "response"), {"response": 0.7}),
+        ({"crashed": True}, EXTRAS, {"response": 0.0}),
+        ({"crashed": True}, ("error",), {"error": 0.0}),
+        ({"crashed": True}, (), {}),
+        ({"crashed": True, "response": missing("incomplete_trace")}, EXTRAS, {"response": 0.0}),
+        ({"crashed": True, "response": scored(1.0)}, EXTRAS, {}),
+        ({"response": missing("incomplete_trace")}, EXTRAS, {}),
+        ({"tool_loop": scored(1.0)}, EXTRAS, {}),
+        ({"tool_loop": scored(0.3)}, EXTRAS, {"tool_loop": 0.3}),
+        ({"tool_loop": scored(None)}, EXTRAS, {}),
+        ({"tool_loop": scored(0.3)}, ("response",), {}),
+        ({"grounding": scored(0.2)}, EXTRAS, {"grounding": 0.2}),
+        ({"grounding": scored(None)}, EXTRAS, {}),
+        ({"grounding": scored(0.2)}, ("response",), {}),
+    ],
+)
+def test_the_signals_of_a_trace(trace: dict[str, Any], extras: tuple[str, ...], found: dict[str, float]) -> None:
+    assert session_signals(view(trace), context(extras=extras)) == [found]
+
+
+@pytest.mark.parametrize(
+    ("later", "counts"),
+    [
+        ({"done": ("book",)}, 0.5),
+        ({"done": ("pay", "book")}, 0.5),
+        ({"done": ("pay",)}, 0.1),
+        ({}, 0.1),
+    ],
+)
+def test_a_failure_that_a_later_trace_makes_up_for_counts_half(later: dict[str, Any], counts: float) -> None:
+    lost = {"response": scored(0.1, lost="book"), "coherence": scored(0.2)}
+    assert session_signals(view(lost, {}, later), context())[0] == {"response": counts, "coherence": 0.2}
+    assert session_signals(view(lost, later), context(extras=("error",)))[0]["error"] == counts
+    assert session_signals(view(later, lost), context())[1]["response"] == 0.1, "what came before made up for nothing"
+    own = {**lost, **later}
+    assert session_signals(view(own), context())[0]["response"] == 0.1, "nor does the trace itself"
+
+
+def test_a_failure_that_is_better_than_half_stays() -> None:
+    lost = {"response": scored(0.8, lost="book")}
+    assert session_signals(view(lost, {"done": ("book",)}), context()) == [{"response": 0.8}, {}]
+
+
+@pytest.mark.parametrize(
+    ("traces", "enabled", "judged", "found"),
+    [
+        ([{}], KINDS, True, Coverage(1.0, (), 0, False)),
+        ([{"coherence": scored(0.5)}], KINDS, True, Coverage(1.0, (), 1, False)),
+        ([{"coherence": missing("timeout")}], KINDS, True, Coverage(0.0, ("coherence",), 1, False)),
+        ([{"coherence": missing("no_content")}], KINDS, True, Coverage(1.0, (), 0, False)),
+        ([{"confidence": missing("not_sampled")}], KINDS, True, Coverage(1.0, (), 0, False)),
+        ([{"coherence": ASSUMED}], KINDS, True, Coverage(1.0, (), 0, True)),
+        ([{"coherence": ASSUMED}], frozenset(), True, Coverage(1.0, (), 0, False)),
+        ([{"coherence": missing("timeout")}], frozenset({"confidence"}), True, Coverage(1.0, (), 0, False)),
+        (
+            [{"coherence": scored(0.5)}, {"coherence": missing("timeout")}],
+            KINDS,
+            True,
+            Coverage(0.5, (), 2, False),
+        ),
+        (
+            [{"coherence": scored(0.5)}, *[{"coherence": missing("timeout")}] * 2],
+            KINDS,
+            True,
+            Coverage(1 / 3, ("coherence",), 3, False),
+        ),
+        (
+            [{"coherence": scored(0.5), "confidence": missing("timeout")}],
+            KINDS,
+            True,
+            Coverage(0.5, ("confidence",), 2, False),
+        ),
+        # Without a judge: the two judged kinds are missed in each trace, and our own signals count.
+        ([{"coherence": scored(0.5)}], KINDS, False, Coverage(1 / 3, (), 1, False)),
+        ([{"coherence": scored(0.5), "response": scored(1.0)}], KINDS, False, Coverage(2 / 4, (), 1, False)),
+        ([{"response": missing("incomplete_trace")}], KINDS, False, Coverage(0.0, (), 0, False)),
+        ([{"response": scored(1.0)}, {}], KINDS, False, Coverage(1 / 5, (), 0, False)),
+        ([], KINDS, False, Coverage(1.0, (), 0, False)),
+    ],
+)
+def test_how_much_of_the_evidence_is_there(
+    traces: list[dict[str, Any]], enabled: frozenset[str], judged: bool, found: Coverage
+) -> None:
+    assert coverage(view(*traces), context(enabled, judged=judged)) == found
+
+
+def test_what_a_score_rests_on_is_counted_by_trace() -> None:
+    traces = view(
+        {"coherence": scored(0.5), "response": scored(1.0), "tool_loop": scored(None)},
+        {"coherence": missing("timeout"), "response": scored(0.0), "helpfulness": scored(0.5)},
+    )
+    assert rests_on(traces, context()) == {"coherence": 1, "response": 2, "tool_loop": 1}
+    assert rests_on(traces, context(extras=("coherence",))) == {"coherence": 1}
+
+
+@pytest.mark.parametrize(
+    ("signals", "is_judged", "was_drawn"),
+    [
+        ({}, False, False),
+        ({"coherence": scored(0.5)}, False, False),
+        ({"confidence": scored(0.5)}, True, True),
+        ({"confidence": missing("timeout")}, True, True),
+        ({"confidence": missing("no_content")}, False, True),
+        ({"confidence": missing("not_sampled")}, False, False),
+        ({"tool_correctness": scored(0.5)}, True, False),
+        ({"tool_correctness": missing("not_sampled")}, False, False),
+    ],
+)
+def test_whether_a_judge_looks_at_a_session(signals: dict[str, Any], is_judged: bool, was_drawn: bool) -> None:
+    for session in (view(signals), view({}, signals, {})):
+        assert _signals.is_judged(session) is is_judged
+        assert _signals.was_drawn(session) is was_drawn
+
+
+class TestReliability:
+    def test_all_that_a_score_tells(self) -> None:
+        traces = view(
+            {"coherence": scored(0.9)},
+            {"helpfulness": scored(0.1)},
+            {"coherence": scored(0.8), "response": scored(0.2, said="the run broke off")},
+        )
+        found = RELIABILITY.evaluate(traces, context())
+        assert isinstance(found, Score)
+        assert found.value == pytest.approx(0.2)
+        assert found.label == "problem_found"
+        assert found.coverage == pytest.approx(3 / 9)
+        assert found.reason == (
+            f"max risk 0.80 (response) in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged" + NOT_ASKED
+        )
+        weights = found.metadata.pop("signal_weights")
+        assert {"coherence", "confidence", "loop_detection", "tool_correctness"} <= weights.keys()
+        rounded = {
+            key: value for key, value in found.metadata.items() if key not in ("per_trace_signals", "aggregation")
+        }
+        assert rounded == {
+            "total_traces_in_session": 3,
+            "traces_evaluated": 2,
+            "raw_risk": pytest.approx(0.8),
+            "flagged_traces": [f"{3:032x}"],
+            "rests_on": {"coherence": 2, "response": 1},
+            "basis": "inline",
+        }
+        parts = found.metadata["per_trace_signals"]
+        assert list(parts) == [f"{1:032x}", f"{3:032x}"]
+        assert parts[f"{3:032x}"]["response_risk"] == pytest.approx(0.8)
+        assert found.metadata["aggregation"] == {
+            "method": "max_compose_top_k",
+            "top_k_percentile": 0.15,
+            "ensemble_weight": 0.1,
+            "mean_top_k_risk": pytest.approx(0.8),
+            "max_risk": pytest.approx(0.8),
+        }
+
+    @pytest.mark.parametrize(
+        ("worst", "threshold", "label"),
+        [
+            (0.4, 0.5, "problem_found"),
+            (0.5, 0.5, "no_problem_found"),
+            (0.6 - 1e-10, 0.6, "no_problem_found"),
+            (0.6 - 1e-8, 0.6, "problem_found"),
+            (0.6, 0.7, "problem_found"),
+            (0.9, 0.5, "no_problem_found"),
+        ],
+    )
+    def test_without_a_judge_it_says_whether_there_is_a_problem(
+        self, worst: float, threshold: float, label: str
+    ) -> None:
+        found = RELIABILITY.evaluate(view({"coherence": scored(worst)}), context(threshold=threshold))
+        assert isinstance(found, Score)
+        assert (found.label, "band" in found.metadata) == (label, False)
+
+    def test_with_a_judge_it_has_a_band(self) -> None:
+        found = RELIABILITY.evaluate(view({"confidence": scored(0.8)}), context(judged=True))
+        assert isinstance(found, Score)
+        assert (found.label, found.metadata["band"], "basis" in found.metadata) == (None, "generally_reliable", False)
+        assert found.coverage == 1.0
+        assert not found.reason.endswith(NOT_ASKED)
+
+    def test_nothing_that_speaks_against_it(self) -> None:
+        found = RELIABILITY.evaluate(view({"response": scored(1.0)}), context())
+        assert isinstance(found, Score)
+        assert found.value == 1.0
+        assert found.reason == f"max risk 0.00: nothing speaks against any of 1 trace (response){NOT_ASKED}"
+
+    @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
+    def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
+        trace = {"coherence": scored(0.0), "loop_detection": scored(0.2)}
+        found = RELIABILITY.evaluate(view(trace), context(weights=weight))
+        assert isinstance(found, Score)
+        assert f"({cause}) in trace 1 of 1" in found.reason
+
+    def test_too_little_evidence_is_no_score(self) -> None:
+        traces = view({"coherence": scored(0.3)}, *[{"coherence": missing("timeout")}] * 2)
+        found = RELIABILITY.evaluate(traces, context(judged=True))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.reason) == ("insufficient_evidence", "too few traces have a score for coherence")
+        assert found.metadata["partial_score"] == pytest.approx(0.3)
+        assert found.coverage == pytest.approx(1 / 3)
+        none = RELIABILITY.evaluate(view({"coherence": missing("timeout")}), context())
+        assert isinstance(none, Unscored)
+        assert none.metadata["partial_score"] is None
+
+    @pytest.mark.parametrize(
+        ("traces", "kind"),
+        [([], Assumed), ([{"coherence": ASSUMED}], Assumed), ([{}], Unscored), ([{"x": ASSUMED}], Unscored)],
+    )
+    def test_nothing_to_evaluate(self, traces: list[dict[str, Any]], kind: type) -> None:
+        found = RELIABILITY.evaluate(view(*traces), context())
+        assert isinstance(found, kind)
+        assert (
+            found.reason
+            == {
+                Assumed: "No evaluable traces." if traces else "No traces or signals to evaluate.",
+                Unscored: "no trace of this session has content to evaluate",
+            }[kind]
+        )
+        if isinstance(found, Unscored):
+            assert (found.why, found.metadata["rests_on"]) == ("no_content", {})
+
+
+class TestConsistency:
+    def test_all_that_a_score_tells(self) -> None:
+        traces = view(
+            {"confidence": scored(0.9)},
+            {"coherence": scored(0.5)},
+            {"confidence": scored(0.4), "coherence": scored(0.5)},
+        )
+        found = CONSISTENCY.evaluate(traces, context(frozenset({"confidence", "coherence"}), judged=True))
+        assert isinstance(found, Score)
+        rms = found.metadata["raw_instability"]
+        assert found.value == pytest.approx(1.0 - rms)
+        assert found.coverage == 1.0
+        assert list(found.metadata["per_trace_signals"]) == [f"{1:032x}", f"{3:032x}"]
+        assert (found.metadata["total_traces_in_session"], found.metadata["traces_evaluated"]) == (3, 2)
+        assert found.metadata["aggregation"] == {"method": "weighted_rms", "rms_value": rms}
+        assert found.metadata["signal_weights"].keys() >= {"confidence", "coherence"}
+        assert found.metadata["band"] == "high_instability"
+        assert found.metadata["session_profile"] == "unreliable_and_unstable"
+        assert found.reason.startswith("most uncertain is trace 3 of 3 (")
+        assert found.reason.endswith(f"); instability over the session {rms:.2f}")
+
+    def test_our_own_signals_are_in_the_profile_and_not_in_the_score(self) -> None:
+        sure = {"confidence": scored(1.0), "response": scored(0.0)}
+        known = [CONSISTENCY.evaluate(view(sure), context(extras=extras, judged=True)) for extras in (EXTRAS, ())]
+        assert [found.metadata["session_profile"] for found in known if isinstance(found, Score)] == [
+            "consistently_mediocre",
+            "safe_and_smooth",
+        ]
+        assert [found.value for found in known if isinstance(found, Score)] == [1.0, 1.0]
+
+    @pytest.mark.parametrize(
+        ("traces", "enabled", "reason"),
+        [
+            ([{"confidence": scored(0.5)}], KINDS - {"confidence"}, None),
+            ([], KINDS, "No traces or signals to evaluate."),
+            ([{"confidence": missing("not_sampled")}], KINDS, None),
+            ([{"confidence": missing("timeout")}], KINDS, "too few traces have a score for confidence"),
+            ([{"confidence": ASSUMED}], KINDS, "No evaluable traces."),
+            ([{"confidence": missing("no_content")}], KINDS, "no trace of this session has a confidence score"),
+            (
+                [{"confidence": ASSUMED, "coherence": scored(0.5)}],
+                KINDS,
+                "no trace of this session has a confidence score",
+            ),
+        ],
+    )
+    def test_nothing_to_evaluate(
+        self, traces: list[dict[str, Any]], enabled: frozenset[str], reason: str | None
+    ) -> None:
+        found = CONSISTENCY.evaluate(view(*traces), context(enabled, judged=True))
+        assert (None if found is None else found.reason) == reason
+        if isinstance(found, Unscored):
+            assert found.why == "insufficient_evidence"
+            assert found.metadata["traces_evaluated"] == 0
+
+    def test_a_part_of_the_evidence_is_told_and_is_no_score(self) -> None:
+        traces = view({"confidence": scored(0.8)}, *[{"confidence": missing("timeout")}] * 2)
+        found = CONSISTENCY.evaluate(traces, context(judged=True))
+        assert isinstance(found, Unscored)
+        assert found.metadata["partial_score"] == pytest.approx(0.8)
+        assert found.coverage == pytest.approx(1 / 3)
