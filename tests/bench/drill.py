@@ -22,7 +22,7 @@ from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.drill.faults.history_off import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
-from pandaeval_collector.drill.tally import Tally
+from pandaeval_collector.drill.tally import Share, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
@@ -52,6 +52,7 @@ def main() -> None:
             told[f"{name}, {form}"] = tally.to_dict()
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
+    print(f"\n{matrix(told)}")
     if given.json:
         given.json.write_text(json.dumps(told, indent=1))
 
@@ -109,6 +110,26 @@ def table(tally: Tally) -> str:
     untouched = "; ".join(f"{metric} {share.hits} of {share.n}" for metric, share in tally.flagged.items())
     missing = ", ".join(name for name, each in tally.worst_first() if not each.n)
     return "\n".join([*lines, "", f"Untouched runs that fail: {untouched}.", f"Not applicable: {missing or 'none'}."])
+
+
+def matrix(told: Mapping[str, Any]) -> str:
+    """The share noticed of each fault in each set, and of how many copies; over all sets with Wilson's 95 % interval.
+    The least noticed first."""
+    names = {name for each in told.values() for name in each["faults"]}
+    lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
+    rows = []
+    for name in names:
+        found = [Share(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
+        total = Share(sum(each.hits for each in found), sum(each.n for each in found))
+        cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
+        low, high = total.interval or (0.0, 0.0)
+        cells.append(f"{total.value:.2f} ({low:.2f} … {high:.2f})" if total.n else "–")
+        rows.append((2.0 if total.value is None else total.value, f"| {name} | {' | '.join(cells)} |"))
+    return "\n".join([*lines, *(line for _, line in sorted(rows))])
+
+
+def _share(fault: Mapping[str, Any] | None) -> Share:
+    return Share(0, 0) if fault is None else Share(fault["noticed"]["hits"], fault["n"])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from support.judged import call, trace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+STRICT = "openai/mistral-7b-instruct"
 MODEL, OTHER, FALLBACK = "openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1-mini"
 REASONING, UNKNOWN, DEAD, CLAUDE = (
     "openai/gpt-5-mini",
@@ -60,7 +62,7 @@ class Memory:
 
 def _setup(server: JudgeServer, **fields: Any) -> JudgeProcessSetup:
     given: dict[str, Any] = {"timeout": 60.0, "retries": 0, "cooldown": 0.01, "home": "openai"}
-    models = (MODEL, OTHER, REASONING, UNKNOWN, CLAUDE)
+    models = (MODEL, OTHER, REASONING, UNKNOWN, CLAUDE, STRICT)
     return JudgeProcessSetup(models, server.url, "JUDGE_KEY", **(given | fields))
 
 
@@ -428,3 +430,28 @@ async def test_a_fallback_is_asked_only_while_the_first_one_fails(with_fallback:
     judge = _judge(process, digest="well again")
     await judge.ask(RUBRIC)
     assert judge.spent.model == MODEL
+
+
+def _strict(body: dict[str, Any]) -> Say:
+    """A local server: no system message, no two messages of one role, no temperature, counts as text, prose."""
+    roles = [message["role"] for message in body["messages"]]
+    if "system" in roles or any(one == other for one, other in pairwise(roles)):
+        return Say(status=400, error="Conversation roles must alternate user/assistant/user/assistant/...")
+    if "temperature" in body:
+        return Say(status=400, error="Unsupported value: 'temperature' does not support 0.0 with this model")
+    if "max_tokens" in body:
+        return Say(status=400, error="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+    if "response_format" in body:
+        return Say(status=422, error="response_format: extra inputs are not permitted")
+    usage = {"prompt_tokens": "1500", "completion_tokens": "60", "total_tokens": "1560"}
+    return Say(f"Sure! Here you go:\n```json\n{verdict(body)}\n```\nDone.", usage=usage)
+
+
+async def test_a_strict_local_server_is_understood_and_remembered(running: Running) -> None:
+    server, process = _behaving(running, always(_strict))
+    judge = _judge(process, STRICT)
+    assert (await judge.ask(RUBRIC)).confidence == 0.8
+    assert (judge.spent.prompt, judge.spent.completion) == (1500, 60)
+    tried = len(server.requests)
+    assert (await _judge(process, STRICT, digest="d2").ask(RUBRIC)).confidence == 0.8
+    assert len(server.requests) == tried + 1

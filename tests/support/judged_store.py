@@ -30,10 +30,11 @@ def flattered(runs: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def filled(folder: Path, runs: int = 400, labelled: int = 120, agent: str = "helper") -> Store:
-    """Runs of one agent, the first of them labelled."""
+    """Runs of one agent, the first of them labelled, as drawn at random."""
     store = Store(folder, "off")
     people, scores = flattered(runs)
     store.commit(WriteSet(judged=[judged_row(at, float(score), agent) for at, score in enumerate(scores)])).result()
-    labels = [HumanLabel(unit(at), METRIC, None, bool(people[at]), "ada") for at in range(labelled)]
+    chance = max(labelled, 1) / runs
+    labels = [HumanLabel(unit(at), METRIC, None, bool(people[at]), "ada", probability=chance) for at in range(labelled)]
     store.people.put(labels, 1_700_000_000.0).result()
     return store

@@ -132,7 +132,6 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
 
 
 def _print_rates(connection: sqlite3.Connection) -> None:
-    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.trials.labels.rates import pass_rates
 
@@ -149,10 +148,10 @@ def _print_rates(connection: sqlite3.Connection) -> None:
             each.n,
             f"{each.judge:.3f}",
             f"{each.rate.value:.3f}" if each.rate else "unknown",
-            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else f"takes {LEAST_LABELS} labels",
+            f"{each.rate.low:.3f} to {each.rate.high:.3f}" if each.rate else each.why,
         )
         for each in found
     ]
     out = console()
-    columns = ("metric", "agent", "labelled runs", "judge's pass rate", "corrected", "95 % interval")
+    columns = ("metric", "agent", "drawn labels", "judge's pass rate", "corrected", "95 % interval")
     out.print(table(columns, rows, on=out, title="Pass rates as people would give them"))

@@ -26,7 +26,7 @@ from pandaeval_otel.model import Trace
 
 _OTHERS = 200
 """So many answers are kept to be given to questions of other sessions."""
-_REMEMBERED = 500
+_REMEMBERED = 1000
 """So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
 session."""
 Where = Callable[[Trace], bool]

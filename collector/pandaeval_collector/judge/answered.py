@@ -8,6 +8,7 @@ from pandaeval_collector.judge.failures import Reply, failed
 
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
+_LONGEST_COUNT = 20
 _CUT, _NATIVE = "length", "native_finish_reason"
 _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 """Reasons for which an answer ended that make it none, by OpenAI's names and others that pass through litellm."""
@@ -52,4 +53,11 @@ def _usage(response: Any) -> dict[str, Any]:
         "reasoning_tokens": getattr(hidden, "reasoning_tokens", None),
         "cost_usd": (getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     }
-    return {name: value if isinstance(value, int | float) else None for name, value in stated.items()}
+    return {name: _number(value) for name, value in stated.items()}
+
+
+def _number(value: Any) -> int | float | None:
+    """Some servers write counts as text."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < _LONGEST_COUNT:
+        return int(value)
+    return value if isinstance(value, int | float) else None

@@ -28,7 +28,7 @@ class AnswerCost:
 
     ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
     included; ``pack``: digest of the record, ``""`` where nothing was asked; ``truncated``: its parts of which
-    something was left out."""
+    something was left out; ``suspected``: words in it speak to a judge."""
 
     calls: int = 0
     tokens: int = 0
@@ -40,6 +40,7 @@ class AnswerCost:
     cached: int = 0
     pack: str = ""
     truncated: tuple[str, ...] = ()
+    suspected: bool = False
 
     def add(self, answer: ModelAnswer) -> None:
         self.calls += 1
@@ -52,7 +53,7 @@ class AnswerCost:
 
     def saw(self, pack: Pack) -> None:
         """Notes the record that a judge was shown, or whose verdict was remembered."""
-        self.pack, self.truncated = pack.digest, pack.truncated
+        self.pack, self.truncated, self.suspected = pack.digest, pack.truncated, pack.suspected
 
 
 class Answers:

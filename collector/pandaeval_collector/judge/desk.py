@@ -161,7 +161,7 @@ class Desk:
         )
         call, answer = await self._answers.first(call, pack, spent)
         try:
-            return _Given(_read(answer.text, rubric, echo, given), answer.model)
+            return _Given(_read(answer.text, rubric, echo, given, sure=False), answer.model)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
         answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
@@ -232,8 +232,8 @@ class Judge:
         return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
 
 
-def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any]) -> V:
-    verdict = read_reply(text, rubric, echo)
+def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any], sure: bool = True) -> V:
+    verdict = read_reply(text, rubric, echo, sure)
     wrong = None if rubric.check is None else rubric.check(verdict, given)
     if wrong is not None:
         raise InvalidReplyError(wrong)

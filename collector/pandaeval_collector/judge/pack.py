@@ -19,6 +19,7 @@ from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import fitting, tokens
 from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
 from pandaeval_collector.judge.steps import FAILED, Limits, OwnWords
+from pandaeval_collector.judge.suspicion import suspected
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
@@ -43,7 +44,8 @@ class Pack:
     """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
     out, in words; ``truncated``: the parts of which something was left out, by their titles; ``tokens``: an estimate,
     never above the budget that was given; ``last_said``: the agent's last words before the run, neutral; ``outset``: so
-    many characters of ``text`` tell what was there before the agent acted."""
+    many characters of ``text`` tell what was there before the agent acted; ``suspected``: words of the record speak to
+    a judge (:mod:`pandaeval_collector.judge.suspicion`)."""
 
     text: str
     nonce: str
@@ -53,6 +55,7 @@ class Pack:
     last_said: str = ""
     outset: int = 0
     truncated: tuple[str, ...] = ()
+    suspected: bool = False
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
@@ -73,7 +76,8 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     if limit == 0:
         shown, cut = _squeezed(shown, budget, fence), (*cut[1:], "some of the record was left out")
     found = _finish(shown, _render(shown, fence), fence, cut)
-    return replace(found, last_said=known.last_said, truncated=_truncated(shown, whole))
+    speaks = suspected(block for each in shown if not each.ours for block in each.blocks)
+    return replace(found, last_said=known.last_said, truncated=_truncated(shown, whole), suspected=speaks)
 
 
 def _fitted(

@@ -123,27 +123,46 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """One try; and the same in a weaker form, where the provider may not know the form that is asked for."""
+        """One try; and the same in another way, where the provider may not know the one in which it was asked."""
         form, refused = route.form(call), list[str]()
         while True:
             asked = route.request(call, form)
-            await allowed(route.model, unread, asked["max_tokens"])
+            most = asked.get("max_tokens") or asked.get("max_completion_tokens") or call["max_tokens"]
+            await allowed(route.model, unread, most)
             try:
                 # The provider's client counts its timeout anew with every byte: a drip would hold us forever.
                 async with asyncio.timeout(route.timeout + 1.0):
                     response = await self._litellm.acompletion(**asked)
             except TimeoutError:
                 return failed("timeout", "the answer did not come in time")
-            except self._litellm.BadRequestError as error:
-                weaker = None if self._tells_why(error) else route.weaker(form)
-                if weaker is None:
-                    return failure_of(self._litellm, error, self._secrets)
-                refused.append(form)
-                form, unread = weaker, False
-                continue
             except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this try alone
-                return failure_of(self._litellm, error, self._secrets)
-            return self._heard(route, answered(response, route.model, asked["max_tokens"]), form, refused)
+                if not self._may_be_the_way(error):
+                    return failure_of(self._litellm, error, self._secrets)
+                if not route.adapt(str(error)):
+                    weaker = route.weaker(form) if isinstance(error, self._refusals) else None
+                    if weaker is None:
+                        return failure_of(self._litellm, error, self._secrets)
+                    refused.append(form)
+                    form = weaker
+                unread = False
+                continue
+            if response is not None:
+                return self._heard(route, answered(response, route.model, most), form, refused)
+            weaker = route.weaker(form)  # litellm makes nothing of some refusals, instead of an error
+            if weaker is None:
+                return failed("unavailable", "nothing could be read of the answer", answered=True)
+            refused.append(form)
+            form, unread = weaker, False
+
+    def _may_be_the_way(self, error: Exception) -> bool:
+        """Whether the provider may have refused how it was asked. Some servers call what their template raises an error
+        of their own."""
+        kinds = (*self._refusals, self._litellm.InternalServerError, self._litellm.APIError)
+        return isinstance(error, kinds) and not self._tells_why(error)
+
+    @property
+    def _refusals(self) -> tuple[type[Exception], ...]:
+        return self._litellm.BadRequestError, self._litellm.UnprocessableEntityError
 
     def _tells_why(self, error: Exception) -> bool:
         """Whether a refusal is about what is asked, or of whom, not about the form of the answer."""

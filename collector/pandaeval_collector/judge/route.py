@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,19 @@ _WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}
 """What a provider is asked for that refused the stronger form."""
 
 
+_TEMPLATE = re.compile(
+    r"roles? must alternate|must alternate|alternat\w+ (?:between )?(?:user|roles?)|only user and assistant roles"
+    r"|system (?:role|messages?|prompts?) (?:is |are )?(?:not|un)\s?-?support|(?:not|n't) support\w* (?:the )?"
+    r"[`'\"]?system|unexpected role|invalid role|role[`'\" :]+system|multiple user messages|chat template"
+)
+"""Words by which servers say that a model's chat template does not take the messages."""
+_NOT_TAKEN = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|invalid|extra|deprecated|not accept"
+)
+_MAY_GO = ("temperature", "max_tokens")
+"""Parameters that can be left out, or have another name (``max_completion_tokens``)."""
+
+
 class Route:
     """One model of the worker. ``keyless``: the variable with its key, where that is not set."""
 
@@ -41,6 +55,9 @@ class Route:
         self._refused: set[str] = set()
         self._took: set[str] = set()
         """Forms of an answer, by OpenAI's names, that the provider does not know, and those that it does."""
+        self._left_out: set[str] = set()
+        self._merged = False
+        """Parameters that it refused, and whether its template takes no system message, or no two of one role."""
         self._reached = _reached(setup, model)
         self.keyless = ""
 
@@ -78,6 +95,20 @@ class Route:
         self._took.add(form)
         self._refused.update(refused)
 
+    def adapt(self, refusal: str) -> bool:
+        """Whether there is another way to ask after a refusal in these words: all messages as one, or without a
+        parameter that they name. Each way is taken once, and kept."""
+        said = refusal.lower()
+        if not self._merged and _TEMPLATE.search(said):
+            self._merged = True
+            return True
+        if not _NOT_TAKEN.search(said):
+            return False
+        named = next((name for name in _MAY_GO if name in said and name not in self._left_out), None)
+        if named is not None:
+            self._left_out.add(named)
+        return named is not None
+
     def thought(self, reply: Mapping[str, Any]) -> None:
         """Hears of an answer: from one that is known to have thought on, answers get the room for it."""
         hidden = reply["usage"].get("reasoning_tokens")
@@ -92,7 +123,7 @@ class Route:
         asked: dict[str, Any] = {
             "model": self.model,
             "messages": self._messages(call["messages"]),
-            "max_tokens": most,
+            "max_completion_tokens" if "max_tokens" in self._left_out else "max_tokens": most,
             "temperature": 0.0,
             "timeout": self.timeout,
             "max_retries": 0,
@@ -107,11 +138,16 @@ class Route:
         if own.reasoning_effort is not None:
             del asked["temperature"]  # models that think take none
             asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
+        if "temperature" in self._left_out:
+            asked.pop("temperature", None)
         asked |= own.extra
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """With a mark at the end of what all calls about a trace begin with, where the provider wants one."""
+        """With a mark at the end of what all calls about a trace begin with, where the provider wants one; as one
+        message where its template takes no others."""
+        if self._merged:
+            return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         if not self.known.marks or len(messages) < 3:
             return messages
         begins, rest = messages[:2], messages[2:]

@@ -16,6 +16,7 @@ from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.drill.tally import Share, Tally
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store import Store
 from support.drilled import requests
 from support.embedder import WordEmbedder
 
@@ -109,6 +110,19 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
     worse = run(*chosen, "--baseline", str(baseline))
     assert worse.exit_code == 1
     assert "grounding noticed 90 of 90 copies of empty_answer, now 0 of 4" in worse.stderr
+
+
+def test_runs_that_a_data_directory_keeps_are_read_from_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), store=store) as scored:
+        for request in requests(2):
+            scored.add(request)
+        assert [*scored.results()]
+    store.close()
+    found = run("--store", str(tmp_path), "--faults", "empty_answer", "--format", "json")
+    assert found.exit_code == 0
+    told = json.loads(found.stdout)
+    assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)
 
 
 def test_the_page_shows_an_example_side_by_side(traces: Path, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.scoring.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
+from pandaeval_collector.scoring.metrics.turn.helpfulness import PART as HELPFULNESS
 
 ECHO = "0123abcd"
 GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}
@@ -26,7 +28,18 @@ def test_a_verdict_within_bounds_is_read(confidence: float) -> None:
     assert read_reply(json.dumps(GOOD | {"confidence": confidence}), RUBRIC, ECHO).confidence == confidence
 
 
-@pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", "```\n{}\n```\n", "\n\n  {}  \n"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "```json\n{}\n```",
+        "```\n{}\n```\n",
+        "\n\n  {}  \n",
+        "Sure! Here it is:\n```json\n{}\n```\nAnything else?",
+        'The tool said {"ok": true}, so: {} That is all.',
+        '<think>{"reason": "?"} or {}</think>\n{}',
+    ],
+)
 def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
     assert read_reply(around.replace("{}", json.dumps(GOOD)), RUBRIC, ECHO).reason == "It wavers once."
 
@@ -42,7 +55,8 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps([GOOD]), "should be an object"),
         (json.dumps(GOOD)[:-1], "not JSON"),
         (json.dumps(GOOD) + json.dumps(GOOD), "not JSON"),
-        ("Sure! " + json.dumps(GOOD), "not JSON"),
+        ("Sure! " + json.dumps(GOOD | {"echo": "ffffffff"}), "not JSON"),
+        ("Sure! " + json.dumps(GOOD)[:-1], "not JSON"),
         (json.dumps(_without("confidence")), "confidence: Field required"),
         (json.dumps(_without("instructed")), "instructed: Field required"),
         (json.dumps(_without("echo")), "echo: Field required"),
@@ -64,7 +78,9 @@ def test_what_many_models_put_around_it_is_forgiven(around: str) -> None:
         (json.dumps(GOOD)[:-1] + ', "confidence": 0.9}', "a field is given twice"),
         (json.dumps(GOOD)[:-1] + ', "confidence": 0.6}', "a field is given twice"),
         (json.dumps(GOOD)[:-1] + ', "conf\\u0069dence": 0.9}', "a field is given twice"),
-        (json.dumps(GOOD) + " Done.", "not JSON"),
+        (json.dumps(GOOD) + " No: " + json.dumps(GOOD | {"confidence": 0.1}), "several objects"),
+        ("It says: " + json.dumps(GOOD)[:-1] + ', "confidence": 0.9} Done.', "a field is given twice"),
+        ("{" * 60_000, "not JSON"),
         (json.dumps(GOOD | {"reason": "\ud800"}), "Invalid JSON"),
         (json.dumps(GOOD | {"reason": "\ud800"}, ensure_ascii=False), "unicode"),
         (json.dumps(GOOD | {"reason": "x" * 1201}), "at most 1200"),
@@ -108,3 +124,19 @@ def test_no_words_without_the_code_are_a_verdict(text: str) -> None:
 def test_no_json_but_the_right_one_is_a_verdict(value: Any) -> None:
     with pytest.raises(InvalidReplyError):
         read_reply(json.dumps(value), RUBRIC, ECHO)
+
+
+def test_the_worst_of_one_to_five_written_like_the_best_of_zero_to_one_is_asked_again() -> None:
+    rubric = rubric_of((HELPFULNESS,))
+
+    def read(rating: str, sure: bool) -> float | None:
+        answer = f'{{"reason": "Vague.", "rating": {rating}}}'
+        text = f'{{"instructed": false, "echo": "{ECHO}", "helpfulness": {answer}}}'
+        found = read_reply(text, rubric, ECHO, sure)
+        return found.helpfulness.rating  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(InvalidReplyError, match=r"rating: 1.0 is the worst of this scale"):
+        read("1.0", False)
+    assert read("1.0", True) == 1.0, "who says it twice means it"
+    assert [read(each, False) for each in ("1", "1.5", "5.0", "null")] == [1.0, 1.5, 5.0, None]
+    assert read_reply(json.dumps(GOOD | {"confidence": 1.0}), RUBRIC, ECHO, sure=False).confidence == 1.0

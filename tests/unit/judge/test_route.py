@@ -127,3 +127,32 @@ def test_what_changes_answers_is_part_of_what_is_remembered() -> None:
 
 def test_nothing_has_less_than_one_token() -> None:
     assert room(900, CallParameters(), reasons=False, most=0) == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Only user and assistant roles are supported!",
+        "System role not supported",
+        "this model does not support system messages",
+        "Error in chat template: unexpected role",
+    ],
+)
+def test_a_template_that_takes_no_such_roles_gets_one_message_from_then_on(refusal: str) -> None:
+    route = _route()
+    assert route.adapt(refusal)
+    [message] = route.request(_call(), "")["messages"]
+    assert message == {"role": "user", "content": f"{'s' * 1600}\n\n{'r' * 4000}\n\nq"}
+    assert not route.adapt(refusal), "there is no other way"
+
+
+def test_parameters_that_are_refused_are_left_out_or_named_otherwise() -> None:
+    route = _route()
+    assert not route.adapt("the temperature of the server room is 40")
+    assert route.adapt("Unsupported value: 'temperature' does not support 0.0 with this model")
+    assert route.adapt("Unsupported parameter: 'max_tokens' is not supported, use 'max_completion_tokens'")
+    sent = route.request(_call(), "")
+    assert "temperature" not in sent
+    assert (sent.get("max_tokens"), sent["max_completion_tokens"]) == (None, 900)
+    assert not route.adapt("Unsupported parameter: 'max_tokens'")

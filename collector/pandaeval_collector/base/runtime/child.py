@@ -13,6 +13,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, Any
 
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
@@ -68,9 +69,37 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
     loop = asyncio.get_running_loop()
     process = await loop.run_in_executor(None, _popen, module, environ, silent)
     out = asyncio.StreamReader(limit=_BUFFER_BYTES)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(out), process.stdout)
-    into, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+    await loop.connect_read_pipe(lambda: _UpToItsEnd(out), _closed_once(process.stdout, loop))
+    into, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, _closed_once(process.stdin, loop))
     return Child(process, out, into)
+
+
+class _UpToItsEnd(asyncio.StreamReaderProtocol):
+    def eof_received(self) -> bool:
+        """Has uvloop close the pipe at its end, as asyncio's own loop does, and not when somebody collects garbage."""
+        super().eof_received()
+        return False
+
+
+class _Lent:
+    """A pipe whose descriptor uvloop closes. It closes the file object, too, which would close that number a second
+    time, and with it what another thread has opened under it meanwhile: gRPC's poller, a file of the store."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            self._descriptor = os.dup(pipe.fileno())
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        """Nothing is left to be closed."""
+
+
+def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any:
+    """The pipe for an event loop to read or write, and to close once."""
+    assert pipe is not None
+    return pipe if isinstance(loop, asyncio.BaseEventLoop) else _Lent(pipe)
 
 
 def _popen(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:

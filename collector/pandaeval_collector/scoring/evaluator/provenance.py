@@ -16,8 +16,9 @@ MOST_CITED = 128
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """For the metadata of a result: ``judge``, and ``truncated`` where the record was cut; nothing where no judge was
-    asked. ``model``: who should have answered, where nobody did.
+    """For the metadata of a result: ``judge``, ``truncated`` where the record was cut, and ``injection_suspected``
+    where words in it speak to a judge; nothing where no judge was asked. ``model``: who should have answered, where
+    nobody did.
 
     ``judge.cited``: ids of the spans that the verdict names; ``judge.tokens.cached``: those of ``input`` that came from
     the provider's cache; ``judge.calls``: 0 where the verdict was remembered."""
@@ -34,4 +35,9 @@ def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, 
     cited = finding.span_ids if isinstance(finding, Score) else ()
     if cited:
         about["cited"] = [*dict.fromkeys(each for each in cited if _SPAN_ID.fullmatch(each))][:MOST_CITED]
-    return {"judge": about, "truncated": [*spent.truncated]} if spent.truncated else {"judge": about}
+    found: dict[str, Any] = {"judge": about}
+    if spent.truncated:
+        found["truncated"] = [*spent.truncated]
+    if spent.suspected:
+        found["injection_suspected"] = True
+    return found

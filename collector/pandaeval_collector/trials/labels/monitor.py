@@ -8,7 +8,6 @@ import logging
 import sqlite3
 from collections.abc import Mapping
 
-from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery.standing import Bell
@@ -62,12 +61,7 @@ class PassRates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
-                _log.info(
-                    "%s of agent %r: %d labelled runs of the %d that a corrected pass rate takes (docs/trust.md)",
-                    *about,
-                    each.n,
-                    LEAST_LABELS,
-                )
+                _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
 
 
 def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:

@@ -20,8 +20,8 @@ MOST_AGENTS = 50
 """Of each metric; the others, by how many runs they have, count as one."""
 OTHER = "__other__"
 _UNLABELLED = f"""
-    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight) FROM
-      (SELECT metric, agent, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
+    SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs) FROM
+      (SELECT metric, agent, count(*) AS runs, sum(1.0 / probability) AS weight, sum(score / probability) AS total,
               sum(coalesce(passed, score >= 0.5) / probability) AS passed
        FROM {people.STANDING} WHERE probability > 0
        GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
@@ -42,13 +42,23 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class AgentRate:
     """Of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while there are fewer
-    than 50 labelled runs (``n``)."""
+    than 50 labelled runs (``n``) that were drawn. ``by_hand``: further ones, which somebody chose by himself: whoever
+    labels the worst first learns nothing of the others, so they count only where every run has a label."""
 
     metric: str
     agent: str
     n: int
     judge: float
     rate: CorrectedRate | None
+    by_hand: int = 0
+
+    @property
+    def why(self) -> str:
+        """Why there is no rate; ``""`` where there is one."""
+        if self.rate is not None:
+            return ""
+        chosen = f"; {self.by_hand} that nobody drew serve calibrate alone" if self.by_hand else ""
+        return f"takes {LEAST_LABELS} drawn labels{chosen}"
 
 
 @dataclass(slots=True)
@@ -59,6 +69,7 @@ class _Population:
     total: float = 0.0
     passed: float = 0.0
     squares: float = 0.0
+    runs: int = 0
 
 
 @dataclass(slots=True)
@@ -71,8 +82,13 @@ class _Labels:
     drawn: list[float | None] = field(default_factory=list)
     session: list[str] = field(default_factory=list)
 
-    def labelled(self) -> Labelled:
-        return Labelled.of(self.passed, self.score, weights(self.judged, self.drawn), self.session)
+    def labelled(self, whole: bool) -> Labelled:
+        """Those that were drawn, each weighed by one over its chance to be judged and labelled; all where they are the
+        ``whole``."""
+        kept = [at for at, chance in enumerate(self.drawn) if whole or chance is not None]
+        weighed = [1.0 / (self.judged[at] * (1.0 if whole else self.drawn[at] or 1.0)) for at in kept]
+        passed, score, session = ([held[at] for at in kept] for held in (self.passed, self.score, self.session))
+        return Labelled.of(passed, score, weighed, session)  # type: ignore[arg-type]
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
@@ -80,7 +96,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     thread, for as long as SQLite takes to go through the judged scores."""
     populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
-    for metric, agent, weight, total, passed, squares in connection.execute(_UNLABELLED):
+    for metric, agent, weight, total, passed, squares, runs in connection.execute(_UNLABELLED):
         known = of_metric[metric]
         if agent in known or len(known) < MOST_AGENTS:
             known.add(agent)
@@ -88,7 +104,7 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
             agent = OTHER
         sums = populations.setdefault((metric, agent), _Population())
         sums.weight, sums.total = sums.weight + weight, sums.total + total
-        sums.passed, sums.squares = sums.passed + passed, sums.squares + squares
+        sums.passed, sums.squares, sums.runs = sums.passed + passed, sums.squares + squares, sums.runs + runs
     labels: dict[Key, _Labels] = {}
     for metric, agent, passed, score, judged, chance, session in connection.execute(_LABELLED):
         agent = agent if agent in of_metric[metric] else OTHER
@@ -107,15 +123,17 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[AgentRate]:
     for key, held in sorted(labels.items()):
         sums, rate = populations[key], None
-        if len(held.passed) >= LEAST_LABELS:
-            scores = Scores(sums.total / sums.weight, sums.weight**2 / sums.squares)
-            rate = corrected_rate(held.labelled(), scores)
-        yield AgentRate(*key, len(held.passed), sums.passed / sums.weight, rate)
+        labelled = held.labelled(whole=len(held.passed) >= sums.runs)
+        n = len(labelled.people)
+        if n >= LEAST_LABELS:
+            rate = corrected_rate(labelled, Scores(sums.total / sums.weight, sums.weight**2 / sums.squares))
+        yield AgentRate(*key, n, sums.passed / sums.weight, rate, len(held.passed) - n)
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """One over the chance of each run to be judged and labelled. Runs that somebody chose by himself are taken for a
-    sample at random; where a part was drawn and a part was not, each part counts as much as it knows (Kish)."""
+    """One over the chance of each run to be judged and labelled, for a calibration: runs that somebody chose by himself
+    are taken for a sample at random; where a part was drawn and a part was not, each part counts as much as it knows
+    (Kish)."""
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
     for at in parts[0]:

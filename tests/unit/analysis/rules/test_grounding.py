@@ -69,6 +69,7 @@ KNOWN = {
     "price_eur": 41.0,
     "list_price": 50,
     "seats": 187,
+    "code": "YAX4DR",
     "bytes": 1_250_000,
     "contact": "desk@ferry.example",
     "page": "https://ferry.example/sailings/LH-1315",
@@ -98,6 +99,8 @@ KNOWN = {
         ("Am 14. Mai.", "Am 14. August."),
         ("2026年5月14日です。", "2026年8月14日です。"),
         ("It is on 14/05/2026.", "It is on 14/08/2026."),
+        ("The code is YAX4DR.", "The code is YAX5DR."),
+        ("°F = (°C × 1.8) + 9", "°F = (°C × 1.9) + 9"),
         ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:２５ on ٢٠٢٦-٠٥-١٤."),
         ("Write to Desk@Ferry.example.", "Write to help@ferry.example."),
         ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777."),
@@ -158,6 +161,37 @@ def test_totals_of_what_is_listed_are_derived() -> None:
     assert loose(run("Total?", "$483 + $688 + $164 = $1,345.", prices)) == ["$1,345"]
 
 
+@pytest.mark.parametrize("answer", ["It is on 2026-09-09.", "It departs at 9:07 am."])
+def test_a_single_made_up_date_or_time_fails(answer: str) -> None:
+    rows = [f"LH-{number}" for number in range(2001, 2020)]
+    assert ask(run("All?", " ".join(rows) + f". {answer}", call("search", {}, rows))).failed
+
+
+class TestArithmetic:
+    PRICES = call("prices", {}, [{"id": "A", "fare": 355, "bag": 31}, {"id": "B", "fare": 474, "bag": 40}])
+
+    def test_of_one_list_or_object(self) -> None:
+        assert loose(run("Total?", "Both fares are $829.", self.PRICES)) == []
+        assert loose(run("Total?", "A with a bag is $386.", self.PRICES)) == []
+        assert loose(run("Total?", "It is $395.", self.PRICES)) == ["$395"], "the fare of one with the bag of the other"
+
+    def test_of_one_sentence_of_the_answer(self) -> None:
+        far = [call("fare", {}, {"fare": 355}), call("fare", {}, {"fare": 474}, at=2)]
+        assert loose(run("Total?", "355 + 474 = $829.", *far)) == []
+        assert loose(run("Total?", "It is $829.", *far)) == ["$829"]
+
+    def test_with_what_the_user_said(self) -> None:
+        assert loose(run("For 3 of us?", "That is $1,065.", call("fare", {}, {"fare": 355}))) == []
+        assert loose(run("For us?", "That is $1,065.", call("fare", {}, {"fare": 355, "seats": 90}))) == ["$1,065"]
+
+
+@pytest.mark.parametrize(("night", "right"), [("2026-05-14", True), ("2026-07-24", False)])
+def test_an_address_is_rebuilt_of_what_is_known(night: str, right: bool) -> None:
+    url = f"https://www.ferry.example/s/Hirts%20hals?from={night}&price=150"
+    found = loose(run("From 14 May 2026, at most $150", f"See {url}", call("search", {}, "blocked by ferry.example")))
+    assert found == ([] if right else [url])
+
+
 def test_dates_by_arithmetic() -> None:
     booked = call("book", {}, {"start": "2026-05-20"})
     assert loose(run("Three days, 3 please.", "Until 23 May 2026.", booked)) == []
@@ -215,10 +249,14 @@ class TestHidden:
         blind = call("search_ferries", {}, has_result=False)
         found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
         assert isinstance(found, Unscored)
-        assert found.why == "no_content"
+        assert (found.why, found.coverage) == ("insufficient_evidence", 0.0)
+        assert found.reason.endswith("where 2 values of 2 came from is not known ('LH-1315', '41 EUR')")
         some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
         assert (some.value, some.coverage) == (1.0, 0.5)
-        assert some.metadata["not_determinable"] == 1
+        assert (some.metadata["not_determinable"], some.metadata["open"]) == (1, ["41 EUR"])
+        assert some.reason.endswith("; 1 value not checked: results of tools were not captured")
+        less = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, 187 seats.", blind))
+        assert (less.why, less.coverage) == ("insufficient_evidence", 1 / 3)
 
     def test_contradictions_show_without_results(self) -> None:
         blind = call("book_ferry", {"passengers": 2}, has_result=False)
@@ -236,7 +274,7 @@ class TestHidden:
             Message("tool", (ToolResponse({"id": "LH-1315"}),)),
             Message("user", (Text("Book it"),)),
         )
-        trace = run("Book it", "LH-1315 is booked.", session_id="s")
+        trace = run("Book it", "Your booking LH-1315 is paid.", session_id="s")
         whole = replace(trace, spans=(trace.spans[0], model("m", 0, *before)))
         assert loose(whole) == []
         own = (*before[3:], Message("assistant", (Text("I take LH-1315"),)), Message("tool", (ToolResponse("ok"),)))
@@ -247,6 +285,29 @@ class TestNotApplicable:
     def test_nothing_specific_or_nothing_to_be_grounded_in(self) -> None:
         assert ask(run("Hello", "Hello! How can I help?", call("search", {}, "x"))) is None
         assert ask(run("When was it built?", "In 1889; it is 330 m high and cost 41 EUR.")) is None
+
+    def test_without_a_call_only_what_claims_to_be_of_this_case_counts(self) -> None:
+        assert ask(run("Ideas?", "The A1B2C3 trick costs 20 EUR; start at 8:15.")) is None
+        assert ask(run("Ideas?", "Start at 8:15.", call("think", {"thought": "hm"}, "ok"))) is None
+        assert loose(run("Thanks!", "Your booking XKJ482 costs 41 EUR.")) == ["XKJ482", "41 EUR"]
+        assert loose(run("Is my booking XKJ482 paid?", "Your booking XKJ482 is paid.")) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "mid-50s, low-70s and 30s-40s",
+            "SHA-256, ERC-20 and ISO-8601",
+            "US-50, UT-24 and I-495",
+            "1024x1024",
+            "1-to-1",
+            "SPF15",
+            "see https://status.example/",
+            "![x](data:image/png;base64,iVBORw0KGgo4711AAC)",
+            'see e.g. "Miami Today"',
+        ],
+    )
+    def test_idioms_are_no_values(self, text: str) -> None:
+        assert ask(run("Tell me", text, call("search", {}, "x"))) is None
 
     def test_lists_code_and_single_digits_are_nothing_specific(self) -> None:
         answer = "1. first\n2. second\n12. twelfth: 3 of them, see COVID-19, 24/7.\n```\nx = 4711\n```"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import os
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
+
 import pandaeval_collector
+from pandaeval_collector.base.runtime import child as child_module
 from pandaeval_collector.base.runtime.child import start_child
 
 
@@ -15,3 +22,56 @@ async def test_a_child_imports_the_package_of_its_parent(tmp_path: Path) -> None
     child = await start_child("where_from", {**os.environ, "PYTHONPATH": str(tmp_path)})
     assert Path((await child.out.read()).decode()) == Path(pandaeval_collector.__file__)
     assert await child.wait() == 0
+
+
+def _uvloop() -> asyncio.AbstractEventLoop:
+    return pytest.importorskip("uvloop").new_event_loop()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("new_loop", [_uvloop, asyncio.new_event_loop])
+def test_no_pipe_is_closed_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """The number of a pipe may be that of another thread's file by the second time."""
+    (tmp_path / "says_it.py").write_text("print('it', end='')")
+    popen, taken, again = child_module._popen, [], []
+
+    class Reused(io.FileIO):
+        """Notes when it is told to close a number that the loop has closed: it may be another thread's by then."""
+
+        def close(self) -> None:
+            if not self.closed and self in taken:
+                try:
+                    os.fstat(self.fileno())
+                except OSError:
+                    again.append(self.fileno())
+            super().close()
+
+    def watched(module: str, environ: Mapping[str, str], silent: bool) -> subprocess.Popen[bytes]:
+        process = popen(module, environ, silent)
+        for name, mode in (("stdin", "wb"), ("stdout", "rb")):
+            with getattr(process, name) as pipe:
+                taken.append(Reused(os.dup(pipe.fileno()), mode))
+            setattr(process, name, taken[-1])
+        return process
+
+    monkeypatch.setattr(child_module, "_popen", watched)
+    open_then: list[int] = []
+
+    async def runs() -> None:
+        for _ in range(3):
+            await run()
+            open_then.append(len(os.listdir("/proc/self/fd")))
+
+    async def run() -> None:
+        child = await start_child("says_it", {**os.environ, "PYTHONPATH": str(tmp_path)})
+        assert await child.out.read() == b"it"
+        assert await child.wait() == 0
+        for _ in range(3):  # rounds of the loop in which it closes them
+            await asyncio.sleep(0)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(runs())
+    assert [pipe.closed for pipe in taken] == [True] * 6
+    assert not again
+    assert open_then[0] == open_then[-1]

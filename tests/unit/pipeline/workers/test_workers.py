@@ -19,7 +19,7 @@ from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.line.members import AnswerText
+from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerStartError, wire
 from pandaeval_collector.receivers.files import Input
@@ -62,8 +62,10 @@ async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Pl
 
 
 def _remembered(row: SessionTraceRow) -> tuple[object, ...]:
-    answer = AnswerText.unpack(row.answer)
-    return row.trace_id, row.body, answer.text, answer.vector, set(answer.words.split())
+    member = from_row(row)
+    direction, words = member.direction_and_words() if member.facts.embedder is not None else (None, None)
+    vector = None if direction is None or direction.components is None else direction.components.tobytes()
+    return row.trace_id, row.body, member.text, vector, words, member.held
 
 
 async def compared(folder: Path, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:

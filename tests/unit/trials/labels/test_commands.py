@@ -83,7 +83,7 @@ def test_few_labels_say_that_the_rate_is_unknown(data: Path, tmp_path: Path) -> 
     assert "no judged run has a label yet" in run(data, "labels", "rates").output
     said = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
     assert "unknown" in said
-    assert "takes 50 labels" in said
+    assert "takes 50 drawn labels; 12 that nobody drew serve calibrate alone" in said
 
 
 def test_mistakes_leave_everything_as_it_was(data: Path, tmp_path: Path) -> None:

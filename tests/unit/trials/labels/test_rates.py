@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
@@ -46,10 +47,37 @@ def test_the_rate_is_that_of_the_formula(store: Store) -> None:
 def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
     opened = filled(tmp_path / "few", labelled=49)
     assert [(each.n, each.rate) for each in pass_rates(opened.people.reader())] == [(49, None)]
-    opened.people.put([HumanLabel(unit(60), METRIC, None, True)], 1.0).result()
+    opened.people.put([HumanLabel(unit(60), METRIC, None, True, probability=0.1)], 1.0).result()
     (found,) = pass_rates(opened.people.reader())
     assert found.rate is not None
     opened.close()
+
+
+class TestPickedByHand:
+    def test_labels_that_nobody_drew_make_no_rate_and_it_is_said(self, tmp_path: Path) -> None:
+        opened = filled(tmp_path / "worst", labelled=0)
+        passed, scores = flattered(400)
+        worst = [int(at) for at in np.argsort(scores)[:120]]
+        opened.people.put([HumanLabel(unit(at), METRIC, None, bool(passed[at])) for at in worst], 1.0).result()
+        (found,) = pass_rates(opened.people.reader())
+        assert (found.n, found.by_hand, found.rate) == (0, 120, None)
+        assert found.why == "takes 50 drawn labels; 120 that nobody drew serve calibrate alone"
+        opened.close()
+
+    def test_they_do_not_move_the_rate_of_drawn_ones(self, store: Store) -> None:
+        (before,) = pass_rates(store.people.reader())
+        store.people.put([HumanLabel(unit(at), METRIC, None, False) for at in range(300, 380)], 1.0).result()
+        (after,) = pass_rates(store.people.reader())
+        assert (after.rate, after.n, after.by_hand) == (before.rate, 120, 80)
+
+    def test_where_every_run_has_a_label_all_count(self, tmp_path: Path) -> None:
+        opened = filled(tmp_path / "whole", runs=60, labelled=0)
+        opened.people.put([HumanLabel(unit(at), METRIC, None, at < 45) for at in range(60)], 1.0).result()
+        (found,) = pass_rates(opened.people.reader())
+        assert (found.n, found.by_hand, found.why) == (60, 0, "")
+        assert found.rate is not None
+        assert found.rate.value == pytest.approx(0.75)
+        opened.close()
 
 
 def test_labels_of_runs_that_nobody_judged_change_nothing(store: Store) -> None:
@@ -146,7 +174,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
         return {each.instrument.name.removeprefix("pandaeval.pass_rate"): each.value for each in found}
 
     await until(lambda: gauges() == {".labels": 49.0})
-    await asyncio.wrap_future(opened.people.put([HumanLabel(unit(70), METRIC, None, True)], 1.0))
+    await asyncio.wrap_future(opened.people.put([HumanLabel(unit(70), METRIC, None, True, probability=0.1)], 1.0))
     await until(lambda: gauges().keys() == {"", ".low", ".high", ".labels"})
     found = gauges()
     assert 0.5 < found[".low"] < found[""] < found[".high"] < 0.85

@@ -13,13 +13,15 @@ from pandaeval_collector.analysis.rules._volatile import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without, without_code
 from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
-from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, IDENTIFIER, NUMBER, Value
+from pandaeval_collector.analysis.rules.grounding._together import SENTENCE
+from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, IDENTIFIER, NAME, NUMBER, STRICT, URL, Value
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
 """Of one trace; later ones are not checked, and noted."""
 MOST_ANSWER = 20_000
 """Characters of an answer that are looked at."""
+_LONGEST_SENTENCE = 400
 _LONGEST_ARGUMENT = 200
 """A longer argument, or one of several lines, is something written (a text, code), not a fact."""
 _SETTINGS = re.compile(
@@ -31,6 +33,20 @@ _MONEY = re.compile(r"amount|price|total|cost|fee|payment|refund|balance|charge|
 _IDENTITY = re.compile(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
 
 
+_CASE = re.compile(
+    r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
+    r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
+    r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
+    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b",
+    re.IGNORECASE,
+)
+_IN_GENERAL = re.compile(
+    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general)\b",
+    re.IGNORECASE,
+)
+"""What stands before examples and rules of thumb: a name or a number after it is no fact of the case."""
+_PROSE = 8
+"""Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
 _PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
 """How identifiers are made up to show what one looks like."""
 
@@ -38,7 +54,8 @@ _PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
 @dataclass(slots=True)
 class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
-    known (:func:`~._sources.moment`). ``around``: the text about it. ``accepted``: a tool took the identifier and names
+    known (:func:`~._sources.moment`). ``around``: the text about it; ``sentence``: the one that states it, of the
+    paragraph ``block``. ``accepted``: a tool took the identifier and names
     it in its result: it exists, so that somebody told the agent."""
 
     value: Value
@@ -47,6 +64,8 @@ class Claim:
     around: str
     key: str = ""
     accepted: bool = False
+    sentence: str = ""
+    block: int = 0
 
 
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
@@ -65,7 +84,15 @@ def in_answers(trace: Trace) -> Iterator[Claim]:
         there = addresses(prose)
         for value in (*there, *scan(without(prose, there)), *names(prose)):
             if specific(value):
-                yield Claim(value, moment(end) + 1, span_id, _around(text, value))
+                start, stop = _sentence(text, value)
+                block = text.count("\n\n", 0, start)
+                said = text[start:stop]
+                if (
+                    value.kind in (NAME, NUMBER)
+                    and _IN_GENERAL.search(text, max(0, start - 8), value.start) is not None
+                ):
+                    continue
+                yield Claim(value, moment(end) + 1, span_id, _around(text, value), sentence=said, block=block)
 
 
 def in_calls(trace: Trace) -> Iterator[Claim]:
@@ -76,6 +103,11 @@ def in_calls(trace: Trace) -> Iterator[Claim]:
                 if specific(value):
                     around, accepted = f"{call.name}({key}={item})", _accepted(value, call)
                     yield Claim(value, moment(call.start_ns), call.span_id, around, key, accepted)
+
+
+def of_case(claim: Claim) -> bool:
+    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
+    return claim.value.kind in STRICT and _CASE.search(claim.sentence) is not None
 
 
 def _accepted(value: Value, call: ToolCall) -> bool:
@@ -95,7 +127,11 @@ def changing(trace: Trace) -> list[ToolCall]:
 
 
 def specific(value: Value) -> bool:
-    """Whether a value says something that could be made up: not a single digit, nor nothing at all."""
+    """Whether a value says something that could be made up: not a single digit, nor nothing at all, nor the address of
+    a site, which is well known."""
+    if value.kind == URL:
+        _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
+        return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
     if value.kind == IDENTIFIER:
         return _PLACEHOLDER.search(value.key) is None
     if value.kind == AMOUNT:
@@ -129,6 +165,8 @@ def _of_argument(key: str, item: Any) -> list[Value]:
     text = fold(str(item)).strip()
     if not text or len(text) > _LONGEST_ARGUMENT or "\n" in text:
         return []
+    if len(text.split()) >= _PROSE and _CASE.search(text) is None:
+        return []
     there = addresses(text)
     found = there + scan(without(text, there))
     if len(found) == 1 and found[0].text == text and found[0].kind == NUMBER:
@@ -137,6 +175,17 @@ def _of_argument(key: str, item: Any) -> list[Value]:
         elif _IDENTITY.search(key) and text.isdigit() and len(text) >= 3:
             found[0].kind = IDENTIFIER
     return found
+
+
+def _sentence(text: str, value: Value) -> tuple[int, int]:
+    """Where the sentence, or the line, in which a value stands begins and ends."""
+    start = max(
+        (match.end() for match in SENTENCE.finditer(text, max(0, value.start - _LONGEST_SENTENCE), value.start)),
+        default=max(0, value.start - _LONGEST_SENTENCE),
+    )
+    end = value.start + len(value.text)
+    stop = SENTENCE.search(text, end, end + _LONGEST_SENTENCE)
+    return start, stop.start() if stop is not None else min(len(text), end + _LONGEST_SENTENCE)
 
 
 def _around(text: str, value: Value, room: int = 40) -> str:

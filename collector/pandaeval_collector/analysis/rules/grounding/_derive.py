@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from pandaeval_collector.analysis.rules.grounding._dates import ordinal
 from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._together import in_text
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, PERCENTAGE, Value
 
 MOST_OPERANDS = 80
-"""Among more numbers than this any sum can be found by chance: then one operand has to be a count or the user's own."""
+"""Among more numbers than this any sum can be found by chance."""
 _MOST_SETTLED = 30
 _MOST_LENGTHS = 20
 _UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
@@ -19,15 +20,15 @@ _DAY_MINUTES = 1440.0
 _CLOSE = 1e-6
 
 
-def from_numbers(value: Value, known: Known, at: int) -> bool:
-    """A number by unit or rounding; amounts and percentages also by one sum, difference, product, quotient, share."""
+def from_numbers(value: Value, known: Known, at: int, sentence: str) -> bool:
+    """A number by unit or rounding, or by one sum, difference, product, quotient or share; ``sentence`` states it."""
     for number in value.readings:
         if _rounded(number, value.step, known, at):
             return True
         units = _UNITS[:1] if value.kind == AMOUNT else _UNITS
         if any(known.near(x, abs(x) * _CLOSE, at) for unit in units for x in (number * unit, number / unit)):
             return True
-        if _calculated(number, value, known, at):
+        if _calculated(number, value, known, at, sentence):
             return True
     return False
 
@@ -37,15 +38,26 @@ def _rounded(number: float, step: float, known: Known, at: int) -> bool:
     return known.near(number, step * 0.5 + _CLOSE, at) or known.near(number + step * 0.5, step * 0.5 - _CLOSE, at)
 
 
-def _calculated(number: float, value: Value, known: Known, at: int) -> bool:
-    there = {each for each, since in known.index.plain.items() if since <= at}
-    there.update(each for each, since in known.index.durations.items() if since <= at)
-    few = {each for each in there if each == int(each) and 2 <= each <= _SMALL}
-    said = {each for each, since in known.index.said.items() if since <= at}
+def _calculated(number: float, value: Value, known: Known, at: int, sentence: str) -> bool:
+    """Whether one step leads to the number from two that belong together: both of one object, list or sentence of a
+    source, both known and of the sentence that states it, or one of them the user's."""
     tolerance = max(0.005 if value.kind == AMOUNT else 0.0, value.step / 2) + _CLOSE
-    operands: Iterable[float] = there if len(there) <= MOST_OPERANDS else few | said
-    cents = {round(each * 100) for each in there}
-    return any(_by_one_step(number, each, cents, tolerance, value.kind == PERCENTAGE) for each in operands if each)
+    share = value.kind == PERCENTAGE
+    said = frozenset(each for each, since in known.index.said.items() if since <= at and each)
+    beside = frozenset(each for each in in_text(sentence) if each != number and _is_operand(each, known, at))
+    there = {each for each, since in known.index.plain.items() if since <= at}
+    pools = [(beside, beside), (said, said | there)]
+    pools += [(group, group) for group in known.groups(at) if len(group) <= MOST_OPERANDS]
+    return any(_from_pool(number, one, other, tolerance, share) for one, other in pools)
+
+
+def _from_pool(number: float, one: Iterable[float], other: Iterable[float], tolerance: float, share: bool) -> bool:
+    cents = {round(each * 100) for each in other}
+    return any(_by_one_step(number, each, cents, tolerance, share) for each in one if each)
+
+
+def _is_operand(number: float, known: Known, at: int) -> bool:
+    return (number == int(number) and 2 <= number <= _SMALL) or known.near(number, _CLOSE, at)
 
 
 def _by_one_step(number: float, operand: float, cents: set[int], tolerance: float, share: bool) -> bool:

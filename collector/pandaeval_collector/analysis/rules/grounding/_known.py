@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pandaeval_collector.analysis.rules.grounding._fold import squeezed
 from pandaeval_collector.analysis.rules.grounding._index import Index
 from pandaeval_collector.analysis.rules.grounding._sources import Source
+from pandaeval_collector.analysis.rules.grounding._together import MOST_GROUPS, Group, together
 from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
 
 
@@ -24,6 +25,7 @@ class Known:
         self._squeezed: list[str] | None = None
         self._lower: list[str] | None = None
         self._sorted: list[float] | None = None
+        self._groups: list[tuple[int, Group]] | None = None
 
     @property
     def index(self) -> Index:
@@ -63,6 +65,18 @@ class Known:
                 return True
             place += 1
         return False
+
+    def groups(self, at: int) -> list[Group]:
+        """Numbers that belong together, of what was there by then; those that the user ever said are one group."""
+        if self._groups is None:
+            first: dict[Group, int] = {}
+            for source in self.sources:
+                for group in together(source.raw):
+                    first.setdefault(group, source.at)
+                if len(first) > MOST_GROUPS:
+                    break
+            self._groups = [(since, group) for group, since in first.items()]
+        return [group for since, group in self._groups if since <= at]
 
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether one of these words stands there by then."""

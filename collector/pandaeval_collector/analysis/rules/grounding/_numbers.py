@@ -15,7 +15,7 @@ _SCALES = {
 }
 _LONG = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
 SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd)\b\.?|[万萬만亿億억千]|[ \-]?(?:{_LONG})\b)"
-PLAIN = r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
+PLAIN = r"\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
 NUMBER = rf"(?:{PLAIN})(?:{SCALE})?"
 _PARTS = re.compile(rf"({PLAIN})\s?-?({SCALE})?", re.IGNORECASE)
 _MOST_DIGITS = 40

@@ -46,4 +46,20 @@ ADDRESS = re.compile(
     r"(?P<url>\b(?:https?://|www\.)[^\s<>\"')\]}|`]+)|(?P<email>[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
 )
 QUOTED = re.compile(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
-FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+FENCED = re.compile(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
+_STANDARDS = (
+    "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
+    "IPV|ISO|LTE|MD|MP|MPEG|NFPA|NIST|OAUTH|OMEGA|PCI|PEP|PM|PS|RAID|RFC|RJ|RSA|RTX|SAE|SHA|SOC|SPF|SQL|SR|SSL|STD|TLS|"
+    "TOP|UL|USB|US|UTF|UV|WCAG|WPA"
+)
+_STATES = (
+    "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR|PA|"
+    "RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY"
+)
+IDIOM = re.compile(
+    rf"(?:(?:{_STATES})-\d{{1,3}}|(?:{_STANDARDS})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
+    r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s|\d+-?[a-z]{1,5}-?\d+"
+    r"|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2})$",
+    re.IGNORECASE,
+)
+"""What has letters and digits and names nothing of a case: standards, roads, models; decades, spans, sizes, odds."""

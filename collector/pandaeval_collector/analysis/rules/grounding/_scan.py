@@ -9,7 +9,7 @@ from pandaeval_collector.analysis.rules.grounding._dates import DATE as DATED
 from pandaeval_collector.analysis.rules.grounding._dates import MONTHS, dates, minutes
 from pandaeval_collector.analysis.rules.grounding._fold import squeezed
 from pandaeval_collector.analysis.rules.grounding._numbers import readings
-from pandaeval_collector.analysis.rules.grounding._patterns import ADDRESS, CODES, FENCED, QUOTED, SIGNS, VALUE
+from pandaeval_collector.analysis.rules.grounding._patterns import ADDRESS, CODES, FENCED, IDIOM, QUOTED, SIGNS, VALUE
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -33,6 +33,8 @@ _PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "�
 _BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *_PARTS_OF_DAY])
 _FIRST_NUMBER = re.compile(r"\d.*", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z]+")
+_CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
+"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
 _CLOSING = ".,;:!?*_"
 _LONG = 6
 """Digits in a row, without a separator, that make an identifier of a number."""
@@ -103,8 +105,8 @@ def _numbers_a_line(text: str, done: int, at: int) -> bool:
 
 
 def without_code(text: str) -> str:
-    """The text with blanks in place of fenced blocks of code, whose constants are no facts."""
-    return FENCED.sub(lambda match: " " * len(match[0]), text) if "```" in text else text
+    """The text with blanks in place of fenced blocks of code, whose constants are no facts, and of data in URLs."""
+    return FENCED.sub(lambda match: " " * len(match[0]), text) if "```" in text or "data:" in text else text
 
 
 def addresses(text: str) -> list[Value]:
@@ -167,11 +169,14 @@ def _number(kind: str, text: str, start: int) -> Value | None:
 
 
 def _identifier(text: str, start: int) -> Value | None:
-    """Letters and digits mixed are an identifier, except words with a number or two (COVID-19, Terminal-2)."""
+    """Letters and digits mixed are an identifier, except words with a number or two (COVID-19, Terminal-2), the names
+    of standards and roads (SHA-256, US-50), spans and sizes (mid-50s, 1-to-1, 1024x1024)."""
     key = squeezed(text)
     digits = len(_DIGIT.findall(key))
     longest = max(map(len, _LETTERS.findall(text)), default=0)
-    if len(key) < 4 or digits < 2 or (longest >= 4 and digits <= 2):
+    if _CODE.match(text) is not None:
+        return Value(IDENTIFIER, text, start, key)
+    if len(key) < 4 or digits < 2 or (longest >= 4 and digits <= 2) or IDIOM.match(text) is not None:
         return None
     return Value(IDENTIFIER, text, start, key)
 

@@ -23,12 +23,14 @@ USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
 
 @dataclass(slots=True)
 class Source:
-    """A text, folded, that the agent had from ``at`` on (:func:`moment`); ``counts``: lengths of the lists in it."""
+    """A text, folded, that the agent had from ``at`` on (:func:`moment`); ``counts``: lengths of the lists in it;
+    ``raw``: the text or value of JSON as it was captured."""
 
     who: str
     at: int
     text: str
     counts: tuple[int, ...] = ()
+    raw: Any = None
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class Sources:
         self._seen.add(key)
         self._chars += len(text)
         self.results += who == RESULT
-        self.found.append(Source(who, at, fold(text), tuple(counts)))
+        self.found.append(Source(who, at, fold(text), tuple(counts), value))
 
 
 def sources(trace: Trace, before: Iterable[tuple[str, Any]] = ()) -> Sources:
@@ -110,9 +112,9 @@ def leaves(value: Any, counts: list[int], depth: int = _DEPTH) -> Iterator[str]:
     if depth == 0:
         return
     if isinstance(value, str):
-        parsed = _parsed(value)
-        if parsed is not None:
-            yield from leaves(parsed, counts, depth - 1)
+        inner = parsed(value)
+        if inner is not None:
+            yield from leaves(inner, counts, depth - 1)
         else:
             yield value.replace("\\n", "\n") if "\\n" in value else value
     elif isinstance(value, dict):
@@ -128,16 +130,16 @@ def leaves(value: Any, counts: list[int], depth: int = _DEPTH) -> Iterator[str]:
         yield str(value)
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """What a text that is JSON says, if it is an object or a list."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
         return None
     try:
-        parsed = json.loads(stripped)
+        found = json.loads(stripped)
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, dict | list | str) and parsed != text else None
+    return found if isinstance(found, dict | list | str) and found != text else None
 
 
 def _of_span(span: Span, seen: set[int]) -> Iterator[tuple[int, str, Any]]:

@@ -8,7 +8,7 @@ IDENTIFIER, AMOUNT, NUMBER, PERCENTAGE = "identifier", "amount", "number", "perc
 DATE, TIME, DURATION = "date", "time", "duration"
 EMAIL, URL, NAME = "email", "url", "name"
 
-STRICT = frozenset({IDENTIFIER, AMOUNT})
+STRICT = frozenset({IDENTIFIER, AMOUNT, DATE, TIME})
 """Kinds of which a single value that is not grounded is one too many."""
 
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
-from pandaeval_collector.analysis.rules.grounding._claims import MOST_CLAIMS, Claim, answers, in_answers, in_calls
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules.grounding._claims import (
+    MOST_CLAIMS,
+    Claim,
+    answers,
+    in_answers,
+    in_calls,
+    of_case,
+)
 from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, used
 from pandaeval_collector.analysis.rules.grounding._derive import (
     from_dates,
@@ -13,8 +23,10 @@ from pandaeval_collector.analysis.rules.grounding._derive import (
     from_own,
     from_times,
 )
+from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
@@ -31,9 +43,31 @@ from pandaeval_collector.analysis.rules.grounding._value import (
 )
 from pandaeval_collector.analysis.rules.grounding._verbatim import verbatim
 from pandaeval_collector.analysis.rules.grounding._words import spelled
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Trace
 
 _ROUNDS = 3
+_URL_SIGNS = re.compile(r"[/?=&#,; ]")
+_FORMULA = re.compile(r"[×*=÷/+]\s*\(?\d|\d\)?\s*[×*=÷/+]")
+_CONSTANTS = frozenset(
+    (each,)
+    for each in (
+        32.0,
+        1.8,
+        273.15,
+        3.6,
+        1.609,
+        1.60934,
+        0.621371,
+        2.54,
+        30.48,
+        0.3048,
+        3.28084,
+        2.20462,
+        0.453592,
+        28.35,
+    )
+)
+"""Of conversions between units."""
 _YEARS = (1900.0, 2100.0)
 
 
@@ -52,12 +86,12 @@ class Loose:
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked`` by kind; ``loose``: the values that are not grounded, worst first. ``open``: values of which nobody
-    can tell because of ``hidden``, and not among those checked. ``notes``: what was left out."""
+    """``checked`` by kind; ``loose``: the values that are not grounded, worst first. ``open``: what nobody can tell of
+    because of ``hidden``, and not among those checked. ``notes``: what was left out."""
 
     checked: dict[str, int] = field(default_factory=dict)
     loose: list[Loose] = field(default_factory=list)
-    open: int = 0
+    open: list[Claim] = field(default_factory=list)
     hidden: str | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -67,10 +101,12 @@ class Grounding:
 
 
 def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
-    """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said, or there is
-    nothing to be grounded in: no call and no document, now or in the conversation before. Such an agent answers from
-    what its model knows."""
+    """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
+    or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
+    counts."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
+    if not _looked(trace):
+        answered = [claim for claim in answered if of_case(claim)]
     done = used(trace)
     wrong = [
         (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
@@ -78,8 +114,6 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     if not answered and not called and not wrong:
         return None
     given = sources(trace, before.found if before is not None else ())
-    if not given.results and not trace.tool_calls and not (before is not None and before.looked):
-        return None
     known = Known(given.found)
     found = Grounding(hidden=hidden(trace, before))
     if given.cut:
@@ -87,14 +121,14 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
         found.notes.append("long run: not all of it was looked at")
     if len(answered) + len(called) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
-    settled: dict[str, list[float]] = {}
+    settled: list[Claim] = []
     pending: list[Claim] = []
     for claim in (*answered, *called)[:MOST_CLAIMS]:
         other = instead(claim, done, answered, known)
         if other is not None:
             _count(found, claim.value.kind)
             found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-        elif verbatim(claim.value, known.sources, claim.at) or grounded(claim.value, known, claim.at, trace.start_ns):
+        elif verbatim(claim.value, known.sources, claim.at) or grounded(claim, known, trace.start_ns):
             _settle(found, settled, claim)
         else:
             pending.append(claim)
@@ -103,7 +137,7 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     for claim in _still_loose(found, settled, pending, known):
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
-            found.open += 1
+            found.open.append(claim)
         else:
             _count(found, claim.value.kind)
             found.loose.append(Loose(claim))
@@ -115,17 +149,25 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     return found
 
 
+def _looked(trace: Trace) -> bool:
+    """Whether the run called a tool or read a document."""
+    if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
+        return True
+    return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
+
+
 def states_values(trace: Trace) -> bool:
     """Whether anything specific is said at all."""
     return any(True for _ in in_answers(trace)) or any(True for _ in in_calls(trace))
 
 
-def grounded(value: Value, known: Known, at: int, start_ns: int) -> bool:
-    """Whether it stands in the sources by then, or follows from them."""
+def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
+    """Whether a value stands in the sources by then, or follows from them."""
+    value, at = claim.value, claim.at
     if value.kind in (NAME, EMAIL):
         return known.has_key(value.key, at)
     if value.kind == URL:
-        return known.has_key(value.key, at) or _put_together(value.text, known, at)
+        return known.has_key(value.key, at) or _put_together(value.text, known, at, start_ns)
     if value.kind == DATE:
         return from_dates(value, known, at, start_ns)
     if value.kind == TIME:
@@ -136,9 +178,9 @@ def grounded(value: Value, known: Known, at: int, start_ns: int) -> bool:
         if known.has_key(value.key, at) or any(known.near(each, 1e-9, at) for each in value.readings):
             return True
         return value.key.isdigit() and known.ends_with(value.key, at)
-    if value.kind == NUMBER and _by_the_way(value, known, at):
+    if value.kind == NUMBER and (_by_the_way(value, known, at) or _is_of_a_formula(claim)):
         return True
-    return from_numbers(value, known, at)
+    return from_numbers(value, known, at, claim.sentence)
 
 
 def _by_the_way(value: Value, known: Known, at: int) -> bool:
@@ -154,28 +196,32 @@ def _by_the_way(value: Value, known: Known, at: int) -> bool:
     return bool(words) and known.spelled(words, at)
 
 
-def _put_together(url: str, known: Known, at: int) -> bool:
-    """An address of a known host whose parts with digits are known."""
-    host, _, path = url.partition("://")[2].partition("/")
-    parts = [
-        part
-        for part in path.replace("?", "/").replace("=", "/").replace("&", "/").split("/")
-        if any(map(str.isdigit, part))
-    ]
-    squeezed = [part.replace("-", "").replace("_", "").casefold() for part in parts]
-    return known.has_key(host.replace(".", "").replace("-", "").casefold(), at) and all(
-        known.has_key(part, at) for part in squeezed
+def _is_of_a_formula(claim: Claim) -> bool:
+    """A constant of the conversion that a sentence spells out: (150 × 1.8) + 32 = 302."""
+    return claim.value.readings[:1] in _CONSTANTS and _FORMULA.search(claim.sentence) is not None
+
+
+def _put_together(url: str, known: Known, at: int, start_ns: int) -> bool:
+    """An address of a known host whose parts with digits are known, in any format."""
+    host, _, path = fold(unquote(url)).partition("://")[2].partition("/")
+    label = max(host.removeprefix("www.").split(".")[:-1], key=len, default=host)
+    if not (known.has_key(squeezed(host), at) or known.has_key(squeezed(label), at)):
+        return False
+    parts = [part for part in _URL_SIGNS.split(path) if any(map(str.isdigit, part))]
+    return all(
+        known.has_key(squeezed(part), at)
+        or all(grounded(Claim(value, at, "", ""), known, start_ns) for value in scan(part))
+        for part in parts
     )
 
 
-def _still_loose(found: Grounding, settled: dict[str, list[float]], pending: list[Claim], known: Known) -> list[Claim]:
-    """What does not follow from grounded amounts of the same answer either; totals may stand before their parts."""
+def _still_loose(found: Grounding, settled: list[Claim], pending: list[Claim], known: Known) -> list[Claim]:
+    """What does not follow from grounded amounts of the same paragraph or its neighbours either; totals may stand
+    before their parts."""
     for _ in range(_ROUNDS):
         left: list[Claim] = []
         for claim in pending:
-            own = settled.get(claim.span_id, [])
-            before = any(reading in each for each in settled.values() for reading in claim.value.readings)
-            if claim.value.kind == AMOUNT and (before or from_own(claim.value, own, known, claim.at)):
+            if claim.value.kind == AMOUNT and (_said_before(claim, settled) or _follows(claim, settled, known)):
                 _settle(found, settled, claim)
             else:
                 left.append(claim)
@@ -185,10 +231,20 @@ def _still_loose(found: Grounding, settled: dict[str, list[float]], pending: lis
     return pending
 
 
-def _settle(found: Grounding, settled: dict[str, list[float]], claim: Claim) -> None:
+def _said_before(claim: Claim, settled: list[Claim]) -> bool:
+    return any(reading == each.value.readings[0] for each in settled for reading in claim.value.readings)
+
+
+def _follows(claim: Claim, settled: list[Claim], known: Known) -> bool:
+    near = [each for each in settled if each.span_id == claim.span_id and abs(each.block - claim.block) <= 1]
+    near.sort(key=lambda each: each.value.start)
+    return from_own(claim.value, [each.value.readings[0] for each in near], known, claim.at)
+
+
+def _settle(found: Grounding, settled: list[Claim], claim: Claim) -> None:
     _count(found, claim.value.kind)
     if claim.value.kind == AMOUNT and claim.value.readings:
-        settled.setdefault(claim.span_id, []).append(claim.value.readings[0])
+        settled.append(claim)
 
 
 def _count(found: Grounding, kind: str) -> None:

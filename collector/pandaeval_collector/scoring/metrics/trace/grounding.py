@@ -4,16 +4,18 @@ Grounded / checked, by code alone, in any language: identifiers, amounts, number
 e-mail and web addresses and quoted names, of the answer and of the arguments of calls that change something. A value is
 grounded if the user, the instructions, the conversation before, an earlier result or a document has it, in any
 spelling, or if it follows from values there by format, unit, rounding, a calculation with dates and times, or one step
-of arithmetic. An answer that says otherwise than what was called (3 passengers, booked for 2) is not grounded. One
-identifier or amount that is not, or one such contradiction, fails whatever the score.
+of arithmetic from values that belong together: of one object, list or sentence, or the user's. An answer that says
+otherwise than what was called (3 passengers, booked for 2) is not grounded. One identifier, amount, date or time that
+is not, or one such contradiction, fails whatever the score.
 
 What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
 what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
 is not found is not counted). The first trace of a session is whole if its first call begins with the user's message.
 
-It does not judge whether a grounded value is the right one, nor anything that is said without such values. An agent
-with neither tools nor documents has nothing to be grounded in: no result. Where results or the conversation before were
-not captured, values that are not found there say nothing: they are not counted (`coverage` tells how many were). So it
+It does not judge whether a grounded value is the right one, nor anything that is said without such values. A run
+without a call and a document states what its model knows: there only what claims to be of this case ("your booking …")
+is checked. Where results or the conversation before were not captured, values that are not found there say nothing:
+they are not counted, `coverage` and the reason tell how many, and below one half there is no score. So it
 is with an identifier that a tool took and named in its result, where the spans hold no conversation before: it exists,
 and many frameworks keep what was said earlier to themselves.
 
@@ -34,6 +36,9 @@ from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
 
 _MOST_LISTED = 20
+_MOST_NAMED = 5
+ENOUGH = 0.5
+"""The least share of the values that has to be checked for a score."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
@@ -42,16 +47,22 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = grounding(trace, context.before)
     if found is None:
         return None
-    if not found.total:
-        return Unscored(Why.NO_CONTENT, f"{found.hidden}: where {_many(found.open)} came from is not known")
+    everything = found.total + len(found.open)
     strict = any(each.strict for each in found.loose)
+    if found.total < ENOUGH * everything and not strict:
+        which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
+        more = ", …" if len(found.open) > _MOST_NAMED else ""
+        reason = (
+            f"{found.hidden}: where {_many(len(found.open))} of {everything} came from is not known ({which}{more})"
+        )
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, _metadata(found), coverage=found.total / everything)
     return Score(
         1.0 - len(found.loose) / found.total,
         _reason(found),
         _metadata(found),
         label=_label(found) if strict else None,
         failed=strict,
-        coverage=found.total / (found.total + found.open),
+        coverage=found.total / everything,
         span_ids=tuple(dict.fromkeys(each.claim.span_id for each in found.loose)),
     )
 
@@ -61,7 +72,7 @@ def _unsettled(trace: Trace, finding: Finding | None) -> bool:
     if finding is None:
         return states_values(trace)
     if isinstance(finding, Unscored):
-        return finding.why in (Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE)
+        return finding.why is Why.INSUFFICIENT_EVIDENCE
     return isinstance(finding, Score) and (finding.value < 1.0 or (finding.coverage or 1.0) < 1.0)
 
 
@@ -72,7 +83,11 @@ def _metadata(found: Grounding) -> dict[str, Any]:
         "not_grounded": [_described(each) for each in found.loose[:_MOST_LISTED]],
     }
     if found.open:
-        metadata |= {"not_determinable": found.open, "hidden": found.hidden}
+        metadata |= {
+            "not_determinable": len(found.open),
+            "open": [each.value.text for each in found.open[:_MOST_LISTED]],
+            "hidden": found.hidden,
+        }
     if found.notes:
         metadata["note"] = "; ".join(found.notes)
     return metadata
@@ -91,14 +106,15 @@ def _label(found: Grounding) -> str:
 
 
 def _reason(found: Grounding) -> str:
+    unchecked = f"; {_many(len(found.open))} not checked: {found.hidden}" if found.open else ""
     if not found.loose:
         which = "all of them" if found.total > 1 else "which is"
-        return f"{_many(found.total)} checked, {which} known or derived from what is known"
+        return f"{_many(found.total)} checked, {which} known or derived from what is known{unchecked}"
     worst = found.loose[0]
     what = f"'{worst.claim.value.text}'" + (f" ({worst.claim.key})" if worst.claim.key else "")
     said = f"but {worst.instead}" if worst.instead else "stands in no result and was not said by the user"
     others = f"; {len(found.loose)} of {_many(found.total)} are not grounded" if found.total > 1 else ""
-    return f"{what} {said}{others}"
+    return f"{what} {said}{others}{unchecked}"
 
 
 def _many(count: int) -> str:
@@ -109,12 +125,12 @@ METRIC = Metric(
     level="trace",
     name="grounding",
     kind="code",
-    version="4",
+    version="5",
     threshold=0.7,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",
     evaluate=_evaluate,
     unsettled=_unsettled,
-    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),
     signals_failures_only=True,
 )

@@ -1,0 +1,95 @@
+"""The proof that a collector which is started again comes up and stays up: start it many times, with work left to do.
+
+    python tests/proofs/starts.py --starts 1000 --seed 1 --ledger tests/proofs/starts-ledger.jsonl
+
+Each start finds traces that the process before was killed over. So it has them decided by a process of their own, which
+ends soon afterwards: what children leave behind must not touch gRPC, nor the store. Senders keep it busy meanwhile, and
+after some seconds it is killed again. Starts run in batches, each with a data directory of its own; each adds a line to
+the ledger, and a run that was broken off goes on where it stopped. Leaves with 1 if one start ended by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
+
+from support.collector import CollectorProcess, DiedError  # noqa: E402
+from support.oracle import Oracle  # noqa: E402
+
+BATCH = 20
+
+
+def main() -> int:
+    options = _options()
+    wanted = {"proof": "starts", "seed": options.seed, "commit": _commit()}
+    done = [line for line in _lines(options.ledger) if wanted.items() <= line.items()]
+    left = options.starts - sum(line["starts"] for line in done)
+    batch = len(done)
+    while left > 0:
+        found = _batch(options.seed * 1000 + batch, min(BATCH, left))
+        line = {**wanted, "batch": batch, "time": datetime.now(UTC).isoformat(timespec="seconds"), **found}
+        with options.ledger.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        done.append(line)
+        left, batch = left - found["starts"], batch + 1
+        print(json.dumps(found), file=sys.stderr)
+    total = {name: sum(line[name] for line in done) for name in ("starts", "with_suspects", "aborted")}
+    print(json.dumps(total))
+    return 1 if total["aborted"] else 0
+
+
+def _batch(seed: int, starts: int) -> dict[str, Any]:
+    """So many lives of one collector. ``with_suspects``: those that found traces under way at the death before."""
+    chance = random.Random(seed)
+    folder = Path(tempfile.mkdtemp(prefix="pandaeval-starts-"))
+    aborted = []
+    with (
+        CollectorProcess(folder, own_children=True, fresh=True) as collector,
+        Oracle(collector.grpc, collector.http, seed, pause=0.02),
+    ):
+        for _ in range(starts):
+            try:
+                collector.start()
+                time.sleep(chance.uniform(2.0, 5.0))
+                if (code := collector.exit_code()) is not None:
+                    aborted.append(f"it ended with {code}: {collector.log()[-1500:]}")
+            except DiedError as error:
+                aborted.append(str(error)[-1500:])
+            collector.kill()
+        suspects = collector.log_file.read_text(errors="replace").count("were under way when the process before ended")
+    if not aborted:
+        shutil.rmtree(folder)
+    return {"starts": starts, "with_suspects": suspects, "aborted": len(aborted), "told": aborted}
+
+
+def _lines(ledger: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("starts-ledger.jsonl"))
+    return parser.parse_args()
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
