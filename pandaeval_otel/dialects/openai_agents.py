@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -49,7 +50,8 @@ DIALECT = OpenAIAgents()
 
 def _with_objects(value: Any, role: str) -> Messages | None:
     """Returns the messages in ``value`` with the objects in them read; ``None`` if it has no objects."""
-    if type(value) is not str or not any(mark in value for mark in _OBJECTS):
+    text = as_text(value) if type(value) is list else value
+    if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None
     found = messages_of(value, role)
     return found and tuple(

@@ -13,6 +13,7 @@ from operator import is_
 from typing import Any
 
 from pandaeval_otel.base import semconv
+from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
@@ -45,9 +46,10 @@ class Smolagents(Dialect):
         if type(tool) is str and tool.lower() in FINAL_ANSWERS:
             return Reading(kind=Kind.STEP)
         value = attributes.get(semconv.INPUT_MESSAGES)
-        if type(value) is not str or _MARK not in value:
+        text = as_text(value) if type(value) is list else value
+        if type(text) is not str or _MARK not in text:
             return None
-        found = messages_of(value, "user")
+        found = messages_of(text, "user")
         return Reading(input=_TOLD(found)) if found else None
 
 

@@ -64,3 +64,11 @@ def test_what_a_failed_agent_said_last_is_no_answer() -> None:
     assert failed.output is not None
     assert (failed.output[0].text, failed.output[0].hidden) == ("", True)
     assert seen(agent(), SCOPE, name="invoke_agent trip_bot").output == (Message("assistant", (Text(SAID),)),)
+
+
+def test_objects_in_structured_content_are_read_as_those_in_json_text() -> None:
+    text = "ResponseReasoningItem(id='rs_1', summary=[Summary(text='look out', type='summary_text')], type='reasoning')"
+    messages = [{"role": "assistant", "parts": [{"type": "text", "content": text}]}]
+    scope = "opentelemetry.instrumentation.openai_agents"
+    told = [seen({"gen_ai.output.messages": value}, scope).output for value in (messages, json.dumps(messages))]
+    assert told[0] == told[1] == (Message("assistant", (Reasoning("look out"),)),)
