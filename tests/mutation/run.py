@@ -200,7 +200,9 @@ def _tell(name: str, found: Outcome, options: argparse.Namespace, commit: str) -
 
 def table(ledger: Path) -> str:
     """The newest line of each area as a table in Markdown."""
-    newest = {line["area"]: line for line in map(json.loads, ledger.read_text().splitlines())}
+    newest = {
+        line["area"]: line for line in map(json.loads, ledger.read_text().splitlines() if ledger.exists() else ())
+    }
     rows = [
         "| area | mutants | tried | caught | equivalent | survived | share | commit |",
         "|---|--:|--:|--:|--:|--:|---|---|",

@@ -67,7 +67,8 @@ def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: 
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-attacks-"))
     problems: list[str] = []
     acknowledged: set[bytes] = set()
-    with CollectorProcess(folder) as collector:
+    # As open as it may be configured: what is refused by default would prove less.
+    with CollectorProcess(folder, {"PANDAEVAL_LABELS__OVER_OTLP": "true"}) as collector:
         collector.start()
         assert collector.process is not None
         target = Target(collector.grpc, f"127.0.0.1:{collector.http_port}", f"127.0.0.1:{collector.health_port}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from support.hostile import judges, stores, texts
+from support.hostile import judges, stores, texts, trace_stores
 
 Alone = Callable[[Path, int], Iterable[str]]
 ALONE: Mapping[str, Alone] = {
@@ -17,4 +17,5 @@ ALONE: Mapping[str, Alone] = {
     "errors that quote the key": judges.quoting,
     "text that writes to the terminal": texts.on_a_terminal,
     "configurations that grow": texts.growing,
+    "trace stores that do harm": trace_stores.answering,
 }

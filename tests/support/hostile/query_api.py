@@ -93,11 +93,21 @@ def empty_objects(size: int) -> bytes:
     )
 
 
-def bomb(size: int) -> bytes:
-    """So many blanks as gzip of gzip."""
+def bomb(size: int, layers: int = 2) -> bytes:
+    """So many blanks as gzip, of gzip."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     pieces = [packer.compress(bytes([32]) * _PIECE) for _ in range(size // _PIECE)]
-    return gzip.compress(b"".join([*pieces, packer.flush()]))
+    found = b"".join([*pieces, packer.flush()])
+    return found if layers == 1 else gzip.compress(found)
+
+
+def flood(size: int) -> Iterator[bytes]:
+    """``{}`` where Jaeger's traces and Tempo's would be, as often as goes into so many bytes."""
+    yield _head("", "") + b'{"traces":[{}],"result":{"resourceSpans":['
+    piece = b"{}," * (_PIECE // 3)
+    for _ in range(size // len(piece)):
+        yield piece
+    yield b"{}]}}"
 
 
 def nested(depth: int) -> bytes:

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import zstandard
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
+from support import labels
 from support.hostile import doors, requests
 from support.hostile.doors import Channel, half_sent, post, stalled, told
 
@@ -321,6 +323,23 @@ def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
             with Channel(target.grpc) as channel:
                 answer = channel.call(b"")
         yield answer if answer == "gRPC OK" else doors.NO_ANSWER
+
+
+@attack
+def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
+    """An agent's log records that are people's verdicts, about traces that nobody has seen, of a far time to come."""
+    records = [labels.event(score=1.0, label="pass", trace=os.urandom(16)) for _ in range(1000)]
+    for record in records:
+        record.time_unix_nano = 2**63
+    request = labels.request(*records).SerializeToString()
+    with Channel(target.grpc) as channel:
+        for _ in range(110 * scale):
+            call = channel.begin(request, doors.LOGS)
+            answer = told(call)
+            if answer == "gRPC OK":
+                partial = ExportLogsServiceResponse.FromString(call.result()).partial_success
+                answer = "gRPC OK, all rejected" if partial.rejected_log_records == len(records) else TAKEN
+            yield answer
 
 
 @attack

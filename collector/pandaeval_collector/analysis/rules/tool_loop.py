@@ -27,6 +27,7 @@ repeat, so such loops are not seen.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,13 +70,15 @@ class LoopCycle:
 class ToolLoop:
     """``calls``: tool calls of the trace. ``repeated``: ordinals (0-based, in ``trace.tool_calls``) of the wasted ones,
     those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance. ``seconds`` and ``tokens``
-    went by in all cycles together, each moment counted once though cycles may overlap."""
+    went by in all cycles together, each moment counted once though cycles may overlap. ``unseen``: calls that may have
+    repeated another one, and nobody can tell because arguments were not captured, or no result of equal calls was."""
 
     calls: int
     repeated: tuple[int, ...] = ()
     cycles: tuple[LoopCycle, ...] = ()
     seconds: float = 0.0
     tokens: int = 0
+    unseen: int = 0
 
     @property
     def wasted_calls(self) -> int:
@@ -115,7 +118,7 @@ def _found(trace: Trace) -> ToolLoop:
     if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
         trace = replace(trace, tool_calls=written)
     if not _may_loop(trace):
-        return ToolLoop(len(trace.tool_calls))
+        return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
     visits = Visits(trace)
     timeline = Timeline(trace)
     steps = _steps(trace, timeline, visits)
@@ -134,7 +137,27 @@ def _found(trace: Trace) -> ToolLoop:
         cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
         seconds=_seconds(spent),
         tokens=sum(timeline.tokens(*time) for time in spent),
+        unseen=_unseen(trace),
     )
+
+
+def _unseen(trace: Trace) -> int:
+    """How many calls of tools that were called more than once show no arguments, or are equal and show no result."""
+    names = [call.name for call in trace.tool_calls]
+    if len(set(names)) == len(names):
+        return 0
+    times = Counter(names)
+    tools = {tool.name: tool for tool in trace.tools}
+    blind = sum(
+        times[call.name] > 1 and not call.has_arguments and not _takes_none(tools.get(call.name))
+        for call in trace.tool_calls
+    )
+    silent = Counter(
+        (call.name, canonical_arguments(call.arguments))
+        for call in trace.tool_calls
+        if times[call.name] > 1 and call.has_arguments and not call.has_result and call.error is None
+    )
+    return blind + sum(count for count in silent.values() if count > 1)
 
 
 def _may_loop(trace: Trace) -> bool:

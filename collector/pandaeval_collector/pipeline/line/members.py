@@ -22,6 +22,9 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 _HEAD = struct.Struct("<II")
+CLOCK_SLACK_NS = 2_000_000
+"""So much earlier than the end of a trace the next one may seem to begin: clocks of JavaScript's SDKs count from a
+start that is rounded to milliseconds."""
 
 
 @dataclass(slots=True)
@@ -85,7 +88,8 @@ class Member:
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
         """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
         facts = self.facts
-        return self.end_ns <= start_ns and facts.agent == agent and facts.embedder == embedder
+        ended = self.end_ns <= start_ns + CLOCK_SLACK_NS and self.start_ns < start_ns
+        return ended and facts.agent == agent and facts.embedder == embedder
 
 
 def unpack_answers(members: Sequence[Member]) -> None:

@@ -152,12 +152,13 @@ class StoreClient:
         body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
-        arrived, alone = 0, False
+        arrived, weight, alone = 0, 0, False
         for part in answer.iter_raw():
             arrived += len(part)
             for piece in inflater.feed(part):
                 body += piece
-                if max(arrived, len(body)) > MOST_BYTES:
+                weight += parsed_size(piece)
+                if max(arrived, len(body)) > MOST_BYTES or weight > _MOST_PARSED:
                     raise AnswerTooLargeError
             if len(body) > _LARGE_BYTES and not alone:
                 turn.enter_context(self._parsing)
@@ -210,8 +211,6 @@ def _url(place: StoreAddress) -> httpx.URL:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    if parsed_size(body) > _MOST_PARSED:
-        raise AnswerTooLargeError
     try:
         found = decode_json(body)
     except BadOtlp as error:

@@ -843,3 +843,13 @@ class TestNature:
     def test_others(self, name: str, expected: Nature) -> None:
         assert nature(name) is expected
         assert nature(name, read_only=True) is expected
+
+
+def test_calls_that_nobody_can_compare_are_counted() -> None:
+    blind = Run().call("get_line").call("get_line").call("get_line").call("get_bill", {"id": 1}, "x")
+    assert blind.found().unseen == 3
+    assert Run().call("get_line").call("get_bill").found().unseen == 0, "no tool was called twice"
+    silent = Run().call("get_line", {"id": 1}).call("get_line", {"id": 1}).call("get_line", {"id": 2})
+    assert silent.found().unseen == 2
+    nothing = ToolDefinition("get_line", parameters={"type": "object", "properties": {}})
+    assert Run(tools=(nothing,)).call("get_line", result="a").call("get_line", result="b").found().unseen == 0

@@ -182,3 +182,13 @@ class TestAsking:
 
     def test_without_a_judge_nobody_is_asked(self, store: Store) -> None:
         assert scores(store, member(1, judged=True)).ask("s", Trigger.IDLE) == ([], [])
+
+
+def test_a_trace_comes_before_one_that_seems_to_begin_just_before_its_end() -> None:
+    earlier = member(1)
+    embedder, end = earlier.facts.embedder, earlier.end_ns
+    assert earlier.precedes("agent 1", end, embedder)
+    assert earlier.precedes("agent 1", end - 30, embedder), "by clocks that differ a little"
+    assert not earlier.precedes("agent 1", earlier.start_ns, embedder), "both began at once"
+    long = Member(earlier.trace_id, 0, 10_000_000, earlier.facts, earlier.answer)
+    assert not long.precedes("agent 1", 5_000_000, embedder), "they overlap"

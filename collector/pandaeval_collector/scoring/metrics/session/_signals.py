@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.scoring.metric import SessionContext, SessionView, TraceSummary
@@ -12,6 +12,8 @@ JUDGED = ("confidence", "tool_correctness")
 ENDINGS = ("response", "error")
 MADE_UP_FOR = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
+RISKY = 0.5
+"""A signal below this is a failed check."""
 ENOUGH = 0.5
 """Each enabled kind must have been obtained in at least this share of the traces that expect it."""
 
@@ -27,6 +29,20 @@ class Coverage:
     thin: tuple[str, ...]
     expected: int
     assumed: bool
+
+
+def looked_at(session: SessionView, context: SessionContext) -> float:
+    """The share of the rule checks that apply to the traces of a session and gave a score; of the others too
+    little was known. 1.0 where none applies."""
+    names = {*KINDS, *context.extra_signals} - {*JUDGED}
+    found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
+    apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
+    return sum(each.outcome == "scored" for each in apply) / len(apply) if apply else 1.0
+
+
+def failed_checks(signals: Sequence[Mapping[str, float]]) -> int:
+    """How many kinds of signals speak against any trace."""
+    return len({name for trace in signals for name, value in trace.items() if value < RISKY})
 
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:

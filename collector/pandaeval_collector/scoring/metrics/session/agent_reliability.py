@@ -8,7 +8,8 @@ traces too.
 
 Without a judge it rests on what code can see, and says so: ``metadata.basis`` is ``inline``, ``coverage`` counts the
 judged signals as missing, the label is ``problem_found`` (a flagged trace, or a score below the threshold) or
-``no_problem_found``, and there is no band. No problem found is not task success: nobody asked for that.
+``no_problem_found``, and there is no band; where fewer than half of the checks that apply could look, no problem found
+would say nothing, and there is no score. No problem found is not task success: nobody asked for that.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """
@@ -24,9 +25,18 @@ from pandaeval_collector.analysis.stats.session import Reliability
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, is_judged, rests_on, session_signals
+from pandaeval_collector.scoring.metrics.session._signals import (
+    ENOUGH,
+    KINDS,
+    coverage,
+    failed_checks,
+    is_judged,
+    looked_at,
+    rests_on,
+    session_signals,
+)
 
-_NOT_ASKED = "whether the task was done was not judged"
+_NOT_ASKED = "task success: not judged"
 
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
@@ -51,8 +61,13 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if judged:
         return Score(found.score, reason, metadata | {"band": reliability_band(found.score)}, coverage=covered.share)
     problem = bool(found.flagged) or found.score < context.threshold - TOLERANCE
+    checks = f"rule checks: {failed_checks(signals)} of {len(basis)} failed; {_NOT_ASKED}"
+    if not problem and (seen := looked_at(session, context)) < ENOUGH:
+        metadata["partial_score"] = found.score
+        reason = f"{checks}; only {seen:.0%} of the checks that apply could look"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=seen)
     label = "problem_found" if problem else "no_problem_found"
-    return Score(found.score, f"{reason}; {_NOT_ASKED}", metadata, label=label, coverage=covered.share)
+    return Score(found.score, f"{checks}; {reason}", metadata, label=label, coverage=covered.share)
 
 
 def _metadata(session: SessionView, found: Reliability) -> dict[str, Any]:
@@ -99,7 +114,7 @@ METRIC = Metric(
     level="session",
     name="agent_reliability",
     kind="math",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Did the agent ever fail badly in this session?",
     needs="session id; any of coherence, loop_detection, confidence, tool_correctness",

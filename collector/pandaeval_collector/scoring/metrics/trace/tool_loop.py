@@ -3,7 +3,9 @@
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
 other words), nothing new in the answer and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
-ratio. Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
+ratio. Calls whose arguments were not captured cannot be compared: where they are most, there is no score.
+
+Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
 right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
 
 Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
@@ -19,17 +21,24 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, tool_loop
 from pandaeval_collector.analysis.rules.tool_loop_steps import running_away
-from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100
+ENOUGH = 0.5
+"""With more than this share of calls that nobody can compare there is no score."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = running_away(trace) if trace.is_step else tool_loop(trace)
     if found is None or (not found.calls and not found.cycles):
         return None
+    if not found.cycles and found.unseen > found.calls * ENOUGH:
+        told = (
+            f"{found.unseen} of {found.calls} calls may have repeated another one: their arguments or results were not"
+        )
+        return Unscored(Why.NO_CONTENT, f"{told} captured")
     metadata = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
@@ -69,10 +78,11 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",
     evaluate=_evaluate,
+    unscored=(Why.NO_CONTENT,),
     of_steps=True,
 )
