@@ -327,21 +327,27 @@ def test_a_run_that_is_cancelled_stops_and_goes_on_when_it_is_retried(
     server, collector = judged
     go = threading.Event()
 
+    answered = threading.Semaphore(5)
+
     def holds(number: int, request: dict[str, Any]) -> Say:
-        go.wait(60.0)
+        if not answered.acquire(blocking=False):
+            go.wait(60.0)
         return behave(number, request)
 
     server.behave = holds
     before = len(server.requests)
     try:
         run_id = start(collector, metrics=["tool_correctness"])["id"]
-        collector.until(lambda: len(server.requests) > before, "asking")
+        collector.until(lambda: len(server.requests) > before + 5, "asking")
         with api(collector) as client:
+            collector.until(lambda: client.get(f"/runs/{run_id}").json()["calls"] == 5, "counted as they are answered")
+            assert client.get(f"/runs/{run_id}").json()["cost_usd"] > 0
             assert client.post(f"/runs/{run_id}/cancel", json={}).json()["state"] == "cancelled"
             waits = start(collector, metrics=["tool_loop"])["id"]
             assert ended(collector, waits)["done"] == TRACES, "the next run is not held up"
             go.set()
-            assert client.get(f"/runs/{run_id}").json()["done"] == 0
+            held = client.get(f"/runs/{run_id}").json()
+            assert (held["done"], held["calls"] >= 5) == (0, True), "what is broken off cost it all the same"
             assert client.post(f"/runs/{run_id}/retry", json={}).status_code == 200
         again = ended(collector, run_id)
         assert again["done"] == TRACES, again

@@ -153,7 +153,6 @@ FAULTS: Mapping[str, Behave] = {
     "taken back": always(lambda body: Say(f"```json\n{verdict(body)}\n```\nOn second thought: confidence is 0.1.")),
     "two verdicts": always(lambda body: Say(f"{verdict(body)}\n{verdict(body, confidence=0.1)}")),
     "two fences": always(lambda body: Say(f"```json\n{verdict(body)}\n```\n```json\n{verdict(body)}\n```")),
-    "an open fence": always(lambda body: Say(f"```json\n{verdict(body)}")),
     "a verdict as a text": always(lambda body: Say(json.dumps(verdict(body)))),
     "no reason": always(lambda body: Say(verdict(body, reason=""))),
     "a bare colon as the reason": always(lambda body: Say(verdict(body, reason=" : "))),

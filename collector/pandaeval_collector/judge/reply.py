@@ -81,6 +81,8 @@ def _document(text: str, echo: str) -> str:
         found = [each for each, value in _objects(said) if str(value.get("echo", "")).strip() == echo]
         if len(found) > 1:
             raise InvalidReplyError("not JSON alone: several objects with the code of the question") from None
+        if found and any(map(str.isdecimal, said.rpartition(found[0])[2])):
+            raise InvalidReplyError("not JSON alone: words with a number behind it may take it back") from None
         said = found[0] if found else said
     return _strict(said)
 

@@ -34,6 +34,7 @@ FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
 """So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
 _PAUSE_S = 2.0
+_TOLD_S = 1.0
 _ENDED = "worker_ended"
 
 
@@ -152,17 +153,22 @@ class Engine:
                         self._current = run.id, process
                     alone = max(0, alone - len(batch))
                     try:
-                        scored = await process.score(TracesToScore(batch))
+                        scored = await self._scored(run, process, batch)
                     except RunProcessEndedError:
-                        spent, process = await self._ended(process), None
+                        ended, process = process, None
+                        await ended.close()
+                        spent = ended.spent.take()
                         if await self._is_on(run):
                             alone = await self._blame(run, batch, spent)
+                        else:
+                            await self._file(run, Scored([], []), spent)
                         continue
                     await self._file(run, scored, process.spent.take())
             finally:
                 self._current = None
                 if process is not None:
                     await process.close()
+                    await self._file(run, Scored([], []), process.spent.take())
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
         return ""
 
@@ -181,9 +187,16 @@ class Engine:
         now = await asyncio.to_thread(self._store.runs.find, run.id)
         return now is not None and now.state == "running"
 
-    async def _ended(self, process: RunProcess) -> tuple[int, int, float]:
-        await process.close()
-        return process.spent.take()
+    async def _scored(self, run: RunRow, process: RunProcess, batch: Sequence[tuple[int, int]]) -> Scored:
+        """What became of a batch. What its calls cost is told while they are answered: a run that is broken off cost it
+        all the same."""
+        under_way = asyncio.ensure_future(process.score(TracesToScore(batch)))
+        try:
+            while not (await asyncio.wait({under_way}, timeout=_TOLD_S))[0]:
+                await self._file(run, Scored([], []), process.spent.take())
+        finally:
+            under_way.cancel()
+        return under_way.result()
 
     async def _blame(self, run: RunRow, batch: Sequence[tuple[int, int]], spent: tuple[int, int, float]) -> int:
         """What a process ended over is tried again, each session and trace alone; what it ends over alone has failed.
@@ -197,6 +210,8 @@ class Engine:
         return 0 if is_one else len(batch)
 
     async def _file(self, run: RunRow, scored: Scored, spent: tuple[int, int, float]) -> None:
+        if not (scored.items or scored.results or spent[0]):
+            return
         batch = RunBatch(run.no, scored.items, scored.results, *spent)
         if scored.sent and self._emitter is not None and self._commit is not None:
             emitter = self._emitter
