@@ -55,6 +55,7 @@ class Page:
             os.dup2(copies[1], 4)
 
         flags = [program, *_FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
+        folder.mkdir(parents=True, exist_ok=True)
         with (folder / "chromium.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [*flags, "about:blank"], preexec_fn=place, close_fds=False, stdout=log, stderr=log
