@@ -117,6 +117,7 @@ def _judge(result: Result) -> Mapping[str, Any]:
         "pandaeval.judge.cost_usd": float(about["cost_usd"]),
         "pandaeval.judge.cited": about.get("cited"),
         "pandaeval.judge.truncated": result.finding.metadata.get("truncated"),
+        "pandaeval.judge.injection_suspected": result.finding.metadata.get("injection_suspected"),
     }
 
 

@@ -32,6 +32,7 @@ ASKED = Score(
             "cited": ["00f067aa0ba902b7"],
         },
         "truncated": ["what happened"],
+        "injection_suspected": True,
     },
 )
 EVALUATION_ITSELF_FAILED = {Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR}
@@ -142,6 +143,7 @@ class TestLogEvent:
             "pandaeval.judge.cost_usd": 0.0007,
             "pandaeval.judge.cited": ["00f067aa0ba902b7"],
             "pandaeval.judge.truncated": ["what happened"],
+            "pandaeval.judge.injection_suspected": True,
         }
 
     def test_what_is_absent_has_no_key(self) -> None:
