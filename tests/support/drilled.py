@@ -45,7 +45,8 @@ _CALLS: Sequence[tuple[str, dict[str, Any], Any]] = (
 
 def conversation(number: int = 0) -> list[bytes]:
     """Two turns, each a trace and a request: what is booked; and the second booking cancelled."""
-    asked = f"What have I booked? I am customer MW-{7000 + number}."
+    noted = "I noted QX81LM, 2025-03-14 at 09:35 for $412.50, and ZT52PA"
+    asked = f"What have I booked? {noted}. I am customer MW-{7000 + number}."
     cancel = f"Cancel ZT52PA please, I changed my plans. {'Thanks. ' * number}"
     first = _turn(number, 0, [], asked, [], FIRST)
     second = _turn(number, 1, [_text("user", asked), _text("assistant", FIRST)], cancel, _CALLS, LAST)

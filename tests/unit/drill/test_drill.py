@@ -43,7 +43,7 @@ def test_what_is_planted_is_noticed_where_it_is_and_by_whom() -> None:
     assert (loop.n, loop.by_metric["tool_loop"], loop.blamed.hits) == (COUNT, COUNT, COUNT)
     assert loop.refused == {"the run has no call with arguments": COUNT}
     assert tally.faults["false_success"].by_metric["response"] == COUNT
-    assert tally.faults["invented_identifier"].n == COUNT
+    assert tally.faults["invented_identifier"].n == 2 * COUNT
 
 
 def test_no_metric_passes_what_is_not_captured() -> None:
