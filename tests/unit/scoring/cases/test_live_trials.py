@@ -97,7 +97,7 @@ def test_they_are_sent_as_log_events_and_evaluation_spans(results: list[Result])
     assert told["pandaeval.trial"] == "7"
     assert told["gen_ai.evaluation.name"] == "trial_correct"
     (span,) = (Span.FromString(each) for each in spans(encoded))
-    assert span.name.startswith("evaluate trial")
+    assert span.name == "✓ evaluate trial"
     assert span.trace_id.hex() == f"{1:032x}"
     assert len(span.events) == len(of_one)
 

@@ -15,7 +15,6 @@ from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC
 
 EXTRAS = ("response", "grounding", "tool_loop")
 KINDS = frozenset(_signals.KINDS)
-NOT_ASKED = "; whether the task was done was not judged"
 
 
 def scored(value: float | None, **fields: str) -> SessionSignal:
@@ -197,7 +196,8 @@ class TestReliability:
         assert found.label == "problem_found"
         assert found.coverage == pytest.approx(3 / 9)
         assert found.reason == (
-            f"max risk 0.80 (response) in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged" + NOT_ASKED
+            "rule checks: 1 of 2 failed; task success: not judged; "
+            f"max risk 0.80 (response) in trace 3 of 3 ({3:032x}): the run broke off; 1 of 2 traces flagged"
         )
         weights = found.metadata.pop("signal_weights")
         assert {"coherence", "confidence", "loop_detection", "tool_correctness"} <= weights.keys()
@@ -246,13 +246,14 @@ class TestReliability:
         assert isinstance(found, Score)
         assert (found.label, found.metadata["band"], "basis" in found.metadata) == (None, "generally_reliable", False)
         assert found.coverage == 1.0
-        assert not found.reason.endswith(NOT_ASKED)
+        assert "not judged" not in found.reason
 
     def test_nothing_that_speaks_against_it(self) -> None:
         found = RELIABILITY.evaluate(view({"response": scored(1.0)}), context())
         assert isinstance(found, Score)
         assert found.value == 1.0
-        assert found.reason == f"max risk 0.00: nothing speaks against any of 1 trace (response){NOT_ASKED}"
+        checks = "rule checks: 0 of 1 failed; task success: not judged"
+        assert found.reason == f"{checks}; max risk 0.00: nothing speaks against any of 1 trace (response)"
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
     def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
