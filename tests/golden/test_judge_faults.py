@@ -64,9 +64,7 @@ def _traces(path: Path) -> tuple[Trace, ...]:
         return tuple(trace for trace in run.traces() if is_genai(trace) and trace.complete)
 
 
-async def _found(
-    trace: Trace, judge: str, metrics: Collection[str] = ALL, **answers: Any
-) -> dict[str, Finding | None]:
+async def _found(trace: Trace, judge: str, metrics: Collection[str] = ALL, **answers: Any) -> dict[str, Finding | None]:
     scripted = ScriptedJudge(**{**JUDGES[judge], **answers})
     return {metric.name: await scripted.finding(metric, trace) for metric in JUDGED if metric.name in metrics}
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, Planted, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
-from pandaeval_collector.drill.tally import Outcome, Tally
+from pandaeval_collector.drill.tally import CopyOutcome, Tally
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
@@ -209,9 +209,9 @@ class Drill:
         for copy in copies:
             yield copy, found[copy.subject.trace.trace_id]
 
-    def _outcome(self, copy: _Copy, results: Sequence[Result]) -> Outcome:
+    def _outcome(self, copy: _Copy, results: Sequence[Result]) -> CopyOutcome:
         original = copy.subject.trace
-        return Outcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
+        return CopyOutcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.mcp.comparing import Tally, compared
+from pandaeval_collector.show.mcp.comparing import MetricCounts, compared
 from pandaeval_collector.show.mcp.fencing import fenced, fenced_json, said
 from pandaeval_collector.show.mcp.lines import session_line, trace_line, trace_lines
 
@@ -21,7 +21,7 @@ Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("a
 Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
 Environment = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("environment"))]
 Session = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("session"))]
-Metric = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
+MetricName = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
 Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("text"))]
 Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
 Since = Annotated[datetime | None, Field(description=meaning("since"))]
@@ -79,7 +79,7 @@ class Tools:
     async def find_traces(
         self,
         text: Text = None,
-        metric: Metric = None,
+        metric: MetricName = None,
         failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
         session: Session = None,
         limit: Limit = 10,
@@ -119,7 +119,7 @@ class Tools:
     async def pass_rates(
         self,
         agent: Agent = None,
-        metric: Metric = None,
+        metric: MetricName = None,
     ) -> str:
         """How many results passed and failed of each metric and agent, since the store began; most failures first."""
         whole = await self._asker.get("/overview")
@@ -136,7 +136,7 @@ class Tools:
         self,
         a: PassRateGroup,
         b: PassRateGroup,
-        metric: Metric = None,
+        metric: MetricName = None,
     ) -> str:
         """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
         by service or environment), or two versions of a metric. With 95 % intervals of the difference."""
@@ -186,7 +186,7 @@ class Tools:
         service: Service = None,
         environment: Environment = None,
         session: Session = None,
-        metric: Metric = None,
+        metric: MetricName = None,
         failed: Annotated[bool | None, Field(description=meaning("failed"))] = None,
         text: Text = None,
         attribute: Attribute = None,
@@ -239,9 +239,9 @@ class Tools:
             raise AskError("the id of a trace has 32 hex digits")
         return await self._asker.get(f"/traces/{id_}")
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> Tally:
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> MetricCounts:
         said_ = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = Tally(), set[tuple[str, str]](), None
+        tally, seen, cursor = MetricCounts(), set[tuple[str, str]](), None
         for _ in range(_PAGES):
             page = await self._asker.get("/results", **said_, cursor=cursor)
             tally.add(page["items"], group.metric_version, seen)
