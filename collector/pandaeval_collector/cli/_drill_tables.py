@@ -15,7 +15,7 @@ from pandaeval_collector.cli._output import many, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.drill.compare import Drop
+    from pandaeval_collector.drill.compare import NoticedLess
     from pandaeval_collector.drill.tally import FaultTally, Share, Tally
 
 
@@ -43,7 +43,7 @@ def print_drill(tally: Tally, on: Console) -> None:
         on.print(table(("not applicable", "why"), missing, on=on))
 
 
-def write_drill_junit(tally: Tally, worse: Sequence[Drop], target: TextIO) -> None:
+def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
     """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
     could have it."""
     cases = []
