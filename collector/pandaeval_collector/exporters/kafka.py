@@ -9,9 +9,8 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from pandaeval_collector.base.runtime.kafka import library, producer
+from pandaeval_collector.base.runtime.kafka import KafkaCluster, library, producer
 from pandaeval_collector.base.section import Text
-from pandaeval_collector.base.section.kafka import KafkaCluster
 from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
 
 _PATIENCE_S = 25.0

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
 LEVEL = 0.95
 """The share of intervals that hold the truth, where nothing else is said."""
 
@@ -36,3 +39,21 @@ def wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     middle = (share + square / (2.0 * n)) / scale
     half = quantile / scale * math.sqrt(share * (1.0 - share) / n + square / (4.0 * n * n))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+RESAMPLES = 2000
+_AT_ONCE = 4_000_000
+"""So many draws at a time: 32 MB."""
+
+
+def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
+    """The means of samples of groups, drawn with replacement, from each group's sum and size. The same arguments give
+    the same draws."""
+    random = np.random.default_rng(seed)
+    found = []
+    left, rows = RESAMPLES, max(1, _AT_ONCE // len(sums))
+    while left > 0:
+        drawn = random.integers(0, len(sums), (min(left, rows), len(sums)))
+        found.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
+        left -= rows
+    return np.concatenate(found)
