@@ -1,10 +1,10 @@
-"""The proof that a collector stays as it is: hours of judged traffic with readers, and what its process holds meanwhile.
+"""The proof that a collector stays as it is: hours of judged traffic with readers, and what its process holds.
 
     python tests/proofs/soak.py --hours 2 --rate 2 --seed 1
 
 Traces come over gRPC, HTTP and the span processor's door, some are judged by a scripted provider, people's pages and a
-scraper read, and what is older than ``store.retention`` is forgotten. Every 15 seconds memory, descriptors and threads of
-the collector's process are noted. After the first 20 minutes the slope of its memory is fitted (the median of all
+scraper read, and what is older than ``store.retention`` is forgotten. Every 15 seconds memory, descriptors and threads
+of the collector's process are noted. After the first 20 minutes the slope of its memory is fitted (the median of all
 slopes between two samples) and held against 2 MB an hour. One line is added to the ledger, also when the run is ended
 early by SIGTERM or Ctrl-C; the samples go beside it with ``--samples``. Leaves with 1 if it grew, or ended by itself.
 """
@@ -197,8 +197,8 @@ def _rss_mb(pid: int) -> float:
 
 
 def slope_an_hour(points: Sequence[tuple[float, float]]) -> float:
-    """The median of the slopes between each two of (seconds, value), by the hour (Theil and Sen): a few samples that lie
-    elsewhere do not move it. Needs two points."""
+    """The median of the slopes between each two of (seconds, value), by the hour (Theil and Sen): a few samples that
+    lie elsewhere do not move it. Needs two points."""
     slopes = [
         (later[1] - point[1]) / (later[0] - point[0]) for at, point in enumerate(points) for later in points[at + 1 :]
     ]
