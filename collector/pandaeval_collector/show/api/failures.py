@@ -12,6 +12,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_collector.store.failures.group import rank
 
 Severity = Literal["low", "medium", "high", "critical"]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
@@ -40,6 +41,7 @@ class FailureGroup(BaseModel):
     title: str
     description: str
     severity: Severity
+    tool: str = Field(description="The tool that it is about; empty where it is about none.")
     agent: str
     service: str
     occurrences: int
@@ -50,7 +52,7 @@ class FailureGroup(BaseModel):
 
 
 class FailureGroups(BaseModel):
-    """Groups of failures, the one in which something failed last first."""
+    """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
 
     items: list[FailureGroup]
 
@@ -59,12 +61,13 @@ def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
     """The operations. ``paged``: the collector shows a page."""
     router = APIRouter()
 
-    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the newest first")
+    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
     async def list_(
         request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
     ) -> Response:
         def read() -> FailureGroups:
             found = [row for row in reads.finder.failure_groups() if _is_wanted(row, severity, agent)]
+            found.sort(key=lambda row: rank([row.label], row.severity, 0))  # of those alike the newest first, as before
             return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
 
         return await reads.answer(request, read)

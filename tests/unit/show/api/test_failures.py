@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,15 @@ def test_groups_come_newest_first_and_those_that_are_asked_for(
 
 
 @pytest.mark.parametrize(("page", "address"), [(None, None), (PageWork({}, 1.0), "/#/failures?group=g-critical")])
+def test_claims_of_success_come_first_then_the_gravest_then_the_newest(client: Ask, tmp_path: Path) -> None:
+    lie = replace(group("g-lie", "critical", "booker", 1_600_000_000.0), label="false_success")
+    asked = client()
+    with closing(Store(tmp_path, "off")) as store:
+        store.commit(WriteSet(failures=[lie, group("g-new", "high", "booker", 1_800_000_000.0)])).result()
+    found = asked.get("/api/v1/failures").json()["items"]
+    assert [each["id"] for each in found] == ["g-lie", "g-critical", "g-new", "g-high", "g-medium", "g-low"]
+
+
 def test_a_group_tells_all_that_is_known_of_it(client: Ask, page: PageWork | None, address: str | None) -> None:
     asked = client(page)
     alone: dict[str, Any] = asked.get("/api/v1/failures/g-critical").json()
@@ -97,6 +108,7 @@ def test_a_group_tells_all_that_is_known_of_it(client: Ask, page: PageWork | Non
         "title": "Title g-critical",
         "description": "What happens",
         "severity": "critical",
+        "tool": "",
         "agent": "booker",
         "service": "shop",
         "occurrences": 3,
