@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,8 @@ def client(tmp_path: Path) -> Iterator[Ask]:
     store.commit(WriteSet(failures=GROUPS)).result()
     opened: list[Lookouts] = []
 
-    def make(page: PageWork | None = None) -> TestClient:
+    def make(page: PageWork | None = None, more: Sequence[FailureGroupRow] = ()) -> TestClient:
+        store.commit(WriteSet(failures=[*more])).result()
         opened.append(Lookouts(tmp_path, Work(dict, lambda: 0.0, page=page), ()))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
@@ -87,16 +87,14 @@ def test_groups_come_newest_first_and_those_that_are_asked_for(
     assert [each["id"] for each in found] == ids
 
 
-@pytest.mark.parametrize(("page", "address"), [(None, None), (PageWork({}, 1.0), "/#/failures?group=g-critical")])
-def test_claims_of_success_come_first_then_the_gravest_then_the_newest(client: Ask, tmp_path: Path) -> None:
+def test_claims_of_success_come_first_then_the_gravest_then_the_newest(client: Ask) -> None:
     lie = replace(group("g-lie", "critical", "booker", 1_600_000_000.0), label="false_success")
-    asked = client()
-    with closing(Store(tmp_path, "off")) as store:
-        store.commit(WriteSet(failures=[lie, group("g-new", "high", "booker", 1_800_000_000.0)])).result()
+    asked = client(more=[lie, group("g-new", "high", "booker", 1_800_000_000.0)])
     found = asked.get("/api/v1/failures").json()["items"]
     assert [each["id"] for each in found] == ["g-lie", "g-critical", "g-new", "g-high", "g-medium", "g-low"]
 
 
+@pytest.mark.parametrize(("page", "address"), [(None, None), (PageWork({}, 1.0), "/#/failures?group=g-critical")])
 def test_a_group_tells_all_that_is_known_of_it(client: Ask, page: PageWork | None, address: str | None) -> None:
     asked = client(page)
     alone: dict[str, Any] = asked.get("/api/v1/failures/g-critical").json()
