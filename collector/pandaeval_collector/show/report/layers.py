@@ -159,4 +159,4 @@ def _state(graders: Sequence[Result]) -> str:
 
 
 def _has_nothing_to_compare(grader: Result) -> bool:
-    return grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence"
+    return bool(grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence")
