@@ -116,4 +116,4 @@ def groups(connection: sqlite3.Connection, limit: int) -> list[FailureGroupRow]:
 
 def _row(row: tuple[Any, ...]) -> FailureGroupRow:
     *facts, examples, tool, cause = row
-    return FailureGroupRow(*facts, examples=tuple(orjson.loads(examples)), tool=tool, cause=cause)
+    return replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)), tool=tool, cause=cause)
