@@ -74,7 +74,6 @@ def client(tmp_path: Path) -> Iterator[Ask]:
         ({"severity": "critical"}, ["g-critical"]),
         ({"agent": "helper"}, ["g-high", "g-medium"]),
         ({"agent": "helper", "severity": "high"}, ["g-high"]),
-        ({"agent": "nobody"}, []),
         ({"limit": "1"}, ["g-critical"]),
         ({"limit": "3"}, ["g-critical", "g-high", "g-medium"]),
         ({"agent": "booker", "limit": "1"}, ["g-critical"]),
