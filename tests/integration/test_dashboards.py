@@ -37,7 +37,7 @@ from support.senders import GrpcDoor
 
 _ROOT = Path(__file__).parents[2]
 _PROMETHEUS = _ROOT / "deploy" / "prometheus"
-_RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml")
+_RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml", "rules_over_weeks_test.yaml")
 _LABELS = {
     *("gen_ai_evaluation_name", "gen_ai_agent_name", "gen_ai_request_model", "deployment_environment_name", "le"),
     *(f"pandaeval_{name}" for name in ("level", "service", "outcome", "why", "passed")),
