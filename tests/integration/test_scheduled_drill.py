@@ -1,4 +1,4 @@
-"""A running collector makes a drill over the runs that it keeps, tells what was noticed, and is not kept from its work."""
+"""A running collector makes drills over the runs that it keeps, tells what was noticed, and stops in midst of one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner
 
@@ -14,6 +15,7 @@ from support.collector import CollectorProcess
 from support.drilled import requests
 from support.senders import GrpcDoor
 
+pytestmark = pytest.mark.slow
 COUNT = 1
 SCHEDULE = {"PANDAEVAL_DRILL__SCHEDULE": "0 0 29 2 *", "PANDAEVAL_DRILL__COPIES": "1"}
 MISSED = json.dumps({"at": 0.0, "good": 1, "runs": 1, "faults": {}, "untouched": {}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,8 @@ def test_a_file_that_is_none_is_no_drill(tmp_path: Path, held: str | None) -> No
 
 def test_of_the_newest_runs_whole_sessions_are_read(tmp_path: Path) -> None:
     given = [each.data for each in requests(3)]
-    with Store(tmp_path) as store, FileRun(Evaluator(WordEmbedder(), EvaluatorSettings()), store=store) as run:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
+    with closing(Store(tmp_path)) as store, FileRun(evaluator, store=store) as run:
         for each in requests(3):
             run.add(each)
         assert [*run.results()]
