@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 
@@ -26,7 +27,7 @@ from bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled  # noqa: E402
 from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, agreement  # noqa: E402
 
-SIZES = (30, 50, 100, 200)
+SIZES = (50, 200)
 NOISES = {"sharp": 0.3, "dim": 1.0}
 PASSED = (0.5, 0.9)
 THRESHOLD = 0.5
@@ -52,8 +53,13 @@ def measured(people: Values, judge: Values, sessions: list[int] | None) -> dict[
     return {"kappa": found.kappa, "mcc": found.mcc, "auroc": found.auroc, "tpr": at.tpr, "fpr": at.fpr}
 
 
+@cache
+def _truth(passed: float, judge: str) -> dict[str, AgreementEstimate]:
+    return measured(*world(np.random.default_rng(7), 40_000, passed, NOISES[judge], 1)[:2], None)
+
+
 def row(n: int, passed: float, judge: str, per_session: int, draws: int) -> tuple[object, ...]:
-    truth = measured(*world(np.random.default_rng(7), 40_000, passed, NOISES[judge], 1)[:2], None)
+    truth = _truth(passed, judge)
     draw = np.random.default_rng(n)
     held: dict[str, list[bool]] = {name: [] for name in MEASURES}
     for _ in range(draws):

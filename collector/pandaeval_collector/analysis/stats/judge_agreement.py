@@ -171,8 +171,8 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
     weights = _drawn_weights(labelled)
     good, bad = weights * passes, weights * (1.0 - passes)
     gain = _ratio(good @ over, good.sum(1)[:, None]) - _ratio(bad @ over, bad.sum(1)[:, None])
-    known = ~np.isnan(gain).any(1)
-    if not known[0]:
+    known = np.flatnonzero(~np.isnan(gain).any(axis=1))
+    if not len(known) or known[0] != 0:
         return AgreementEstimate(None)
     nearest = np.argsort(np.abs(cuts - present), kind="stable")
     found = cuts[nearest][np.argmax(np.round(gain[known][:, nearest], 12), 1)]

@@ -71,6 +71,21 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
     return Calibrations([each for each in found if each is not None], dict(unmatched))
 
 
+def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
+    """By run: whether most people pass it, and a comment of one of them; those of which as many say one as the other
+    are left out."""
+    said: dict[str, list[HumanLabel]] = defaultdict(list)
+    for label in labels:
+        said[label.unit].append(label)
+    found = {}
+    for unit, verdicts in said.items():
+        share = fmean(_passes(each, _MIDDLE) for each in verdicts)
+        if share != 0.5:
+            agreeing = (each.comment for each in verdicts if _passes(each, _MIDDLE) == (share > 0.5))
+            found[unit] = share > 0.5, next(filter(None, agreeing), "")
+    return found
+
+
 def _calibration(
     metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[HumanLabel]]]
 ) -> Calibration | None:
