@@ -36,8 +36,9 @@ def prompts(
     from pandaeval_collector.base.untrusted.printable import printable
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._prompts import TOGETHER, of_failures, sent, shared
+    from pandaeval_collector.cli._prompts import of_failures, sent, shared
     from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.judge.parts import TOGETHER
     from pandaeval_collector.scoring.registry import registry
 
     settings = resolve_config(config).config
