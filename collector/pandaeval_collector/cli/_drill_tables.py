@@ -16,13 +16,8 @@ from pandaeval_collector.drill.tally import Share
 if TYPE_CHECKING:
     from rich.console import Console
 
-<<<<<<< HEAD
     from pandaeval_collector.drill.compare import NoticedLess
-    from pandaeval_collector.drill.tally import FaultTally, Share, Tally
-=======
-    from pandaeval_collector.drill.compare import Drop
     from pandaeval_collector.drill.tally import FaultTally, Tally
->>>>>>> main
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -51,9 +46,6 @@ def print_drill(tally: Tally, on: Console) -> None:
         on.print(table(("not applicable", "why"), missing, on=on))
 
 
-<<<<<<< HEAD
-def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
-=======
 def _print_judge(told: Mapping[str, Any], on: Console) -> None:
     """What the judge is worth on these runs, beside the metrics without a model."""
     counted = told["copies"] - told["not_judged"]
@@ -83,8 +75,7 @@ def _two(share: Mapping[str, Any]) -> tuple[str, str]:
     return _percent(found), _interval(found)
 
 
-def write_drill_junit(tally: Tally, worse: Sequence[Drop], target: TextIO) -> None:
->>>>>>> main
+def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
     """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
     could have it."""
     cases = []

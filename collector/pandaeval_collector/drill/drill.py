@@ -234,7 +234,7 @@ class Drill:
                     found[result.unit.trace_id].append(result)
         return found
 
-    def _note(self, copy: Judgeable, outcome: Outcome) -> None:
+    def _note(self, copy: Judgeable, outcome: CopyOutcome) -> None:
         kept = self.kept[copy.fault]
         if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
             copy.noticed = outcome.noticed
@@ -256,11 +256,7 @@ class Drill:
         for copy in copies:
             yield copy, found[copy.subject.trace.trace_id]
 
-<<<<<<< HEAD
-    def _outcome(self, copy: _Copy, results: Sequence[Result]) -> CopyOutcome:
-=======
-    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> Outcome:
->>>>>>> main
+    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> CopyOutcome:
         original = copy.subject.trace
         return CopyOutcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
 
