@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.store.series import Exemplar, Point
 
-_UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent"}
+_UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "1": "ratio"}
 
 
 def metric_name(name: str, unit: str) -> tuple[str, str]:
