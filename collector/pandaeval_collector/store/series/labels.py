@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.instrument import MAX_SERIES, Attributes
 from pandaeval_collector.store.tally import OTHER, folded
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
-MAX_SERIES = 10_000
 """How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
 combined in more ways than anybody can store and read."""
 
