@@ -76,7 +76,9 @@ def zones(sources: Sequence[Source]) -> Zones:
         if source.who == CALL:
             asked = source if _PLACE.search(text) else None
         elif source.who == RESULT and asked is not None:
-            found.apart += [(source.at, (there - here) % _DAY) for here in _times(asked.text) for there in _times(text)]
+            found.apart += [
+                (source.at, int(there - here) % _DAY) for here in _times(asked.text) for there in _times(text)
+            ]
             asked = None
     return found
 
