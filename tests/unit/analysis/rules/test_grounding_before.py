@@ -75,7 +75,7 @@ def test_a_history_that_the_provider_keeps_is_not_captured() -> None:
         ('{"sailings": []}', False),
         ("[KO-7731", False),
         ("KO-7731 departs at 13:15.", False),
-        ({"text": "and so on..."}, False),
+        ({"ref": "KO-7731", "note": "and so on..."}, False),
     ],
 )
 def test_results_that_break_off_open_what_is_not_found(result: Any, cut: bool) -> None:

@@ -3,8 +3,8 @@
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
 other words), nothing new in the answer and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
-ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was captured,
-there is no score.
+ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
+captured, there is no score.
 
 Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
 right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
