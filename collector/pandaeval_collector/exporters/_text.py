@@ -73,11 +73,11 @@ class ScrapeText:
         self._family = ""
 
     def render(self, points: Iterable[Point]) -> bytes:
-        """The lines of these points, and above the first of an instrument what it is."""
+        """Renders points as lines, with the instrument's type and help above its first point."""
         return "".join(self._lines(points)).encode()
 
     def end(self) -> bytes:
-        """What stands behind the last point."""
+        """The line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
     def _lines(self, points: Iterable[Point]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _buckets(
 
 @functools.lru_cache(maxsize=256)
 def metric_name_of(instrument: Instrument) -> tuple[str, str]:
-    """As :func:`metric_name`, remembered."""
+    """Caches :func:`metric_name`."""
     return metric_name(instrument.name, instrument.unit)
 
 

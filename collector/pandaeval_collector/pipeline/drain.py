@@ -119,7 +119,7 @@ class _Handing:
 
 
 def _some(chunks: Iterator[Chunk]) -> list[Chunk]:
-    """The next ones, for one request; none at the end."""
+    """The chunks of the next request; none at the end."""
     found: list[Chunk] = []
     size = 0
     while len(found) < _TOGETHER and size < _TOGETHER_BYTES and (chunk := next(chunks, None)) is not None:

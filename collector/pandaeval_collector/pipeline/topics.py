@@ -85,7 +85,7 @@ class SpanTopic:
 
 
 class MemberTopic:
-    """Likewise: units are sessions, by their ids as UTF-8."""
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are sessions, by ids as UTF-8."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline

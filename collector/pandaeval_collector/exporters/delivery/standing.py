@@ -54,7 +54,7 @@ class SinkState:
         self._backoff.succeeded()
 
     def failed(self, error: Exception) -> float:
-        """Returns how long to wait, seconds."""
+        """Notes a failure; returns how many seconds to wait before the next try."""
         if self._is_up:
             _log.warning(
                 "%s: no delivery for now, results wait (%s: %s)", self._name, type(error).__name__, told(error)
