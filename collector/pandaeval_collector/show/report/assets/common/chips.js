@@ -30,6 +30,12 @@ function chip(result, named) {
     el("span", { class: "value" }, value(result) + label + open));
 }
 
+// What failed in a row of a list, by the name of the failure.
+function failedChip(result) {
+  return el("span", { class: "chip fail", title: `${metricName(result.metric)} (${result.metric})${result.reason ? `: ${result.reason}` : ""}` },
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, score(result.score) + (isSoFar(result) ? " so far" : "")));
+}
+
 // What asks for attention first.
 function byUrgency(a, b) {
   const order = { fail: 0, unscored: 1, said: 2, pass: 2, assumed: 3 };
