@@ -66,7 +66,7 @@ function crashed(trace) {
 // The traces of a session as a row of squares, in order. `states`: of the first or the worst; `size`: how many there are.
 function strip(states, size, bad) {
   const most = 48;
-  const squares = states.slice(0, most).map((state) => el("i", { class: `square ${state}` }));
+  const squares = states.slice(0, most).map((state) => el("i", { class: `square ${typeof state === "number" ? `heat-${heat(state)}` : state}` }));
   return el("span", { class: "strip", role: "img", "aria-label": `${many(size, "trace")}, ${number(bad)} with a failure` },
     squares, size > squares.length && el("span", { class: "muted" }, `+${number(size - squares.length)}`));
 }

@@ -63,8 +63,8 @@ async function incidentPage(id, query) {
 
 // The newest failures of these groups.
 async function examplesOf(groups) {
-  const held = await Promise.all(groups.filter((id) => !id.includes("/")).slice(0, 5).map((id) => ask(`/failures/${encodeURIComponent(id)}`).then(({ body }) => body.examples, () => [])));
-  return held.flat().sort((a, b) => b.at - a.at).slice(0, 40);
+  const { body } = await ask("/failures?limit=1000");
+  return body.items.filter(({ id }) => groups.includes(id)).flatMap(({ examples }) => examples).sort((a, b) => b.at - a.at).slice(0, 40);
 }
 
 // A trace with the span that the result speaks of, or the session where the failure is that of a session.

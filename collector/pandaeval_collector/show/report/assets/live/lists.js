@@ -122,5 +122,5 @@ function counted(body, query) {
   const of = name ? ` of the ${name}` : "";
   if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} failed`;
   const here = body.index.order.length;
-  return here ? `${body.next === null ? "" : "more than "}${many(here, "row")}${of}` : `Nothing${of} matches`;
+  return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `Nothing${of} matches`;
 }
