@@ -23,7 +23,7 @@ function ago(ms, now = Date.now()) {
 
 // A moment as people say it, the exact one on demand.
 function when(ms) {
-  return el("time", { datetime: new Date(ms).toISOString(), title: `${moment(ms)} UTC` }, relative() ? ago(ms) : moment(ms));
+  return el("time", { datetime: new Date(ms).toISOString(), title: `${moment(ms)} UTC` }, relative() ? ago(ms) : moment(ms).slice(5, 16));
 }
 
 function compact(value) {
