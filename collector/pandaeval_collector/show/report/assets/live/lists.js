@@ -65,7 +65,7 @@ async function listing(of, query, collapsed) {
   const path = pathOf(of, query, collapsed);
   const { body } = await ask(path);
   const list = (watched = { path, newest: body.newest, grown: false });
-  const rows = el("div", { class: "rows card flush" });
+  const rows = el("div", { class: "rows" });
   const foot = el("div", {});
   const draw = ({ index, next }) => {
     const made = linked(index);
