@@ -34,7 +34,7 @@ function judge(unit, results) {
 }
 
 function metric(key) {
-  return store.metrics[key] || { name: key, level: "", question: "", needs: "", models: [] };
+  return store.metrics[key] || { name: key.slice(key.indexOf(".") + 1), level: key.split(".")[0], question: "", needs: "", models: [] };
 }
 
 // What people call it; with the level where two levels have it.
