@@ -153,6 +153,8 @@ class Tally:
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
         self.runs, self.good = runs, good
+        self.judge: Mapping[str, Any] | None = None
+        """What a judge says of some of the copies: :meth:`pandaeval_collector.drill.judged.Sheet.to_dict`."""
         self._flagged: Counter[str] = Counter()
         self._scored: Counter[str] = Counter()
 
@@ -192,6 +194,7 @@ class Tally:
             "good": self.good,
             "faults": {name: _described(each) for name, each in self.worst_first()},
             "untouched": {metric: share.to_dict() for metric, share in self.flagged.items()},
+            **({} if self.judge is None else {"judge": self.judge}),
         }
 
 
