@@ -149,7 +149,7 @@ class Overview(BaseModel):
     grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
 
 
-class Metric(BaseModel):
+class MetricShape(BaseModel):
     """A metric that this collector knows. ``threshold``: from which on a result passes."""
 
     key: str
