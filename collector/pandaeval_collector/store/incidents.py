@@ -93,7 +93,11 @@ def failed_results(reader: sqlite3.Connection, wanted: Wanted) -> list[FailedRes
         values,
     ).fetchone()
     rows = [*orjson.loads(told), *orjson.loads(broken)]
-    return sorted((FailedResult(no, at, *(each or "" for each in said)) for no, at, *said in rows), key=_time)
+    found = (
+        FailedResult(no, at, agent or "", metric, seq, *(each or "" for each in said))
+        for no, at, agent, metric, seq, *said in rows
+    )
+    return sorted(found, key=_time)
 
 
 def _time(row: FailedResult) -> tuple[int, int, int]:
