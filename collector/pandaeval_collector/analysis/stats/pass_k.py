@@ -21,11 +21,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from pandaeval_collector.analysis.stats.quantiles import LEVEL
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile
 
 Mode: TypeAlias = Literal["plug_in", "unbiased", "bayesian"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-_MOST_STEPS, _MOST_TERMS, _TINY = 200, 10_000, 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,49 +92,3 @@ def _check(n: int, c: int, k: int, mode: str) -> None:
         raise ValueError(f"k is a number of trials, 1 or more, not {k}")
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
-
-
-def beta_quantile(successes: float, failures: float, share: float) -> float:
-    """The point below which ``share`` (0..1) of Beta(``successes``, ``failures``) lies, both above 0, to ten digits:
-    Newton's steps, halved intervals where one leads out. Raises ``ValueError`` outside of these."""
-    if not (successes > 0.0 and failures > 0.0 and 0.0 <= share <= 1.0):
-        raise ValueError(f"no Beta({successes!r}, {failures!r}) has a quantile {share!r}")
-    if share in (0.0, 1.0):
-        return share
-    low, high, at = 0.0, 1.0, successes / (successes + failures)
-    for _ in range(_MOST_STEPS):
-        density = math.exp(_log_weight(successes, failures, at)) / (at * (1.0 - at))
-        beyond = _beta_below(successes, failures, at) - share
-        low, high = (low, at) if beyond > 0.0 else (at, high)
-        following = at - beyond / density if density else low
-        if not low < following < high:
-            following = (low + high) / 2.0
-        if abs(following - at) <= 1e-15 * at:
-            break
-        at = following
-    return at
-
-
-def _log_weight(a: float, b: float, x: float) -> float:
-    return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-
-
-def _beta_below(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function: its continued fraction (NIST DLMF 8.17.22), evaluated as Lentz does."""
-    if x > (a + 1.0) / (a + b + 2.0):
-        return 1.0 - _beta_below(b, a, 1.0 - x)
-    fraction, above, below = 1.0, 1.0, 0.0
-    for step in range(_MOST_TERMS):
-        m = step // 2
-        if step == 0:
-            term = 1.0
-        elif step % 2:
-            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        below = 1.0 / (1.0 + term * below or _TINY)
-        above = 1.0 + term / above or _TINY
-        fraction *= above * below
-        if abs(above * below - 1.0) < 1e-16:
-            break
-    return math.exp(_log_weight(a, b, x)) / a * (fraction - 1.0)

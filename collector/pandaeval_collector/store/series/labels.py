@@ -40,13 +40,13 @@ class SeriesLabels:
         """The value, or ``__other__`` when its kind has as many as it may."""
         if not value:
             return ""
-        value = bounded(value)
         known = self._known[kind]
-        if value not in known:
-            if len(known) >= CAPS[kind]:
-                return OTHER
-            known.add(value)
-            self._new.append((kind, value))
+        if value in known or (value := bounded(value)) in known:
+            return value
+        if len(known) >= CAPS[kind]:
+            return OTHER
+        known.add(value)
+        self._new.append((kind, value))
         return value
 
     def named(
