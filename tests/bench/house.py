@@ -55,7 +55,7 @@ def _needed(name: str, known: dict[str, Distribution]) -> Iterator[Distribution]
 
 
 def _installed(name: str) -> str:
-    """Bytes on disk, without bytecode. Our own packages may be installed as links: they count by what their folders hold."""
+    """Bytes on disk, without bytecode. Our own packages may be installed as links: they count by their folders."""
     size = 0
     for found in _needed(name, {}):
         ours = {"pandaeval-otel": "pandaeval_otel", "pandaeval-collector": "pandaeval_collector"}.get(found.name)
