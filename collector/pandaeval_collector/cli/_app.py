@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._hand import alike
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import find
 
@@ -66,13 +67,14 @@ def _build() -> typer.Typer:
         cls=Commands,
         help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
         no_args_is_help=True,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
         rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
     )
     built.callback()(_root)
     for register in find("pandaeval_collector.cli", "register"):
         register(built)
+    alike(built)
     return built
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli import _run_options as given
+
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
     from pandaeval_collector.store import JudgedRow
@@ -25,8 +27,11 @@ def calibrate(
     results: Annotated[
         Path | None, typer.Option(help="Results as JSON lines: `pandaeval evaluate --format json`.")
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="Take the scores from this data directory instead.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per metric, judge and version.")] = False,
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
+    ] = None,
+    format_: given.Format = given.TABLE,
+    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
@@ -38,14 +43,14 @@ def calibrate(
     from pandaeval_collector.trials.labels.files import read_labels
 
     if (results is None) == (store is None):
-        raise UserError("say where the scores are: --results FILE or --store DIR")
+        raise UserError("say where the scores are: --results FILE or --store FOLDER")
     verdicts = read_labels(labels, metric_names(config)).labels
     found = calibration.calibrate(verdicts, _standing(results, store, verdicts))
     if not found.found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found.found, write)
-    if json_:
+    if json_ or format_ is given.RunFormat.json:
         for each in found.found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
     else:

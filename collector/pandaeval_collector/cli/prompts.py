@@ -27,7 +27,7 @@ def prompts(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
 ) -> None:
-    """Show all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
+    """Print all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
 
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
