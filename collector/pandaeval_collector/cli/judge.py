@@ -62,7 +62,7 @@ def check(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.jobs.check import CheckOptions, planned, sheet
 
-    settings = _settings(config, model)
+    settings = settings_of(config, model)
     name = settings.judge.model or ""
     items = planned(CheckOptions(repeat, attacks))
     asked: list[CheckRun] = []
@@ -86,7 +86,8 @@ def check(
         raise typer.Exit(1)
 
 
-def _settings(path: Path | None, model: str | None) -> Config:
+def settings_of(path: Path | None, model: str | None) -> Config:
+    """The configuration with a judge that can be asked. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.config import secret

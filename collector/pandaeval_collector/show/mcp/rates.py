@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.arguments import Agent, Attribute, Environment, Metric, Service, Since, Until
-from pandaeval_collector.show.mcp.comparing import Tally, compared
+from pandaeval_collector.show.mcp.comparing import MetricCounts, compared
 from pandaeval_collector.show.mcp.fencing import fenced, said
 from pandaeval_collector.show.mcp.links import Links
 
@@ -80,9 +80,9 @@ class RateTools:
         note = f"Only the newest {_PAGE * _PAGES:,} results of a group were counted." if cut else ""
         return fenced(lines, "Ask by metric.", note, await self._links.to("/"))
 
-    async def _tally(self, group: PassRateGroup, metric: str | None) -> Tally:
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> MetricCounts:
         said_ = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
-        tally, seen, cursor = Tally(), set[tuple[str, str]](), None
+        tally, seen, cursor = MetricCounts(), set[tuple[str, str]](), None
         for _ in range(_PAGES):
             page = await self._asker.get("/results", **said_, cursor=cursor)
             tally.add(page["items"], group.metric_version, seen)
