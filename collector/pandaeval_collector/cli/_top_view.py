@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import safe, table
 _RATES = 20
 _WIDE, _AROUND, _LONGEST_NAME = 110, 11, 28
 _NAMES = ("session", "metric", "agent")
-_NARROW = ("session", "worst", "what was found", "metric", "agent", "failed", "pass rate")
+_NARROW = ({"session", "worst", "what was found"}, {"metric", "agent", "failed", "pass rate"})
 """Columns on a terminal that is not wide: what is wrong, before how much there is of it."""
 _MOST = 80
 Row = Mapping[str, Any]
@@ -24,15 +24,16 @@ def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableTy
     """``whole``: the API's overview, ``sessions``: items of its list, worst first."""
     rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
-    kept, most = (_NARROW, _rows(out)) if out.is_terminal and out.width < _WIDE else (None, (len(sessions), _RATES))
+    is_small = out.is_terminal and out.width < _WIDE
+    kept, most = (_NARROW, _rows(out)) if is_small else ((None, None), (len(sessions), _RATES))
     columns = ("session", "agent", "traces", "failed", "worst", "what was found")
     ratings = ("metric", "agent", "service", "scored", "failed", "pass rate", "unscored")
     found = [_session(row) for row in sessions[: most[0]]]
     rated = [_rate(rate) for rate in rates[: most[1]]]
     return [
         Text(_judge(whole)),
-        _fitting(columns, found, kept, out, "Sessions, worst first"),
-        _fitting(ratings, rated, kept, out, f"Results since the store began{more}"),
+        _fitting(columns, found, kept[0], out, "Sessions, worst first"),
+        _fitting(ratings, rated, kept[1], out, f"Results since the store began{more}"),
     ]
 
 
