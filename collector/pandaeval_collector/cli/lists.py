@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 from typer.core import TyperGroup
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Place, placed
 
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _Group = Annotated[str, typer.Argument(metavar="ID", help="Id of a group of failures.")]
-_LEAST = "Of this severity or graver: low, medium, high, critical."
-_Severity = Annotated[str | None, typer.Option(metavar="LEVEL", help=_LEAST)]
+_Level: Any = StrEnum("Level", list(SEVERITIES))  # type: ignore[misc]
+_Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
 
 def register(app: typer.Typer) -> None:

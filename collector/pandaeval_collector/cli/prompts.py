@@ -65,7 +65,7 @@ def prompts(
             raise UserError(f"{name}: {names.unknown(name)}")
         judged = {key: metric for key, metric in judged.items() if key in keys}
         if not judged:
-            raise UserError(f"{name} asks no model: there is no prompt")
+            raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
         for rubric, text in sent(metric, filled, settings.judge.language):
