@@ -32,7 +32,7 @@ def prompts(
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     trace: Annotated[str | None, typer.Option(help="Fill the prompts with the first agent trace of this file.")] = None,
 ) -> None:
-    """Show all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
+    """Print all that is sent for the judged metrics, extractions and schemas included: empty, or filled with a trace.
 
     What an earlier extraction finds (task, plan) is given to a question as data; it is not known here, and a
     placeholder stands for it.
@@ -70,7 +70,7 @@ def prompts(
             raise UserError(f"{name}: {names.unknown(name)}")
         judged = {key: metric for key, metric in judged.items() if key in keys}
         if not judged:
-            raise UserError(f"{name} asks no model: there is no prompt")
+            raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
         added = _added(settings, metric, filled)
