@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench._labelled_runs import Scored
-from bench._separation import auroc, auroc_within, share, thirds
+from pandaeval_collector.analysis.stats.separation import auroc, auroc_within, share, thirds
 from bench.labelled import rows
 
 
