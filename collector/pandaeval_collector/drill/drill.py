@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from random import Random
 from types import TracebackType
 
@@ -93,8 +94,9 @@ class Drill:
         """Takes one request in."""
         self._file.add(request)
 
-    def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
-        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored."""
+    def run(self, on_done: OnDone = lambda done, total: None, is_over: Callable[[], bool] = lambda: False) -> Tally:
+        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored;
+        ``is_over``: asked between rounds whether to end with what is counted."""
         self._score_originals()
         chosen = self._chosen()
         tally = Tally(self._faults, len(self._runs), len(chosen))
@@ -103,7 +105,7 @@ class Drill:
                 tally.untouched(run.results)
         total = len(chosen) * len(self._faults)
         done = 0
-        for copies, refused in self._rounds(chosen, tally):
+        for copies, refused in takewhile(lambda _: not is_over(), self._rounds(chosen, tally)):
             for copy, results in self._scored(copies):
                 tally.add(copy.fault, self._outcome(copy, results))
             done += len(copies) + refused

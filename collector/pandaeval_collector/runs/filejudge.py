@@ -37,7 +37,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.store.failures.group import by_code
 from pandaeval_collector.store.failures.grouping import grouped
 from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, record
 from pandaeval_otel.model import Trigger
@@ -106,7 +106,7 @@ class FileJudge:
         """The failures by root cause, gravest first: as the judge says in one call, else by label."""
         settings = self._evaluator.settings.judge
         if settings is None:
-            return by_label(failures)
+            return by_code(failures)
         desk, model = self._desk(), settings.model
 
         async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:

@@ -35,7 +35,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.store.failures.group import by_code
 from pandaeval_collector.trials.passk.attempts import slim
 from pandaeval_collector.trials.passk.results import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
@@ -230,7 +230,7 @@ class FileRun:
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
         an event loop when there is a judge."""
-        return by_label(failures) if self._judge is None or not failures else self._judge.grouped(failures)
+        return by_code(failures) if self._judge is None or not failures else self._judge.grouped(failures)
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -146,6 +146,35 @@ class Finder:
                 (no,),
             ).fetchall()
             return listed_of(reader, rows)[0] if rows else None
+
+    def traces_from(self, prefix: str, most: int = 2) -> list[str]:
+        """Ids of listed traces that begin so, in hex, at most so many. ``prefix``: hex digits, 32 at most."""
+        ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
+        with self._reads.reading() as reader:
+            rows = reader.execute(
+                """SELECT trace_id FROM traces JOIN listed USING (no) WHERE traces.no >> 13 IN
+                   (SELECT value FROM json_each(?)) AND trace_id BETWEEN ? AND ? LIMIT ?""",
+                (numbers.blocks(reader), *ends, most),
+            ).fetchall()
+        return [trace_id.hex() for (trace_id,) in rows]
+
+    def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
+        """Ids of sessions that begin so, at most so many."""
+        with self._reads.reading() as reader:
+            query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
+            return [id_ for (id_,) in reader.execute(query, (prefix, prefix + chr(0x10FFFF), most))]
+
+    def is_named(self, column: Literal["agent", "service", "environment", "user"], name: str) -> bool:
+        """Whether a listed trace is of this agent, service, environment or user."""
+        with self._reads.reading() as reader:
+            query = f"SELECT 1 FROM listed WHERE {column} = ? AND +no > 0 LIMIT 1"  # noqa: S608
+            return reader.execute(query, (name,)).fetchone() is not None
+
+    def attribute_keys(self, most: int = 2000) -> list[str]:
+        """Keys of attributes by which traces are found, at most so many."""
+        with self._reads.reading() as reader:
+            query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
+            return sorted(key for (key,) in reader.execute(query, (most,)))
 
     def contents(self, trace_id: bytes) -> list[Part]:
         """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, Filter, meaning
+from pandaeval_collector.base.filters import FILTERS, MOST_PAIRS, MOST_TEXT, OUTCOMES, PAIR, STATUSES, Filter, meaning
 from pandaeval_collector.store.wanted import Wanted
 
 _ANNOTATED: Any = Annotated
@@ -22,6 +22,7 @@ _TYPES: Mapping[str, Any] = {
     "time": datetime | None,
     "text": _Text | None,
     "flag": bool | None,
+    "status": Literal[*STATUSES] | None,
     "outcome": Literal[*OUTCOMES] | None,
     "pairs": _Pairs,
 }

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, within
-from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError, trace_id_of
+from pandaeval_collector.show.api.names import Names
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Order, PageIndex, PageSession, PageTrace
 from pandaeval_collector.show.api.understood import drawn, plain
@@ -29,6 +30,7 @@ SessionId = Annotated[str, Query(max_length=10_000, description="Id of the sessi
 def pages(reads: Reads, work: Work, version: str) -> APIRouter:
     """The operations."""
     router = APIRouter(prefix="/page")
+    names = Names(reads.finder, work.modules)
     shown = _Shown(reads.finder, ReportOrigin(version=version, judge=work.judge, modules=work.modules))
 
     @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
@@ -44,19 +46,18 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
         after = position_of(cursor)
 
         def read() -> PageIndex:
-            here = within(wanted, window, int(time.time() * 1000))
+            here = within(names.wanted(wanted), window, int(time.time() * 1000))
             return shown.sessions(here, after, limit) if of == "sessions" else shown.traces(here, order, after, limit)
 
         return await reads.answer(request, read)
 
     @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
     async def session(request: Request, id: SessionId) -> Response:
-        return await reads.answer(request, lambda: shown.session(id))
+        return await reads.answer(request, lambda: shown.session(names.session(id)))
 
     @router.get("/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
     async def trace(request: Request, trace_id: str) -> Response:
-        id_ = trace_id_of(trace_id)
-        return await reads.answer(request, lambda: shown.trace(id_), large=True)
+        return await reads.answer(request, lambda: shown.trace(names.trace(trace_id)), large=True)
 
     return router
 

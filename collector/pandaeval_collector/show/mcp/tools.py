@@ -204,6 +204,8 @@ class Tools:
         body: dict[str, Any] = {"metrics": metrics, "model": model, "budget_usd": budget_usd, "name": "mcp"}
         body["filters"] = {name: value for name, value in filters.items() if value is not None}
         dry = await self._asker.post("/runs", body | {"dry_run": True})
+        if not dry["traces"]:
+            raise AskError("not begun: no stored trace is like that; find_traces shows which there are")
         if dry["calls"] and dry["cost_usd"] is None:
             raise AskError(
                 f"not begun: {dry['calls']} calls of a model without a list price; what they cost is unknown"

@@ -48,6 +48,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     }
     if not found.cycles:
         return Score(1.0, _reason(found), metadata)
+    metadata["tool"] = " → ".join(_worst(found).tools) or None
     span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
     return Score(
         1.0 - found.ratio,
@@ -69,16 +70,20 @@ def _described(cycle: LoopCycle) -> dict[str, Any]:
 def _reason(found: ToolLoop) -> str:
     if not found.cycles:
         return "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
-    worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
+    worst = _worst(found)
     what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
     return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
+
+
+def _worst(found: ToolLoop) -> LoopCycle:
+    return max(found.cycles, key=lambda cycle: cycle.wasted_calls)
 
 
 METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",
