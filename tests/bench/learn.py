@@ -94,7 +94,9 @@ def with_few(sample: Labelled, labels: int, draws: int, told) -> tuple[float, fl
             whole.append(auroc(*split(values)).value)
             strata = thirds([spans for *_, spans in values])
             equal.append(
-                auroc_within([split([v for v, s in zip(values, strata, strict=True) if s == k]) for k in range(3)]).value
+                auroc_within(
+                    [split([v for v, s in zip(values, strata, strict=True) if s == k]) for k in range(3)]
+                ).value
             )
         told(at + 1, draws)
     return float(np.nanmean(whole)), float(np.nanmean(equal))
@@ -133,7 +135,10 @@ def main() -> None:
         one = {
             "set": name,
             "good / bad": f"{sum(not each for each in sample.bad)} / {sum(sample.bad)}",
-            **{f"{n} labels": "–" if f is None else f"{f[0]:.2f}, {f[1]:.2f}" for n, f in zip((40, 120), few, strict=True)},
+            **{
+                f"{n} labels": "–" if f is None else f"{f[0]:.2f}, {f[1]:.2f}"
+                for n, f in zip((40, 120), few, strict=True)
+            },
             "all labels": str(evidence.auroc),
             "at equal length": str(evidence.same_length),
             "length alone": f"{evidence.baseline:.2f}",

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
 from pandaeval_otel.model import ToolCall, Trace
 
-MOST_TOOLS = 64
 _MOST_VALUES, _SHORTEST = 64, 3
 _APOLOGY = re.compile(r"\b(?:sorry|apologi[sz]e|apologies|unfortunately|regret)\b", re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -37,50 +36,8 @@ _THANKS = re.compile(r"\b(?:thank|thanks|great|perfect|appreciate|that's all|awe
 _TO_PEOPLE = re.compile(r"transfer|human|escalat|hand_?off|handover", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """Counts over one trace; lengths in characters. ``lost``: calls that failed and that nothing made up for;
-    ``to_change``, ``changed``: calls of tools that change something, and those that worked; ``repeats``: calls equal
-    to an earlier one; ``handed``: to another agent or to a person; ``unused``: of ``results``, those of which no value
-    stands in a later call or in the answer; ``tools``: names, sorted, 64 at most."""
-
-    spans: int = 0
-    users: int = 0
-    answers: int = 0
-    user_chars: int = 0
-    answer_chars: int = 0
-    calls: int = 0
-    failed: int = 0
-    lost: int = 0
-    to_change: int = 0
-    changed: int = 0
-    repeats: int = 0
-    handed: int = 0
-    results: int = 0
-    unused: int = 0
-    apologies: int = 0
-    refusals: int = 0
-    done: int = 0
-    confirming: int = 0
-    corrections: int = 0
-    thanks: int = 0
-    asks: int = 0
-    tools: tuple[str, ...] = ()
-
-    def pack(self) -> list[Any]:
-        """As a list for JSON, in the order of the fields."""
-        return [*astuple(self)[:-1], [*self.tools]]
-
-    @classmethod
-    def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
-        """What :meth:`pack` packed; ``None`` for what another version did."""
-        if packed is None or len(packed) != len(fields(cls)):
-            return None
-        return cls(*packed[:-1], tuple(packed[-1]))
-
-
 def course(trace: Trace) -> Course:
-    """The counts of one trace."""
+    """Counts one trace."""
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
     calls = trace.tool_calls

@@ -16,8 +16,8 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """``level``: ``session``, or ``trace`` for traces without one; ``source``: whose labels, ``people`` or the name of a
-    judged metric; ``metric``: the key of what was labelled."""
+    """``level``: ``session``, or ``trace`` for traces without one; ``source``: whose verdicts, ``people`` or a judge's
+    model; ``metric``: the key of what they are about."""
 
     level: str
     agent: str

@@ -3,42 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from math import log1p
-from typing import Protocol
+from typing import Any
 
 RULES = ("grounding", "response", "tool_loop", "loop_detection", "coherence")
 """Metrics without a model whose worst and mean score are features; 1.0 where a trace has none."""
 CALLS = "calls "
 """Begins the name of the feature that a tool is called at all."""
 _LAST = 2
+MOST_TOOLS = 64
 
 
-class Counts(Protocol):
-    """See :class:`pandaeval_collector.analysis.rules.course.Course`."""
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Course over one trace; lengths in characters. ``lost``: calls that failed and that nothing made up for;
+    ``to_change``, ``changed``: calls of tools that change something, and those that worked; ``repeats``: calls equal
+    to an earlier one; ``handed``: to another agent or to a person; ``unused``: of ``results``, those of which no value
+    stands in a later call or in the answer; ``tools``: names, sorted, 64 at most."""
 
-    spans: int
-    users: int
-    answers: int
-    user_chars: int
-    answer_chars: int
-    calls: int
-    failed: int
-    lost: int
-    to_change: int
-    changed: int
-    repeats: int
-    handed: int
-    results: int
-    unused: int
-    apologies: int
-    refusals: int
-    done: int
-    confirming: int
-    corrections: int
-    thanks: int
-    asks: int
-    tools: tuple[str, ...]
+    spans: int = 0
+    users: int = 0
+    answers: int = 0
+    user_chars: int = 0
+    answer_chars: int = 0
+    calls: int = 0
+    failed: int = 0
+    lost: int = 0
+    to_change: int = 0
+    changed: int = 0
+    repeats: int = 0
+    handed: int = 0
+    results: int = 0
+    unused: int = 0
+    apologies: int = 0
+    refusals: int = 0
+    done: int = 0
+    confirming: int = 0
+    corrections: int = 0
+    thanks: int = 0
+    asks: int = 0
+    tools: tuple[str, ...] = ()
+
+    def pack(self) -> list[Any]:
+        """As a list for JSON, in the order of the fields."""
+        return [*astuple(self)[:-1], [*self.tools]]
+
+    @classmethod
+    def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
+        """What :meth:`pack` packed; ``None`` for what another version did."""
+        if packed is None or len(packed) != len(fields(cls)):
+            return None
+        *counts, tools = packed
+        names = [each.name for each in fields(cls)]
+        return cls(**dict(zip(names, counts, strict=False)), tools=tuple(tools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +65,26 @@ class Feature:
 
     more: str
     less: str
-    of: Callable[[Sequence[Counts]], float]
+    of: Callable[[Sequence[Course]], float]
 
 
-def _sum(traces: Sequence[Counts], name: str) -> int:
+def _sum(traces: Sequence[Course], name: str) -> int:
     return sum(getattr(trace, name) for trace in traces)
 
 
-def _log(name: str) -> Callable[[Sequence[Counts]], float]:
+def _log(name: str) -> Callable[[Sequence[Course]], float]:
     return lambda traces: log1p(_sum(traces, name))
 
 
-def _share(name: str, of: str) -> Callable[[Sequence[Counts]], float]:
+def _share(name: str, of: str) -> Callable[[Sequence[Course]], float]:
     return lambda traces: _sum(traces, name) / max(1, _sum(traces, of))
 
 
-def _mean(name: str, of: str) -> Callable[[Sequence[Counts]], float]:
+def _mean(name: str, of: str) -> Callable[[Sequence[Course]], float]:
     return lambda traces: log1p(_sum(traces, name) / max(1, _sum(traces, of)))
 
 
-def _any(name: str, last: int | None = None) -> Callable[[Sequence[Counts]], float]:
+def _any(name: str, last: int | None = None) -> Callable[[Sequence[Course]], float]:
     return lambda traces: float(_sum(traces[-last:] if last else traces, name) > 0)
 
 
@@ -99,9 +117,13 @@ FEATURES: Mapping[str, Feature] = {
         "it did not end with a refusal",
         lambda traces: max(_any("refusals", _LAST)(traces), _any("apologies", _LAST)(traces)),
     ),
-    "done_at_end": Feature("it said at the end that it was done", "it did not say that it was done", _any("done", _LAST)),
+    "done_at_end": Feature(
+        "it said at the end that it was done", "it did not say that it was done", _any("done", _LAST)
+    ),
     "asks_at_end": Feature("it ended with a question", "it did not end with a question", _any("asks", 1)),
-    "asks_to_confirm": Feature("it often asked to confirm", "it seldom asked to confirm", _share("confirming", "answers")),
+    "asks_to_confirm": Feature(
+        "it often asked to confirm", "it seldom asked to confirm", _share("confirming", "answers")
+    ),
     "user_corrects": Feature(
         "the user corrected it",
         "the user did not correct it",
@@ -124,7 +146,7 @@ LENGTH = ("spans", "calls", "user_turns")
 """The features that take no thought: what a model has to beat."""
 
 
-def session_features(traces: Sequence[Counts], scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The features of a session, by name, from the counts of its traces in order and the scores of their metrics.
     A trace alone is a session of one. Raises ``ValueError`` without a trace."""
     if not traces:

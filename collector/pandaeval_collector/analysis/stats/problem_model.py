@@ -49,9 +49,7 @@ class Evidence:
     def refusal(self) -> str:
         """Why no model should be used; ``""`` where one should."""
         if self.same_length is None:
-            return (
-                f"{self.labels} labels ({self.bad} bad): it takes {LEAST_LABELS}, {LEAST_OF_A_KIND} of either kind"
-            )
+            return f"{self.labels} labels ({self.bad} bad): it takes {LEAST_LABELS}, {LEAST_OF_A_KIND} of either kind"
         if self.same_length.low <= max(0.5, self.baseline):
             return (
                 f"nothing certain is learned: among runs of equal length it is right in {self.same_length}, and "
@@ -100,9 +98,9 @@ class ProblemModel:
     @classmethod
     def of_dict(cls, held: Mapping[str, Any]) -> ProblemModel:
         """Raises ``KeyError`` or ``TypeError`` for anything else."""
-        lists = {name: tuple(held[name]) for name in ("names", "means", "scales", "weights")}
-        rest = {name: float(held[name]) for name in ("bias", "slope", "offset", "rate")}
-        return cls(**lists, **rest)
+        numbers = [tuple(map(float, held[name])) for name in ("means", "scales", "weights")]
+        rest = [float(held[name]) for name in ("bias", "slope", "offset", "rate")]
+        return cls(tuple(map(str, held["names"])), numbers[0], numbers[1], numbers[2], *rest)
 
 
 def learn(
@@ -121,7 +119,7 @@ def learn(
         if out.any():
             kept = [at for at in range(len(y)) if not out[at]]
             model = _fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
-            unseen[out] = [model.score(rows[at]) for at in np.flatnonzero(out)]
+            unseen[out] = [model.score(rows[at]) for at in range(len(y)) if out[at]]
     slope, offset = _platt(unseen, y)
     whole = _fitted(rows, y, groups, seed)
     scaled = ProblemModel(
@@ -160,15 +158,18 @@ def _evidence(rows: Sequence[Row], y: Numbers, unseen: Numbers, probability: Num
     )
 
 
-def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence[int]) -> Separation:
+def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence[int]) -> Share:
     scores, third = -np.asarray(values, dtype=np.float64), np.asarray(strata)
     return auroc_within(
-        [(scores[(y == 0) & (third == part)].tolist(), scores[(y == 1) & (third == part)].tolist()) for part in range(3)]
+        [
+            (scores[(y == 0) & (third == part)].tolist(), scores[(y == 1) & (third == part)].tolist())
+            for part in range(3)
+        ]
     )
 
 
 def calibration_error(probability: Numbers, y: Numbers) -> float:
-    """The mean distance between stated and observed probability over bins of equal size, at most ten, of at least 20."""
+    """The mean distance between stated and observed probability, over bins of equal size: ten, of 20 and more."""
     order = np.argsort(probability, kind="stable")
     bins = np.array_split(order, max(1, min(10, len(y) // 20)))
     return float(sum(abs(probability[at].mean() - y[at].mean()) * len(at) for at in bins) / len(y))
@@ -182,8 +183,8 @@ def _fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -
     scales[scales == 0.0] = 1.0
     table = (table - means) / scales
     weights = _logistic(table, y, _penalty(table, y, _folds(groups, y, seed + 1)))
-    held = (tuple(map(float, each)) for each in (means, scales, weights[1:]))
-    return ProblemModel(names, *held, float(weights[0]), 1.0, 0.0, float(y.mean()))
+    centre, spread, pull = (tuple(map(float, each)) for each in (means, scales, weights[1:]))
+    return ProblemModel(names, centre, spread, pull, float(weights[0]), 1.0, 0.0, float(y.mean()))
 
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -227,7 +228,7 @@ def _logistic(table: Numbers, y: Numbers, penalty: float) -> Numbers:
 
 
 def _platt(scores: Numbers, y: Numbers) -> tuple[float, float]:
-    """Slope (never negative) and offset of Platt's scaling, with his targets, which no few labels can drive to 0 or 1."""
+    """Slope (never negative) and offset of Platt's scaling, with his targets, which never reach 0 or 1."""
     good, bad = float((y == 0).sum()), float((y == 1).sum())
     target = np.where(y == 1, (bad + 1) / (bad + 2), 1 / (good + 2))
     weights = _logistic(scores[:, None], target, 1e-3)

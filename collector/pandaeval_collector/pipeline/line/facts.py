@@ -42,7 +42,7 @@ class TraceFacts:
     ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
     leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
     with what earlier traces left, and ``before_evidence``: with what of it last. ``course``: how it went, packed (see
-    :class:`pandaeval_collector.analysis.rules.course.Course`); ``None`` from an older store."""
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store."""
 
     agent: str
     service: str

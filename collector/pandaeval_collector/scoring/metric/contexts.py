@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pandaeval_collector.analysis.rules.course import Course
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Vector
 from pandaeval_collector.scoring.metric.texts import Texts
 

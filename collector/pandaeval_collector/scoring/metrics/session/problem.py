@@ -3,8 +3,8 @@
 A logistic regression on named, countable features (failures, refusals, corrections by the user, changes made, tools
 called, lengths …), fitted on the application's own labels by ``pandaeval learn`` and used only where it tells problems
 among sessions of equal length better than length does. The score is one less the probability of a problem; there is no
-result where nothing was learned of the agent. It is no verdict of the kind that a rule gives: it says what usually goes
-wrong in such sessions. Counts into no other score.
+result where nothing was learned of the agent. It does not look at what was said or done in this one case, as rules and
+judges do: it says how often sessions like it went wrong. It counts into no other score.
 
 Scale: 1 - probability of a problem, calibrated on sessions that the model had not seen.
 
@@ -47,7 +47,9 @@ def problem_score(learned: LearnedModel, row: Mapping[str, float]) -> Score:
         },
     }
     because = "; ".join(reasons) or "nothing speaks for one"
-    reason = f"{because}: a problem in {probability:.0%} of such runs, {learned.model.rate:.0%} of all that were labelled"
+    reason = (
+        f"{because}: a problem in {probability:.0%} of such runs, {learned.model.rate:.0%} of all that were labelled"
+    )
     return Score(1.0 - probability, reason, metadata, label="likely_problem" if probability > 0.5 else None)
 
 

@@ -1,7 +1,8 @@
 """Did this run go wrong, as runs did that people labelled?
 
 The same as ``session.problem``, for traces without a session: fitted on the application's own labels by ``pandaeval
-learn``. There is no result where nothing was learned of the agent.
+learn``. There is no result where nothing was learned of the agent. It does not look at what was said or done in this
+one case.
 
 Scale: 1 - probability of a problem, calibrated on runs that the model had not seen.
 
