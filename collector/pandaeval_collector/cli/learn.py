@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from pandaeval_collector.analysis.stats.problem_model import Evidence
+    from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
     from pandaeval_collector.pipeline.line.decision import Decision
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns, Verdict
@@ -137,7 +137,7 @@ def _verdicts(labels: Path | None, judged: str | None, store: Path | None, confi
         return list(of_judge(connection, keys[0]))
 
 
-def _as_dict(runs: LabelledRuns, evidence: Evidence, path: Path | None, version: str | None) -> dict[str, Any]:
+def _as_dict(runs: LabelledRuns, evidence: HeldOutFigures, path: Path | None, version: str | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     told = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
@@ -145,7 +145,7 @@ def _as_dict(runs: LabelledRuns, evidence: Evidence, path: Path | None, version:
 
 
 def _print(
-    outcomes: Sequence[tuple[LabelledRuns, Any, Evidence]],
+    outcomes: Sequence[tuple[LabelledRuns, Any, HeldOutFigures]],
     verdicts: int,
     written: Mapping[tuple[str, str], Path],
     folder: Path,
@@ -171,7 +171,7 @@ def _print(
             out.print(Text(f"{name}: {written[runs.level, runs.agent]} (version {model.version})"))
 
 
-def _rows(outcomes: Iterable[tuple[LabelledRuns, Any, Evidence]]) -> Iterator[tuple[str, ...]]:
+def _rows(outcomes: Iterable[tuple[LabelledRuns, Any, HeldOutFigures]]) -> Iterator[tuple[str, ...]]:
     for runs, _, evidence in outcomes:
         shown = evidence.same_length is not None
         yield (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.analysis.stats.problem_model import Evidence, ProblemModel
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel
 from pandaeval_collector.analysis.stats.separation import Share
 
 FORMAT = 1
@@ -24,7 +24,7 @@ class LearnedModel:
     source: str
     metric: str
     model: ProblemModel
-    evidence: Evidence
+    evidence: HeldOutFigures
 
     @property
     def version(self) -> str:
@@ -49,6 +49,6 @@ class LearnedModel:
             raise ValueError(f"no model that `pandaeval learn` wrote ({error})") from error
 
 
-def _evidence(held: Mapping[str, Any]) -> Evidence:
+def _evidence(held: Mapping[str, Any]) -> HeldOutFigures:
     shares = {name: None if held[name] is None else Share(**held[name]) for name in ("auroc", "same_length")}
-    return Evidence(**{**held, **shares})
+    return HeldOutFigures(**{**held, **shares})

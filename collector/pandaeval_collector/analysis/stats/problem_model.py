@@ -32,7 +32,7 @@ Row = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class HeldOutFigures:
     """How well a model tells problems on units that it had not seen. ``same_length``: among units of one third by
     number of steps; ``baseline``: the best feature of length alone, and its name; ``calibration_error``: mean distance
     between stated and observed probability, 0..1, over bins of equal size."""
@@ -105,13 +105,13 @@ class ProblemModel:
 
 def learn(
     rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
-) -> tuple[ProblemModel | None, Evidence]:
+) -> tuple[ProblemModel | None, HeldOutFigures]:
     """A model of all rows, and how well one like it does on rows that it has not seen; no model where there is too
     little to fit one. ``groups``: rows of one group are never on both sides. Whether to use the model is what
-    :attr:`Evidence.refusal` says."""
+    :attr:`HeldOutFigures.refusal` says."""
     y = np.asarray(bad, dtype=np.float64)
     if len(y) < LEAST_LABELS or min(y.sum(), len(y) - y.sum()) < LEAST_OF_A_KIND:
-        return None, Evidence(len(y), int(y.sum()), None, None, 0.5, "", 1.0)
+        return None, HeldOutFigures(len(y), int(y.sum()), None, None, 0.5, "", 1.0)
     folds = _folds(groups, y, seed)
     unseen = np.empty(len(y))
     for fold in range(FOLDS):
@@ -143,11 +143,11 @@ def _cross_scaled(unseen: Numbers, y: Numbers, folds: NDArray[np.int64]) -> Numb
     return found
 
 
-def _evidence(rows: Sequence[Row], y: Numbers, unseen: Numbers, probability: Numbers) -> Evidence:
+def _evidence(rows: Sequence[Row], y: Numbers, unseen: Numbers, probability: Numbers) -> HeldOutFigures:
     strata = thirds([row["spans"] for row in rows])
     length = {name: _same_length([row[name] for row in rows], y, strata).value for name in LENGTH}
     best = max(length, key=lambda name: abs(length[name] - 0.5))
-    return Evidence(
+    return HeldOutFigures(
         labels=len(y),
         bad=int(y.sum()),
         auroc=auroc((-unseen[y == 0]).tolist(), (-unseen[y == 1]).tolist()),

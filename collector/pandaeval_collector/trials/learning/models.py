@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.analysis.stats.problem_model import Evidence, learn
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
 from pandaeval_collector.trials.labels.writing import save
 from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns
 
@@ -15,9 +15,9 @@ FOLDER = "learned"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, Evidence]:
+def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, HeldOutFigures]:
     """A model of the runs, and how well one like it does on runs that it has not seen; no model where
-    :attr:`Evidence.refusal` says why."""
+    :attr:`HeldOutFigures.refusal` says why."""
     model, evidence = learn(runs.rows, runs.bad, runs.groups)
     if model is None or evidence.refusal:
         return None, evidence
