@@ -41,6 +41,11 @@ def open_lookouts(
     return lookouts.routes
 
 
+def _port(address: str) -> int | None:
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
+
+
 def _page(config: Config) -> str | None:
     """Where people open the page; ``None`` without one."""
     if not config.ui.enabled:
@@ -60,5 +65,5 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
         modules=scorer.settings.modules,
-        page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
+        page=PageWork(config.ui.links, config.ui.refresh, _port(config.server.grpc)) if config.ui.enabled else None,
     )

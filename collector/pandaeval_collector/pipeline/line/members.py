@@ -10,6 +10,7 @@ import numpy as np
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.plain import plain
+from pandaeval_collector.analysis.rules.asked_again import asks_again
 from pandaeval_collector.analysis.rules.course import course
 from pandaeval_collector.analysis.rules.response_recovery import changed_by
 from pandaeval_collector.analysis.stats.problem_features import Course
@@ -156,6 +157,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         judged=is_judged,
         rootless=not trace.complete,
         held=len(held),
+        asked_again=asks_again(trace),
         course=course(trace).pack(),
     )
     unpacked = (texts.direction(text), words) if points else None
