@@ -14,8 +14,8 @@ from pathlib import Path
 from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters.delivery.standing import Bell
 from pandaeval_collector.store import Store, people
 from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns, StoredSessions, labelled_runs, of_people
 from pandaeval_collector.trials.learning.models import keep, kept, learned
