@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli import _run_options as given
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,11 +36,14 @@ def calibrate(
             help="Results as JSON lines: `pandaeval evaluate --format json`. Once more for a further judge of the runs."
         ),
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="Take the scores from this data directory instead.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
+    ] = None,
     also: Annotated[
         str, typer.Option(help="Further metrics, comma-separated, whose scores are to help with the pass rate.")
     ] = "",
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per metric, judge and version.")] = False,
+    format_: given.Format = given.TABLE,
+    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
@@ -52,7 +57,7 @@ def calibrate(
     from pandaeval_collector.trials.labels.joint import joint_pass_rates
 
     if bool(results) == (store is not None):
-        raise UserError("say where the scores are: --results FILE or --store DIR")
+        raise UserError("say where the scores are: --results FILE or --store FOLDER")
     names = metric_names(config)
     verdicts, beside = read_labels(labels, names).labels, _keys(also, names)
     standings = _standings(results or (), store, verdicts, whole=bool(beside))
@@ -62,7 +67,7 @@ def calibrate(
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found, write)
-    if json_:
+    if json_ or format_ is given.RunFormat.json:
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
         for rate in joint:
@@ -106,6 +111,7 @@ def _print_joint(found: Sequence[JointPassRate]) -> None:
 
     from pandaeval_collector.analysis.stats.joint_rate import LEAST_JOINT, WORTH_IT
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.trials.labels.standing import CODE
 
     if not found:
         return
@@ -123,9 +129,8 @@ def _print_joint(found: Sequence[JointPassRate]) -> None:
     for each in found:
         for judge, gain in zip(each.judges, each.found.each if each.found else (), strict=False):
             if gain < WORTH_IT:
-                out.print(
-                    Text(f"{each.metric}: {judge} adds next to nothing (x {gain:.2f}); it is not worth its money here")
-                )
+                costs = "" if judge in CODE or judge.startswith("trace.") else "; it is not worth its money here"
+                out.print(Text(f"{each.metric}: {judge} adds next to nothing (x {gain:.2f}){costs}"))
 
 
 def _print(found: Calibrations) -> None:
@@ -191,4 +196,4 @@ def _told(estimate: AgreementEstimate) -> str:
     if estimate.value is None:
         return "unknown"
     between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""
-    return f"{estimate.value:.2f}{between}"
+    return f"{round(estimate.value, 2) + 0.0:.2f}{between}"  # no -0.00
