@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pandaeval_collector.base import telemetry
 from pandaeval_collector.base.instrument import Instrument
-from pandaeval_collector.exporters._naming import metric_name
+from pandaeval_collector.exporters._text import metric_name
 from pandaeval_collector.store import series
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -35,6 +35,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.stream.e_value": _RATED,
     "pandaeval.stream.alarm": _RATED,
     "pandaeval.stream.results": _RATED,
+    "pandaeval.learned.labels": "`gen_ai.agent.name`, `level`",
+    "pandaeval.learned.auroc": "`gen_ai.agent.name`, `level`: among runs of equal length",
+    "pandaeval.learned.proposed": "`gen_ai.agent.name`, `level`",
     "pandaeval.drill.noticed": "`fault`; `gen_ai.evaluation.name`: the metric, or any",
     "pandaeval.drill.copies": "`fault`",
     "pandaeval.drill.flagged": "`gen_ai.evaluation.name`",

@@ -20,7 +20,7 @@ from pandaeval_collector.base.section import (
     Url,
     group,
 )
-from pandaeval_collector.judge.parameters import ReplyFormat
+from pandaeval_collector.base.section.types import ReplyFormat
 
 _RESERVED = frozenset(
     {"model", "messages", "api_key", "api_base", "base_url", "timeout", "max_tokens", "max_completion_tokens"}
@@ -183,6 +183,11 @@ class JudgeSection(Section):
         default=None,
         description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
         "adopts; null: none.",
+    )
+    cascade: FilePath | None = Field(
+        default=None,
+        description="File that pandaeval judge cascade --write made: where a cheap judge's verdict stands, so that "
+        "this judge is asked on doubt alone; null: it is asked always.",
     )
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)

@@ -1,4 +1,5 @@
-"""Puts together, from the configuration, what looks at verdicts more than once: votes, retests, a second judge."""
+"""Puts together, from the configuration, what looks at verdicts more than once: a cascade, votes, retests, a second
+judge."""
 
 from __future__ import annotations
 
@@ -7,11 +8,10 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
-from pandaeval_collector.jobs.compare import Check
+from pandaeval_collector.jobs.cascade import Cascade
+from pandaeval_collector.jobs.compare import AskedAgain, Check
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.kinship import warn_of_second
-from pandaeval_collector.jobs.retest import Retest
-from pandaeval_collector.jobs.second import SecondJudge
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.store import Store
@@ -19,18 +19,18 @@ from pandaeval_collector.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """``votes`` gives a verdict; ``beside`` look at it, one after the other."""
+    """``verdicts`` gives a verdict; ``beside`` look at it, one after the other."""
 
-    votes: Votes
+    verdicts: Cascade
     beside: Sequence[Check] = ()
 
 
 def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
     """On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
-    beside: list[Check] = [Retest(desks, agreement, telemetry, judge.retest)]
+    beside: list[Check] = [AskedAgain(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
-        beside.append(SecondJudge(desks, memory, agreement, telemetry, judge.second, judge.second_share))
-    return Checks(Votes(desks, memory, judge.votes), beside)
+        beside.append(AskedAgain(desks, agreement, telemetry, judge.second_share, judge.second, memory))
+    return Checks(Cascade(desks, memory, Votes(desks, memory, judge.votes)), beside)
