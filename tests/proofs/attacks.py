@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import shutil
 import statistics
 import subprocess
@@ -145,6 +146,7 @@ def _one(
         health_max_s=_round(max(seen.health_s, default=None)),
         scrape_max_s=_round(max(seen.scrape_s, default=None)),
         peak_mib=memory.peak >> 20,
+        load=round(os.getloadavg()[0], 1),
         problems=wrong,
     )  # fmt: skip
     seen.traces |= held.traces
