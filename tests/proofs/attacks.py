@@ -38,7 +38,7 @@ from support.hostile.attack import UNCLEAR, Ground, Target, attacks, strike  # n
 from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
 
 P99_S, RSS_BYTES = 1.0, 512 << 20
-_CALM_S = 5.0
+_CALM_S, _START_S = 5.0, 1800.0
 
 
 def main() -> int:
@@ -75,7 +75,8 @@ def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: 
     acknowledged: set[bytes] = set()
     try:
         with _collector(ground, folder, scale) as collector:
-            collector.start()
+            collector.launch()
+            collector.until(collector.ready, "ready", _START_S)
             authority = folder / ground.authority if ground.authority else None
             with NormalTraffic(collector, options.seed, authority=authority) as traffic:
                 calm = _after(traffic, _CALM_S)
