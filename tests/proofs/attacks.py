@@ -36,6 +36,7 @@ from support.collector import CollectorProcess, DiedError  # noqa: E402
 from support.hostile.alone import ALONE  # noqa: E402
 from support.hostile.attack import UNCLEAR, Ground, Target, attacks, strike  # noqa: E402
 from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
+from support.hostile.table import table  # noqa: E402
 
 P99_S, RSS_BYTES = 1.0, 512 << 20
 _CALM_S, _START_S = 5.0, 1800.0
@@ -43,6 +44,9 @@ _CALM_S, _START_S = 5.0, 1800.0
 
 def main() -> int:
     options = _options()
+    if options.table:
+        print(table(map(json.loads, options.ledger.read_text().splitlines())))
+        return 0
     problems: list[str] = []
     for scale in options.scale:
         grounds: dict[str, list[str]] = {}
@@ -64,6 +68,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--scale", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="print what the ledger says last of each, and leave")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("attacks-ledger.jsonl"))
     return parser.parse_args()
 

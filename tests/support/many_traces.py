@@ -11,16 +11,16 @@ from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Sessio
 
 _BATCH = 500
 _AGENTS, _SERVICES = 12, 4
-_METRICS = ("coherence", "grounding", "response", "tool_loop", "loop_detection", "a", "b", "c")
+_METRICS = ("grounding", "coherence", "response", "tool_loop", "loop_detection", "a", "b", "c")
 _WORDS = "parcel depot ticket fare district server disk booking refund rain error delay seat invoice".split()  # noqa: SIM905
 _HOUR_MS = 3_600_000
 
 
-def fill(store: Store, traces: int, seed: int = 1) -> None:
-    """Decides ``traces`` traces, spread over the last seven days."""
+def fill(store: Store, traces: int, seed: int = 1, results: int = len(_METRICS)) -> None:
+    """Decides ``traces`` traces with so many ``results`` each, spread over the last seven days."""
     chance, now = random.Random(seed), int(time.time() * 1000)
     for first in range(0, traces, _BATCH):
-        rows = [_trace(chance, at, traces, now) for at in range(first, min(traces, first + _BATCH))]
+        rows = [_trace(chance, at, traces, now, results) for at in range(first, min(traces, first + _BATCH))]
         changes = WriteSet()
         for listed, session, results in rows:
             changes.traces.append(DecidedTrace(listed.trace_id, 1, True, "d", frozenset(), [], 0))
@@ -32,7 +32,9 @@ def fill(store: Store, traces: int, seed: int = 1) -> None:
         store.commit(WriteSet(closed=set(changes.touched))).result()  # a collector that starts has nothing to score
 
 
-def _trace(chance: random.Random, at: int, traces: int, now: int) -> tuple[ListedRow, str, list[ResultRow]]:
+def _trace(
+    chance: random.Random, at: int, traces: int, now: int, results: int
+) -> tuple[ListedRow, str, list[ResultRow]]:
     id_, session = chance.randbytes(16), "" if at % 4 == 0 else f"session {at // 10}"
     agent, service = f"agent {at // 10 % _AGENTS}", f"service {at // 10 % _SERVICES}"
     asked, said = (" ".join(chance.choices(_WORDS, k=24)) for _ in range(2))
@@ -51,7 +53,7 @@ def _trace(chance: random.Random, at: int, traces: int, now: int) -> tuple[Liste
     listed = ListedRow(
         id_, started, agent, service, "prod", "", broken, orjson.dumps(facts | ({"error": "x"} if broken else {}))
     )
-    return listed, session, [_result(chance, id_.hex(), session, name, said) for name in _METRICS]
+    return listed, session, [_result(chance, id_.hex(), session, name, said) for name in _METRICS[:results]]
 
 
 def _result(chance: random.Random, trace: str, session: str, metric: str, said: str) -> ResultRow:

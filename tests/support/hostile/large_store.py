@@ -33,7 +33,7 @@ def _store() -> Path:
     """Made once for all sizes: it takes a minute."""
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-large-"))
     store = Store(folder, "normal")
-    fill(store, TRACES)
+    fill(store, TRACES, results=2)
     store.close()
     return folder
 

@@ -1,0 +1,43 @@
+"""The table of attacks for docs/reliability.md, of the newest line that the ledger has of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+HEAD = (
+    "| attack | p99 beside it, s (before it) | MiB | ten times: p99, s (before) | MiB | taken |\n"
+    "|---|---|---|---|---|---|"
+)
+
+
+def table(lines: Iterable[Mapping[str, Any]]) -> str:
+    """Markdown. ``lines``: of the ledger, oldest first. What was wrong stands in bold."""
+    newest: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for line in lines:
+        if line["attack"] != "none":
+            newest.setdefault(line["attack"], {})[line["scale"]] = line
+    rows = []
+    for attack, by_scale in sorted(newest.items(), key=lambda each: each[0].casefold()):
+        cells = [cell for scale in (1, 10) for cell in _cells(by_scale.get(scale))]
+        taken = sorted({f"{line['time'][:10]} {line['commit']}" for line in by_scale.values()})
+        rows.append(f"| {attack} | {' | '.join(cells)} | {', '.join(taken)} |")
+    return "\n".join([HEAD, *rows])
+
+
+def _cells(line: Mapping[str, Any] | None) -> tuple[str, str]:
+    if line is None:
+        return "not run", ""
+    others = [each for each in line["problems"] if "percentile" not in each and "it took" not in each]
+    if "normal" not in line:
+        return (_bold("; ".join(others)) if others else "nothing was wrong"), ""
+    p99, before = line["normal"]["p99_s"], line.get("before", {}).get("p99_s")
+    told = "none" if p99 is None else f"{p99:.2f}"
+    told = _bold(told) if p99 is None or p99 > 1.0 else told
+    told += f" ({before:.2f})" if before is not None else ""
+    memory = line["peak_mib"]
+    return "; ".join([told, *map(_bold, others)]), _bold(str(memory)) if memory > 512 else str(memory)
+
+
+def _bold(text: str) -> str:
+    return f"**{text.replace('|', ' ')[:200]}**"
