@@ -8,7 +8,7 @@ configuration or store those on that. What needs a collector or a command of its
 normal traffic's 99th percentile stays within a second (beside it stands that of the seconds before the attack, which
 tells what else the machine had to do), memory within 512 MB, every refusal is a clear answer, the health check answers;
 at the end everything that was acknowledged is decided and the books balance. Each attack adds a line to the ledger;
-`--table` prints what the ledger says last of each. Leaves with 1 if anything was wrong.
+`--table` writes what the ledger says last of each into docs/reliability.md. Leaves with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from support.collector import CollectorProcess, DiedError  # noqa: E402
 from support.hostile.alone import ALONE  # noqa: E402
 from support.hostile.attack import UNCLEAR, Ground, Target, attacks, strike  # noqa: E402
 from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
-from support.hostile.table import table  # noqa: E402
+from support.hostile.table import with_table  # noqa: E402
 
 P99_S, RSS_BYTES = 1.0, 512 << 20
 _CALM_S, _START_S = 5.0, 1800.0
@@ -45,7 +45,8 @@ _CALM_S, _START_S = 5.0, 1800.0
 def main() -> int:
     options = _options()
     if options.table:
-        print(table(map(json.loads, options.ledger.read_text().splitlines())))
+        page = ROOT / "docs/reliability.md"
+        page.write_text(with_table(page.read_text(), map(json.loads, options.ledger.read_text().splitlines())))
         return 0
     problems: list[str] = []
     for scale in options.scale:
@@ -68,7 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--scale", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--table", action="store_true", help="print what the ledger says last of each, and leave")
+    parser.add_argument("--table", action="store_true", help="write the ledger into docs/reliability.md, and leave")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("attacks-ledger.jsonl"))
     return parser.parse_args()
 

@@ -22,12 +22,12 @@ def fill(store: Store, traces: int, seed: int = 1, results: int = len(_METRICS))
     for first in range(0, traces, _BATCH):
         rows = [_trace(chance, at, traces, now, results) for at in range(first, min(traces, first + _BATCH))]
         changes = WriteSet()
-        for listed, session, results in rows:
+        for listed, session, scored in rows:
             changes.traces.append(DecidedTrace(listed.trace_id, 1, True, "d", frozenset(), [], 0))
             changes.session_traces.append(SessionTraceRow(listed.trace_id, session, listed.at_ms, listed.at_ms, b"{}"))
             changes.touched |= {session} - {""}
             changes.listed.append(listed)
-            changes.results += results
+            changes.results += scored
         store.commit(changes).result()
         store.commit(WriteSet(closed=set(changes.touched))).result()  # a collector that starts has nothing to score
 

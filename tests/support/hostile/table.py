@@ -1,4 +1,4 @@
-"""The table of attacks for docs/reliability.md, of the newest line that the ledger has of each."""
+"""The table of attacks in docs/reliability.md, of the newest line that the ledger has of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ HEAD = (
     "| attack | p99 beside it, s (before it) | MiB | ten times: p99, s (before) | MiB | taken |\n"
     "|---|---|---|---|---|---|"
 )
+
+
+_BEGINS, _ENDS = "<!-- attacks: python tests/proofs/attacks.py --table -->\n", "\n<!-- end of attacks -->"
+
+
+def with_table(page: str, lines: Iterable[Mapping[str, Any]]) -> str:
+    """A page with the table between its marks."""
+    before, _, rest = page.partition(_BEGINS)
+    return before + _BEGINS + table(lines) + _ENDS + rest.partition(_ENDS)[2]
 
 
 def table(lines: Iterable[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
@@ -61,9 +62,11 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
 
 def _loaded(path: Path) -> Any:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?")
-        return read_yaml(path.read_text(encoding="utf-8-sig"))[0]
+        if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
+            raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
+        return read_yaml(read_text(path, _MAX_BYTES))[0]
+    except TooLongError as error:
+        raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?") from error
     except FileNotFoundError as error:
         raise ModuleLoadError(f"there is no file {path}; a path counts from the working directory") from error
     except (OSError, UnicodeDecodeError) as error:
