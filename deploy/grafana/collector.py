@@ -24,6 +24,7 @@ def build() -> dashboard.Dashboard:
             ("What became of it", (_traces(), _open(), _lag())),
             ("What went out", (_sent(), _state(), _queues())),
             ("The machine", (_memory(), _store(), _disk_errors())),
+            ("How far to trust the scores", (_noticed(), _flagged())),
         ],
     )
 
@@ -134,5 +135,26 @@ def _disk_errors() -> Panel:
         "Failures of the disk since the start",
         "refused: senders were told to come back. retried: written later. put_aside: a damaged file was moved away.",
         {"{{instance}} {{pandaeval_outcome}}": errors},
+        width=8,
+    )
+
+
+def _noticed() -> Panel:
+    noticed = f'pandaeval_drill_noticed_ratio{_ON[:-1]}, gen_ai_evaluation_name="any"}}'
+    return graph(
+        "Planted faults that are noticed",
+        "Share of the last drill's copies that any metric fails, by fault. Needs drill.schedule.",
+        {"{{pandaeval_fault}}": f"avg by (pandaeval_fault) ({noticed})"},
+        "percentunit",
+        width=16,
+    )
+
+
+def _flagged() -> Panel:
+    return graph(
+        "Untouched runs of the drill that fail",
+        "Of the runs that the drill looked at, as they were stored, by metric.",
+        {"{{gen_ai_evaluation_name}}": f"avg by (gen_ai_evaluation_name) (pandaeval_drill_flagged_ratio{_ON})"},
+        "percentunit",
         width=8,
     )

@@ -38,7 +38,7 @@ _CALLS: Sequence[tuple[str, dict[str, Any], Any]] = (
         {"booking": "ZT52PA", "date": "2025-04-02", "time": "16:20", "paid": "$388.10", "fee": "$20.00",
          "passenger": "Maria Weston", "page": "https://air.example/refunds/ZT52PA"},
     ),
-    ("search_flights", {"route": "BER-OSL", "query": "flights on that day"}, ["OS 114 full", "OS 118 full"]),
+    ("search_flights", {"route": "BER-OSL", "query": "flights on 2025-04-02"}, ["OS 114 full", "OS 118 full"]),
     ("cancel_booking", {"booking_id": "ZT52PA", "reason": "change of plan"}, "ok, cancelled"),
 )  # fmt: skip
 
@@ -57,6 +57,39 @@ def subject(number: int = 0) -> Subject:
     """The second turn, for faults to look at."""
     first, second = ([(False, data)] for data in conversation(number))
     return Subject(_read(second), second, lambda: ([_read(first)], first), ("The weather in Oslo is fine today.",))
+
+
+def handed_over() -> Subject:
+    """A turn in which the desk hands over to another agent, which answers."""
+    asked, call_id = "I want the money for QX81LM back.", "call_0"
+    span = partial(_span, f"{99:032x}", "session-99", 99_000 * 10**9)
+    said = [_text("user", asked)]
+    asks = _message("assistant", {"type": "tool_call", "id": call_id, "name": "transfer_to_refunds", "arguments": {}})
+    given = _message("tool", {"type": "tool_call_response", "id": call_id, "response": {"assistant": "Refunds"}})
+    answer = _text("assistant", "The refund of QX81LM is on its way.")
+    agents = [
+        {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": name,
+            "gen_ai.input.messages": json.dumps(said),
+            "gen_ai.output.messages": json.dumps([{**answer, "finish_reason": "stop"}]),
+        }
+        for name in ("desk", "Refunds")
+    ]
+    spans = [
+        span(1, 0, "invoke_agent desk", agents[0], length=9),
+        span(10, 1, "chat", _model(said, asks, "tool_call")),
+        span(
+            11,
+            2,
+            "execute_tool transfer_to_refunds",
+            _tool("transfer_to_refunds", call_id, {}, {"assistant": "Refunds"}),
+        ),
+        span(12, 3, "invoke_agent Refunds", agents[1], length=4),
+        {**span(13, 4, "chat", _model([*said, asks, given], answer, "stop")), "parentSpanId": f"{12:016x}"},
+    ]
+    parts = [(False, _request(spans))]
+    return Subject(_read(parts), parts)
 
 
 def requests(count: int) -> list[Request]:
@@ -94,6 +127,10 @@ def _turn(
         "gen_ai.output.messages": json.dumps([{**_text("assistant", answer), "finish_reason": "stop"}]),
     }
     spans.append(span(1, 0, "invoke_agent desk", root, length=end + 2))
+    return _request(spans)
+
+
+def _request(spans: list[dict[str, Any]]) -> bytes:
     scope = {"scope": {"name": "desk"}, "spans": spans}
     return traces_from_json({"resourceSpans": [{"resource": {}, "scopeSpans": [scope]}]}).SerializeToString()
 

@@ -12,6 +12,7 @@ MOST_TEXT = 500
 MOST_PAIRS = 10
 PAIR = r"^[^=\s][^=]*=(.|\n)*$"
 """Of ``key=value``."""
+STATUSES = ("error", "ok")
 OUTCOMES = ("scored", "assumed", "unscored")
 
 
@@ -22,7 +23,7 @@ class Filter:
     the name would not tell what it is about; of a ``flag`` with the word for no."""
 
     name: str
-    kind: Literal["time", "text", "flag", "outcome", "pairs"]
+    kind: Literal["time", "text", "flag", "outcome", "status", "pairs"]
     meaning: str
     option: str = ""
 
@@ -36,6 +37,7 @@ FILTERS = (
     Filter("user", "text", "Id of the user."),
     Filter("session", "text", "Id of the session."),
     Filter("failed", "flag", "Whether a live result, or the run itself, failed.", "--failed/--not-failed"),
+    Filter("status", "status", "Whether the run itself ended with an error; ok: it did not."),
     Filter("metric", "text", "With a live result of this metric, such as trace.tool_loop.", "--with-metric"),
     Filter("outcome", "outcome", "With a live result of this outcome.", "--with-outcome"),
     Filter("label", "text", "With a live result of this label.", "--with-label"),

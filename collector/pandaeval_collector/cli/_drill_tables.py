@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from xml.etree.ElementTree import Element, SubElement
@@ -11,12 +11,13 @@ from xml.etree.ElementTree import Element, SubElement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._junit import clean, write_suites
 from pandaeval_collector.cli._output import many, table
+from pandaeval_collector.drill.tally import Share
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.drill.compare import Drop
-    from pandaeval_collector.drill.tally import FaultTally, Share, Tally
+    from pandaeval_collector.drill.compare import NoticedLess
+    from pandaeval_collector.drill.tally import FaultTally, Tally
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
@@ -38,12 +39,43 @@ def print_drill(tally: Tally, on: Console) -> None:
     on.print(table(("fault", "family", "n", "noticed", "95 %", "cannot tell", "step", "by"), rows, on=on))
     flagged = [(metric, share.n, _percent(share), _interval(share)) for metric, share in tally.flagged.items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
+    if tally.judge is not None:
+        _print_judge(tally.judge, on)
     missing = [(name, _why(each)) for name, each in tally.worst_first() if not each.n]
     if missing:
         on.print(table(("not applicable", "why"), missing, on=on))
 
 
-def write_drill_junit(tally: Tally, worse: Sequence[Drop], target: TextIO) -> None:
+def _print_judge(told: Mapping[str, Any], on: Console) -> None:
+    """What the judge is worth on these runs, beside the metrics without a model."""
+    counted = told["copies"] - told["not_judged"]
+    cost = f", US$ {told['cost_usd']:.4f}" if told["cost_usd"] else ""
+    title = f"{', '.join(told['models'])} as a judge, {many(told['copies'], 'faulty run')}{cost}"
+    rows = [
+        (
+            name,
+            each["noticed"]["n"],
+            *_two(each["noticed"]),
+            *_two(each["lower"]),
+            *_two(each["alarms"]),
+            each["not_judged"],
+        )
+        for name, each in told["metrics"].items()
+    ]
+    columns = ("judged metric", "n", "noticed", "95 %", "scored lower", "95 %", "original fails", "95 %", "not judged")
+    on.print(table(columns, rows, on=on, title=title))
+    shares = [(name, *_two(share)) for name, share in told["noticed"].items()]
+    on.print(table((f"of {counted:,} faulty runs", "noticed", "95 %"), shares, on=on))
+    if told["not_judged"]:
+        on.print(f"{many(told['not_judged'], 'faulty run')} not judged: a call failed, or the budget ended")
+
+
+def _two(share: Mapping[str, Any]) -> tuple[str, str]:
+    found = Share(share["hits"], share["n"])
+    return _percent(found), _interval(found)
+
+
+def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
     """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
     could have it."""
     cases = []

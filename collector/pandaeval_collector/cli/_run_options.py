@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pandaeval_collector.base.filters import FILTERS, OUTCOMES, Filter
+from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
 
 Metrics = Annotated[
     str, typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
@@ -38,12 +38,14 @@ class RunFormat(StrEnum):
 
 
 _OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
+_STATUS: Any = StrEnum("Status", list(STATUSES))  # type: ignore[misc]
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 _TYPES: dict[str, Any] = {
     "time": str | None,
     "text": str | None,
     "flag": bool | None,
+    "status": _STATUS | None,
     "outcome": _OUTCOME | None,
     "pairs": list[str] | None,
 }

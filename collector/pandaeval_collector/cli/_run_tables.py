@@ -46,6 +46,8 @@ def print_run(run: Row) -> None:
     print_runs([run])
     if run["error"]:
         typer.echo(f"it could not go on: {run['error']}")
+    if run["planned"] and not run["traces"]:
+        typer.echo(nothing_found(run["filters"]))
     rows = [
         (metric, *(counts.get(outcome, 0) for outcome in ("scored", "assumed", "unscored")))
         for metric, counts in sorted(run["results"].items())
@@ -57,8 +59,16 @@ def print_run(run: Row) -> None:
         typer.echo(f"`pandaeval runs retry {run['id']}` tries these again")
 
 
+def nothing_found(filters: Row) -> str:
+    """Why a run has nothing to do."""
+    asked = ", ".join(f"{name}={value}" for name, value in filters.items())
+    return f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet"
+
+
 def print_dry(dry: Row) -> None:
     """What a run would take."""
+    if not dry["traces"]:
+        typer.echo("no stored trace is like that")
     cost = "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}"
     counted = "" if dry["counted"] == dry["traces"] else f" (from {dry['counted']} of the traces)"
     facts = {

@@ -43,6 +43,21 @@ def drill(
         str | None, typer.Option(help="Only these faults or families of faults, comma-separated; if not given, all.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Another number chooses other runs and values.")] = 0,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Put some copies and their originals to a judge, too: the price is told first, --budget is kept.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="The judge, as litellm spells it; without it that of judge.model.")
+    ] = None,
+    judged: Annotated[int, typer.Option(min=1, help="Copies that are put to the judge, of all faults in turn.")] = 20,
+    budget: Annotated[float, typer.Option(min=0.0, help="US dollars that judging may cost at most.")] = 1.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --judge: tell the price, and do not ask the judge.")
+    ] = False,
     baseline: Annotated[
         Path | None,
         typer.Option(help="JSON of an earlier drill: leave with 1 where a metric notices credibly less than in it."),
@@ -58,9 +73,11 @@ def drill(
 ) -> None:
     """Plant known faults into runs that look good, and tell how many of them the metrics notice.
 
-    No labels and no model are needed. Leaves with 1 when a metric notices less than in the baseline, with 2 when the
-    input cannot be used.
+    No labels and no model are needed; with --judge, a model is tried on these runs, too. Leaves with 1 when a metric
+    notices less than in the baseline, with 2 when the input cannot be used.
     """
+    from dataclasses import replace
+
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._drill_source import requests_of
     from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
@@ -68,23 +85,32 @@ def drill(
     from pandaeval_collector.cli._progress import progress
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli.judge import settings_of
     from pandaeval_collector.cli.passk import write_lines
     from pandaeval_collector.drill.compare import drops
     from pandaeval_collector.drill.drill import Drill
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, evaluator
+    from pandaeval_collector.scoring.evaluator import Evaluator
 
     before = None if baseline is None else baseline_of(baseline)
-    chosen, settings = _chosen(faults), resolve_config(config).config
+    chosen = _chosen(faults)
+    settings = settings_of(config, model) if judge else resolve_config(config).config
     scorer, rules = evaluator(settings), close_rules(settings)
+    alone = Evaluator(scorer.embedder, replace(scorer.settings, judge=None))
     with (
-        Drill(lambda where: FileRun(scorer, rules, where=where), chosen, n, seed) as run,
+        Drill(lambda where: FileRun(alone, rules, where=where), chosen, n, seed, keep=judged * judge) as run,
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
         for request in requests_of(files or (), store):
             run.add(request)
         tally = run.run(on_done)
+        if judge:
+            from pandaeval_collector.cli._drill_judge import Asking, asked
+
+            sheet = asked(run, settings, scorer, Asking(judged, budget, dry_run))
+            tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         worse = [] if before is None else drops(before, tally)
         if format_ is DrillFormat.json:

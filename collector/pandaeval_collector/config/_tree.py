@@ -10,6 +10,7 @@ from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.config.sections_out import Exporters, Spans
 from pandaeval_collector.config.sections_scoring import (
     Cases,
+    DrillSection,
     Embedding,
     LabelsSection,
     MetricsSection,
@@ -37,6 +38,7 @@ class Config(Section):
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     labels: LabelsSection = group(LabelsSection)
+    drill: DrillSection = group(DrillSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)
     ui: Ui = group(Ui)

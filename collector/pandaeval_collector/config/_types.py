@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pandaeval_collector.base.runtime.cron import is_cron
 from pandaeval_collector.base.section import Text
 from pandaeval_collector.receivers.bind import parse_address
 
@@ -17,6 +18,12 @@ def _address(text: str) -> str:
         parse_address(text)
     except ValueError:
         raise ValueError("is not an address; write HOST:PORT, such as 127.0.0.1:4327 or 0.0.0.0:4327") from None
+    return text
+
+
+def _cron(text: str) -> str:
+    if not is_cron(text):
+        raise ValueError("is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
     return text
 
 
@@ -35,5 +42,6 @@ def _processes(value: object) -> object:
 
 
 Address = Annotated[Text, AfterValidator(_address)]
+Cron = Annotated[Text, AfterValidator(_cron)]
 Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]

@@ -179,6 +179,16 @@ class JudgeSection(Section):
         description="Whether the seven questions about a turn are put in one call, or each in a call of its own. What "
         "does not hold of a shared answer is asked for separately; with more than one of judge.votes each is.",
     )
+    guidelines: FilePath | None = Field(
+        default=None,
+        description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
+        "adopts; null: none.",
+    )
+    cascade: FilePath | None = Field(
+        default=None,
+        description="File that pandaeval judge cascade --write made: where a cheap judge's verdict stands, so that "
+        "this judge is asked on doubt alone; null: it is asked always.",
+    )
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)
     language: Text = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from pandaeval_collector.base.section import (
     Section,
     Text,
 )
-from pandaeval_collector.config._types import Names
+from pandaeval_collector.config._types import Cron, Names
 
 
 class SessionSection(Section):
@@ -118,6 +118,25 @@ class Embedding(Section):
         default="embedded",
         description="embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or "
         "litellm:NAME.",
+    )
+
+
+class DrillSection(Section):
+    """Planted faults: how many of them the metrics notice, found out again and again in a running collector."""
+
+    schedule: Cron | None = Field(
+        default=None,
+        description="When a drill is made, as a cron expression in UTC such as 0 3 * * *; one for all that were "
+        "missed; null: never.",
+    )
+    runs: Annotated[int, Field(ge=1)] = Field(
+        default=200, description="The newest so many runs are looked at, with what their sessions held before."
+    )
+    copies: Annotated[int, Field(ge=1)] = Field(default=20, description="Most copies of each fault.")
+    time_limit: PositiveDuration = Field(
+        default=600.0,
+        description="Time after which a drill ends with what it has counted. It works in a process of its own, behind "
+        "all others.",
     )
 
 

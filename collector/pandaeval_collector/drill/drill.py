@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from random import Random
 from types import TracebackType
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, Planted, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
-from pandaeval_collector.drill.tally import Outcome, Tally
+from pandaeval_collector.drill.tally import CopyOutcome, Tally
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
@@ -46,11 +47,14 @@ class _Known:
         return not any(result.success is False for result in self.results)
 
 
-@dataclass(slots=True)
-class _Copy:
+@dataclass(slots=True, eq=False)
+class Judgeable:
+    """A copy with its fault, that a judge can be asked about. ``noticed``: the metrics that fail it."""
+
     fault: str
     subject: Subject
     planted: Planted
+    noticed: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Drill:
@@ -63,14 +67,17 @@ class Drill:
         most: int = 200,
         seed: int = 0,
         good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
+        keep: int = 0,
     ) -> None:
         """``line``: makes a run over files that scores the traces that it is given a condition for. ``most``: copies of
         each fault. ``good``: says of the ids of a trace and its session whether the run may be used, beside that no
-        metric fails it."""
+        metric fails it. ``keep``: so many copies of each fault are kept for :meth:`scored_again`."""
         self._own = ExitStack()
         self._line = line
         self._faults, self._most, self._seed = faults, most, seed
-        self._is_good = good
+        self._is_good, self._keep = good, keep
+        self.kept: defaultdict[str, list[Judgeable]] = defaultdict(list)
+        """Copies by fault, once :meth:`run` is through; of telemetry none, since nothing is wrong with those."""
         self._file = self._own.enter_context(line(None))
         self._runs: dict[str, _Known] = {}
         self._sessions: defaultdict[str, list[str]] = defaultdict(list)
@@ -93,8 +100,9 @@ class Drill:
         """Takes one request in."""
         self._file.add(request)
 
-    def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
-        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored."""
+    def run(self, on_done: OnDone = lambda done, total: None, is_over: Callable[[], bool] = lambda: False) -> Tally:
+        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored;
+        ``is_over``: asked between rounds whether to end with what is counted."""
         self._score_originals()
         chosen = self._chosen()
         tally = Tally(self._faults, len(self._runs), len(chosen))
@@ -103,9 +111,11 @@ class Drill:
                 tally.untouched(run.results)
         total = len(chosen) * len(self._faults)
         done = 0
-        for copies, refused in self._rounds(chosen, tally):
-            for copy, results in self._scored(copies):
-                tally.add(copy.fault, self._outcome(copy, results))
+        for copies, refused in takewhile(lambda _: not is_over(), self._rounds(chosen, tally)):
+            for copy, results in self._scored(copies, self._line):
+                outcome = self._outcome(copy, results)
+                tally.add(copy.fault, outcome)
+                self._note(copy, outcome)
             done += len(copies) + refused
             on_done(min(done, total), total)
         return tally
@@ -128,13 +138,13 @@ class Drill:
         Random(self._seed).shuffle(found)
         return found
 
-    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[_Copy], int]]:
+    def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
         """Copies that can be scored together: at most one of each session."""
         wanted = dict.fromkeys(self._faults, self._most)
         queues = self._queues(chosen)
         others = self._answers(chosen)
         while queues:
-            copies: list[_Copy] = []
+            copies: list[Judgeable] = []
             refused = 0
             for session in [*queues]:
                 copy = None
@@ -161,11 +171,11 @@ class Drill:
             queue[:0] = [(trace_id, name) for name in turned]
         return queues
 
-    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> _Copy | None:
+    def _copy(self, trace_id: str, name: str, others: Sequence[tuple[str, str]], tally: Tally) -> Judgeable | None:
         rng = Random(f"{self._seed}/{name}/{trace_id}")
         subject = self._subject(trace_id, others)
         try:
-            return _Copy(name, subject, plant(self._faults[name], subject, rng))
+            return Judgeable(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
             tally.refuse(name, str(why))
             return None
@@ -195,11 +205,48 @@ class Drill:
         traces = [self._trace(each) for each in chosen[:_OTHERS]]
         return [(self._runs[each.trace_id].session, each.output) for each in traces if each.output]
 
-    def _scored(self, copies: Sequence[_Copy]) -> Iterator[tuple[_Copy, list[Result]]]:
-        """Each copy with what the line says of it. The earlier runs of its session are read and not scored again."""
+    def scored_again(
+        self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
+    ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
+        """Each copy with what another line says of its original and of itself."""
+        originals = {copy.subject.trace.trace_id for copy in copies}
+        before = self._originals_again(originals, line)
+        waiting = [*copies]
+        while waiting:
+            first: dict[str, Judgeable] = {}
+            for copy in waiting:
+                first.setdefault(self._runs[copy.subject.trace.trace_id].session, copy)
+            waiting = [copy for copy in waiting if copy not in first.values()]
+            for copy, results in self._scored([*first.values()], line):
+                yield copy, before[copy.subject.trace.trace_id], results
+
+    def _originals_again(
+        self, wanted: Collection[str], line: Callable[[Where | None], FileRun]
+    ) -> dict[str, list[Result]]:
+        found: dict[str, list[Result]] = {each: [] for each in wanted}
+        sessions = {self._runs[each].session for each in wanted}
+        with line(lambda trace: trace.trace_id in found) as run:
+            for each in (trace_id for session in sessions for trace_id in self._sessions[session]):
+                for logs, data in self._file.contents(each):
+                    run.add(Request(logs, data))
+            for result in run.results():
+                if result.unit.level in ("trace", "turn"):
+                    found[result.unit.trace_id].append(result)
+        return found
+
+    def _note(self, copy: Judgeable, outcome: CopyOutcome) -> None:
+        kept = self.kept[copy.fault]
+        if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
+            copy.noticed = outcome.noticed
+            kept.append(copy)
+
+    def _scored(
+        self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
+    ) -> Iterator[tuple[Judgeable, list[Result]]]:
+        """Each copy with what a line says of it. The earlier runs of its session are read and not scored again."""
         wanted = {copy.subject.trace.trace_id for copy in copies}
         found: dict[str, list[Result]] = {each: [] for each in wanted}
-        with self._line(lambda trace: trace.trace_id in wanted) as run:
+        with line(lambda trace: trace.trace_id in wanted) as run:
             for copy in copies:
                 for logs, data in (*copy.subject.earlier_parts, *copy.planted.parts):
                     run.add(Request(logs, data))
@@ -209,9 +256,9 @@ class Drill:
         for copy in copies:
             yield copy, found[copy.subject.trace.trace_id]
 
-    def _outcome(self, copy: _Copy, results: Sequence[Result]) -> Outcome:
+    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> CopyOutcome:
         original = copy.subject.trace
-        return Outcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
+        return CopyOutcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:

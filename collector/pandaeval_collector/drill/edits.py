@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ChangedArguments:
     """Other arguments of the call of an index."""
 
     index: int

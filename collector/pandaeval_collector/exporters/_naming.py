@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-_UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent"}
+_UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "1": "ratio"}
 
 
 def metric_name(name: str, unit: str) -> tuple[str, str]:

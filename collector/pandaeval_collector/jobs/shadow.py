@@ -59,7 +59,8 @@ class Shadow:
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        judge = Judge(self._desks.desk(self._memory), pack, question.model, self._desks.secrets, metric)
+        desk, guidance = self._desks.desk(self._memory), question.guidance
+        judge = Judge(desk, pack, question.model, self._desks.secrets, metric, guidance=guidance)
         try:
             finding = await self._finding(question, trace, judge)
         except (CallFailedError, OverBudgetError):
@@ -99,7 +100,7 @@ class Shadow:
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """The settings of scoring with another model as the judge of all metrics: one verdict each, of all traces."""
     assert settings.judge is not None
-    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection())
+    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection(), cascade={})
     return replace(settings, judge=judge)
 
 

@@ -29,6 +29,7 @@ from pandaeval_collector.jobs.trial_questions import TrialJudge
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
+from pandaeval_collector.judge.known import MOST_RECORD, Price
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.pipeline.line.line import Line
@@ -37,7 +38,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.store.failures.group import by_code
 from pandaeval_collector.store.failures.grouping import grouped
 from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, record
 from pandaeval_otel.model import Trigger
@@ -58,21 +59,31 @@ class FileJudge:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         on_judged: Callable[[int, int], None],
+        instead: Caller | None = None,
     ) -> None:
-        """``environ``: where its secrets are. ``on_judged`` hears how many of how many judgements are done."""
+        """``environ``: where its secrets are. ``on_judged`` hears how many of how many judgements are done.
+        ``instead``: is asked in the judge's place."""
         self._store, self._evaluator, self._config = store, evaluator, config
         self._environ, self._telemetry, self._on_judged = environ, telemetry, on_judged
+        self._instead = instead
         self._loop = asyncio.Runner()
         self._asked = 0
 
     @cached_property
     def _open(self) -> tuple[WorkerProcess, Caller]:
         hasty = replace(self._config, setup=replace(self._config.setup, cooldown=_COOLDOWN_S))
-        return open_caller(self._store, hasty, self._environ)
+        process, caller = open_caller(self._store, hasty, self._environ)
+        return process, self._instead or caller
 
     @cached_property
     def _desks(self) -> Desks:
         return Desks(self._open[1], self._evaluator.settings.judge)
+
+    def prices(self) -> Mapping[str, Price]:
+        """What models cost, of those whose price is known. Raises
+        :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not come up."""
+        self._loop.run(self._open[0].start())
+        return self._open[0].prices
 
     def close(self) -> None:
         """Ends the process, if one was started."""
@@ -106,7 +117,7 @@ class FileJudge:
         """The failures by root cause, gravest first: as the judge says in one call, else by label."""
         settings = self._evaluator.settings.judge
         if settings is None:
-            return by_label(failures)
+            return by_code(failures)
         desk, model = self._desk(), settings.model
 
         async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
@@ -150,7 +161,11 @@ class FileJudge:
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),
-            budgets=RecordBudgets(process.record_budget),
+            budgets=RecordBudgets(process.record_budget if self._instead is None else _most_record),
         )
         runner = Runner(self._store, attempts, SLOTS * self._config.limits.concurrency)
         await runner.drain(lambda: self._on_judged(self._asked - jobs.waiting(), self._asked))
+
+
+async def _most_record(model: str) -> int:
+    return MOST_RECORD

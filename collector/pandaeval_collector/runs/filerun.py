@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from google.protobuf.message import DecodeError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
@@ -35,7 +38,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_label
+from pandaeval_collector.store.failures.group import by_code
 from pandaeval_collector.trials.passk.attempts import slim
 from pandaeval_collector.trials.passk.results import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
@@ -81,15 +84,18 @@ class FileRun:
         ks: Sequence[int] = (),
         store: Store | None = None,
         wants: Callable[[bytes], bool] | None = None,
+        instead: Caller | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
         many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
         compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
         traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k. ``store``: takes
         the place of a temporary one, and stays open; what it holds undecided is scored too. ``wants``: asked for the id
-        of a trace whether it is to be read."""
+        of a trace whether it is to be read. ``instead``: is asked in the judge's place."""
         self.read = Read()
         self.telemetry = Telemetry()
+        self.cost_usd = 0.0
+        """What the judge did cost, where a limit is set; known at the end."""
         self._rules = rules or CloseRules()
         self._own = contextlib.ExitStack()
         self._store = store or self._temporary()
@@ -98,7 +104,7 @@ class FileRun:
         self._judge = (
             None
             if judge is None or evaluator is None
-            else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged)
+            else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged, instead)
         )
         self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
@@ -118,6 +124,7 @@ class FileRun:
     ) -> None:
         if self._judge is not None:
             self._judge.close()
+            self.cost_usd = self._store.spending.spent(self._store.spending.today(time.time()))
         self._own.close()
 
     def _temporary(self) -> Store:
@@ -125,6 +132,10 @@ class FileRun:
         store = Store(Path(folder), durability="off", max_bytes=1 << 40)
         self._own.callback(store.close)
         return store
+
+    def prices(self) -> Mapping[str, Price]:
+        """What models cost, of those whose price is known; of none without a judge."""
+        return {} if self._judge is None else self._judge.prices()
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -230,7 +241,7 @@ class FileRun:
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
         an event loop when there is a judge."""
-        return by_label(failures) if self._judge is None or not failures else self._judge.grouped(failures)
+        return by_code(failures) if self._judge is None or not failures else self._judge.grouped(failures)
 
     def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
         """Understands and files traces; what is left out is filed too, without a word to anyone."""

@@ -7,9 +7,9 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.cron import is_cron, next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
@@ -22,18 +22,8 @@ _TICK_S = 1.0
 
 def check_cron(text: str) -> None:
     """Raises ``UserError`` for what is no time table of five fields."""
-    from croniter import croniter
-
-    if len(text.split()) != 5 or not croniter.is_valid(text):
+    if not is_cron(text):
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
-
-
-def next_time(cron: str, after: float) -> float:
-    """When it is due first after a time; both Unix seconds, the fields of ``cron`` in UTC."""
-    from croniter import croniter
-
-    found: datetime = croniter(cron, datetime.fromtimestamp(after, UTC)).get_next(datetime)
-    return found.timestamp()
 
 
 class Scheduler:

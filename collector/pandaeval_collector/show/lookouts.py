@@ -35,10 +35,22 @@ def open_lookouts(
     addresses and localhost; ``None``: any, where a token is demanded."""
     lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching, telemetry), hosts, runs)
     parts.callback(lookouts.close)
-    agents = McpDoor(lookouts.api)
+    agents = McpDoor(lookouts.api, _page(config))
     lookouts.add("/mcp", agents)
     parts.push_async_callback(agents.close)
     return lookouts.routes
+
+
+def _port(address: str) -> int | None:
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
+
+
+def _page(config: Config) -> str | None:
+    """Where people open the page; ``None`` without one."""
+    if not config.ui.enabled:
+        return None
+    return config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
 
 
 def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, telemetry: Telemetry) -> Work:
@@ -53,5 +65,5 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
         modules=scorer.settings.modules,
-        page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
+        page=PageWork(config.ui.links, config.ui.refresh, _port(config.server.grpc)) if config.ui.enabled else None,
     )

@@ -13,13 +13,17 @@ import orjson
 MOST_GROUPS = 2000
 """Those in which nothing happened for longest make room."""
 _KEPT_EXAMPLES = 20
-_COLUMNS = "id, metric, label, title, description, severity, agent, service, text, count, first_at, last_at, examples"
+_COLUMNS = (
+    "id, metric, label, title, description, severity, agent, service, text, count, first_at, last_at, examples, "
+    "tool, cause"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroupRow:
     """A group, or what a failure adds to one. ``text``: of its first failure, which others are compared with;
-    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON."""
+    ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON;
+    ``tool``, ``cause``: what code knows of the cause, empty for nothing."""
 
     id: str
     metric: str
@@ -34,6 +38,8 @@ class FailureGroupRow:
     first_at: float
     last_at: float
     examples: tuple[dict[str, Any], ...] = ()
+    tool: str = ""
+    cause: str = ""
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
@@ -44,12 +50,12 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
         seen = {each["result"] for each in row.examples}
         examples = [*(each for each in known if each["result"] not in seen), *row.examples][-_KEPT_EXAMPLES:]
         connection.execute(
-            f"""INSERT INTO failure_groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            f"""INSERT INTO failure_groups ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET count = count + excluded.count, examples = excluded.examples,
                     last_at = max(last_at, excluded.last_at)""",  # noqa: S608
             (
                 *(row.id, row.metric, row.label, row.title, row.description, row.severity, row.agent, row.service),
-                *(row.text, row.count, row.first_at, row.last_at, orjson.dumps(examples)),
+                *(row.text, row.count, row.first_at, row.last_at, orjson.dumps(examples), row.tool, row.cause),
             ),
         )
     if rows:
@@ -109,5 +115,5 @@ def groups(connection: sqlite3.Connection, limit: int) -> list[FailureGroupRow]:
 
 
 def _row(row: tuple[Any, ...]) -> FailureGroupRow:
-    *facts, examples = row
-    return replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)))
+    *facts, examples, tool, cause = row
+    return replace(FailureGroupRow(*facts), examples=tuple(orjson.loads(examples)), tool=tool, cause=cause)

@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import list_pages, numbers, people, tally
+from pandaeval_collector.store import incidents, list_pages, numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
@@ -27,6 +27,7 @@ from pandaeval_collector.store.found import (
     results_about,
     sessions_of,
 )
+from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.timed_reads import TimedReads
@@ -147,6 +148,35 @@ class Finder:
             ).fetchall()
             return listed_of(reader, rows)[0] if rows else None
 
+    def traces_from(self, prefix: str, most: int = 2) -> list[str]:
+        """Ids of listed traces that begin so, in hex, at most so many. ``prefix``: hex digits, 32 at most."""
+        ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
+        with self._reads.reading() as reader:
+            rows = reader.execute(
+                """SELECT trace_id FROM traces JOIN listed USING (no) WHERE traces.no >> 13 IN
+                   (SELECT value FROM json_each(?)) AND trace_id BETWEEN ? AND ? LIMIT ?""",
+                (numbers.blocks(reader), *ends, most),
+            ).fetchall()
+        return [trace_id.hex() for (trace_id,) in rows]
+
+    def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
+        """Ids of sessions that begin so, at most so many."""
+        with self._reads.reading() as reader:
+            query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
+            return [id_ for (id_,) in reader.execute(query, (prefix, prefix + chr(0x10FFFF), most))]
+
+    def is_named(self, column: Literal["agent", "service", "environment", "user"], name: str) -> bool:
+        """Whether a listed trace is of this agent, service, environment or user."""
+        with self._reads.reading() as reader:
+            query = f"SELECT 1 FROM listed WHERE {column} = ? AND +no > 0 LIMIT 1"  # noqa: S608
+            return reader.execute(query, (name,)).fetchone() is not None
+
+    def attribute_keys(self, most: int = 2000) -> list[str]:
+        """Keys of attributes by which traces are found, at most so many."""
+        with self._reads.reading() as reader:
+            query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
+            return sorted(key for (key,) in reader.execute(query, (most,)))
+
     def contents(self, trace_id: bytes) -> list[Part]:
         """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""
         with self._reads.reading() as reader:
@@ -178,6 +208,31 @@ class Finder:
         with self._reads.reading() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
+
+    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
+        """What failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
+        with self._reads.reading() as reader:
+            return incidents.failed_results(reader, wanted), {row.id: row for row in groups(reader, MOST_GROUPS)}
+
+    def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
+        """The wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+        with self._reads.reading() as reader:
+            return incidents.buckets(reader, wanted, since, step)
+
+    def oldest(self, wanted: Wanted) -> int | None:
+        """When the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        with self._reads.reading() as reader:
+            return incidents.oldest(reader, wanted)
+
+    def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
+        """(microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
+        with self._reads.reading() as reader:
+            return incidents.measured(reader, wanted)
+
+    def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """JSON objects of results by their numbers."""
+        with self._reads.reading() as reader:
+            return incidents.bodies(reader, seqs)
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """The groups of failures, the one in which something failed last first."""

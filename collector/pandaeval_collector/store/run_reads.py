@@ -25,6 +25,11 @@ class RunReads:
         row = self._reader().execute(f"SELECT {RUN} FROM runs WHERE id = ?", (id_,)).fetchone()  # noqa: S608
         return None if row is None else RunRow(*row)
 
+    def ids_from(self, prefix: str, most: int = 5) -> list[str]:
+        """Ids that begin so, at most so many."""
+        query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
+        return [id_ for (id_,) in self._reader().execute(query, (prefix, prefix + chr(0x10FFFF), most))]
+
     def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
         """Runs, newest first. ``before``: the number at which the last page ended."""
         rows = self._reader().execute(

@@ -14,8 +14,9 @@ from pandaeval_collector.store.listed import NOT_FAILED
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which traces, and sessions by theirs. Times are Unix milliseconds, ``until_ms`` excluded; what is ``None`` or
-    empty excludes nothing. ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there
-    is a result like that; ``text``: stands in what lists show."""
+    empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``; ``metric`` (a key such as
+    ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that; ``text``: stands in what
+    lists show."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -25,6 +26,7 @@ class Wanted:
     user: str | None = None
     session: str | None = None
     failed: bool | None = None
+    status: str | None = None
     metric: str | None = None
     outcome: str | None = None
     label: str | None = None
@@ -41,7 +43,7 @@ class Wanted:
 def chosen_by_index(wanted: Wanted) -> bool:
     """Whether rows are chosen, and by nothing that the index by time does not hold."""
     told = replace(wanted, failed=None)
-    return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=()) == told
+    return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=(), status=None) == told
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
@@ -65,6 +67,7 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
         demand(attributes.CONDITION, pair)
     if wanted.failed is not None:
         demand("{t}.badness < ?" if wanted.failed else "{t}.badness >= ?", NOT_FAILED)
+    demand("{t}.broken = ?", None if wanted.status is None else int(wanted.status == "error"))
     if wanted.text is not None:
         demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
     results, more = result_conditions(wanted, "r")

@@ -165,9 +165,9 @@ def test_failures_fail_a_run_from_the_configured_severity_on(tmp_path: Path) -> 
     assert evaluate(tmp_path, "{}").exit_code == 0, "by default critical ones do"
     done = evaluate(tmp_path, "gates: {fail_on_error_severity: high}")
     assert done.exit_code == 1
-    assert "Unique errors:\n  [high] trace.response: error (2 occurrence(s))" in done.stdout
+    assert "Unique errors:\n  [high] error: boom (2 occurrence(s))" in done.stdout
     assert "failed: failures (gates.fail_on_error_severity high): 1 group of failures" in done.stderr
-    assert "  [high] trace.response: error (2 occurrence(s)): trace 000000000000" in done.stderr
+    assert "  [high] error: boom (2 occurrence(s)): trace 000000000000" in done.stderr
 
 
 def test_json_results_that_are_failures_name_their_group(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_regression_case_is_made_of_a_group(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     [case] = read_suite(made).cases
     assert (case.id, case.kind) == (f"failure-{group_id}", "regression")
-    assert case.description == "trace.response: error"
+    assert case.description == "error: boom"
     assert case.inputs["task"] == "When does it open?"
     unknown = CliRunner().invoke(app, ["cases", "from-failure", "none", *files])
     assert unknown.exit_code == 2
@@ -212,4 +212,4 @@ def test_the_report_shows_the_groups(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     assert evaluate(tmp_path, "{}", "--format", "html", "--output", str(output)).exit_code == 0
     [shown] = parsed(output.read_text()).index["about"]["failures"]
-    assert (shown["title"], shown["occurrences"]) == ("trace.response: error", 2)
+    assert (shown["title"], shown["occurrences"]) == ("error: boom", 2)

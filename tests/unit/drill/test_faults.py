@@ -11,13 +11,17 @@ from pandaeval_collector.drill.fault import Planted, faults, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_otel.model import Trace
-from support.drilled import FIRST, LAST, subject
+from support.drilled import FIRST, LAST, SYSTEM, handed_over, subject
 
 SEEDS = range(4)
 
 
+def fitting(name: str) -> Subject:
+    return handed_over() if name == "wrong_handover" else subject()
+
+
 def planted(name: str, seed: int) -> tuple[Planted, Trace]:
-    made = plant(faults()[name], subject(), Random(seed))
+    made = plant(faults()[name], fitting(name), Random(seed))
     trace = rebuilt(made.parts).trace
     assert trace is not None
     return made, trace
@@ -25,7 +29,7 @@ def planted(name: str, seed: int) -> tuple[Planted, Trace]:
 
 @pytest.mark.parametrize("name", faults())
 def test_can_be_planted_and_names_the_spans_that_it_touched(name: str) -> None:
-    before = subject().trace
+    before = fitting(name).trace
     for seed in SEEDS:
         made, after = planted(name, seed)
         assert made.what
@@ -148,6 +152,55 @@ def test_a_crash_ends_in_an_error_without_an_answer() -> None:
     _, after = planted("crash", 0)
     assert after.error
     assert not after.output
+
+
+def test_swapped_calls_use_a_value_before_it_is_told() -> None:
+    before, (made, after) = subject().trace, planted("swapped_calls", 0)
+    assert made.what == "search_flights is made before get_booking"
+    calls = [(call.name, call.arguments, call.result) for call in before.tool_calls]
+    assert [(call.name, call.arguments, call.result) for call in after.tool_calls] == [calls[1], calls[0], calls[2]]
+    user = "\n".join(trace.input or "" for trace in (*subject().earlier, before))
+    assert "2025-04-02" in after.tool_calls[0].arguments["query"]
+    assert "2025-04-02" not in user + FIRST + SYSTEM
+
+
+def test_an_ignored_correction_is_said_and_the_call_keeps_its_value() -> None:
+    before, (made, after) = subject().trace, planted("ignored_correction", 0)
+    old, new = made.what.rpartition("not ")[2].split(", it is ")
+    assert (after.input or "").endswith(f"it is not {old}. It is {new}.")
+    assert any(old in call.arguments.values() for call in after.tool_calls)
+    assert not subject().knows(new)
+    assert [call.arguments for call in after.tool_calls] == [call.arguments for call in before.tool_calls]
+
+
+def test_a_broken_instruction_is_told_to_each_model_call_and_not_kept() -> None:
+    told = {}
+    for seed in range(30):
+        made, after = planted("broken_instruction", seed)
+        rule = made.what.removeprefix("the instructions say: ")
+        assert {span.system for span in after.spans if span.system} == {f"{SYSTEM}\n\n{rule}"}
+        assert after.output == LAST
+        told[rule] = after
+    for rule, after in told.items():
+        named = rule.removeprefix("Never call the tool ").partition(":")[0]
+        kept = {
+            "Begin": LAST.startswith("Service desk"),
+            "Answer": "booking" not in LAST.lower(),
+            "Never": not ("words" in rule or "$" in LAST or named in {call.name for call in after.tool_calls}),
+        }
+        assert not kept[rule.split()[0]], rule
+    assert len(told) > 4
+
+
+def test_a_wrong_handover_is_to_another_agent_than_before() -> None:
+    made, after = planted("wrong_handover", 0)
+    (call,) = after.tool_calls
+    assert call.name.startswith("transfer_to_")
+    assert (call.name, call.result) != ("transfer_to_refunds", {"assistant": "Refunds"})
+    assert after.agents[0] == "desk"
+    assert call.result == {"assistant": after.agents[1]}
+    assert "Refunds" not in after.agents
+    assert made.what.endswith("instead of Refunds")
 
 
 def test_telemetry_takes_away_and_changes_nothing_else() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs.planning import choose
-from pandaeval_collector.runs.scheduling import Scheduler, check_cron, next_time
+from pandaeval_collector.runs.scheduling import Scheduler, check_cron
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow

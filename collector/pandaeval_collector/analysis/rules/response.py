@@ -54,13 +54,14 @@ class Unknown(StrEnum):
 class Response:
     """``score``: 1.0, 0.5 (not done, and asked how to go on), 0.4 (not done, and said so) or 0.0, ``None`` where
     nothing is known (``unknown`` tells why then). ``ending`` names what was wrong. ``span_ids``: where it shows;
-    ``tool``: the call that it is about."""
+    ``tool``: the call that it is about; ``error``: what the run or that call failed with."""
 
     score: float | None
     reason: str
     ending: Ending | None = None
     unknown: Unknown | None = None
     tool: str = ""
+    error: str = ""
     span_ids: tuple[str, ...] = ()
 
 
@@ -90,14 +91,16 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
 
 def _crashed(trace: Trace, error: str, at: Span | None = None) -> Response:
     tool = next((call for call in reversed(trace.tool_calls[-1:]) if failed(call)), None)
-    where = f" in {tool.name}" if tool is not None else ""
     spans = tuple(dict.fromkeys([trace.root_span_id if at is None else at.span_id, *([tool.span_id] if tool else [])]))
-    cause = plain_error(error) or "no message"
-    if tool is not None and error_of(tool) and error_of(tool) not in error:
-        cause = f"{cause} ({tool.name}: {plain_error(error_of(tool))})"
-    return Response(
-        0.0, f"the run failed{where}: {cause}", Ending.ERROR, tool=tool.name if tool else "", span_ids=spans
-    )
+    cause = plain_error(error)
+    if tool is None:
+        reason = f"{cause}; the run failed" if cause else "the run failed without a message"
+        return Response(0.0, reason, Ending.ERROR, error=cause, span_ids=spans)
+    own = error_of(tool)
+    why = f": {cause}" if cause and own and own not in error else ""
+    cause = plain_error(own) if why else cause or plain_error(own)
+    reason = f"{tool.name} failed: {cause or 'no message'}; the run failed{why}"
+    return Response(0.0, reason, Ending.ERROR, tool=tool.name, error=cause, span_ids=spans)
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
@@ -134,7 +137,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
         )
     return Response(
         0.0,
-        f"the run ended with a call of {last.name} that nothing answered",
+        f"{last.name} was called last, and nothing answered the call",
         Ending.DANGLING_TOOL_CALL,
         tool=last.name,
         span_ids=(last.span_id,),
@@ -168,14 +171,16 @@ def _lost(trace: Trace, answer: str | None) -> Response | None:
     if answer is not None and any(map(str.isdigit, answer)) and all(computes(each.name) for each in lost):
         return None  # a result is stated all the same: it was calculated otherwise
     score, ending, how = _of_failed(trace, call, answer)
-    error = error_of(call)
-    reason = f"{call.name} failed and nothing made up for it" + (f": {plain_error(error).rstrip('.')}" if error else "")
+    error = plain_error(error_of(call)).rstrip(".")
+    cause = f"{call.name} failed" + (f": {error}" if error else "")
+    reason = how.format(cause) if "{}" in how else f"{cause}; nothing made up for it{how}"
     spans = tuple(dict.fromkeys(each.span_id for each in lost if each.span_id))
-    return Response(score, reason + how, ending, tool=call.name, span_ids=spans)
+    return Response(score, reason, ending, tool=call.name, error=error, span_ids=spans)
 
 
 def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
-    """The score, the label and the words for a run whose call failed for good."""
+    """The score, the label and what is said of a run whose call failed for good: ``{}`` stands
+    for that failure."""
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
     if said is not Told.CLAIMED and any(ends_run(later.name) and not failed(later) for later in _after(trace, call)):
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
@@ -184,7 +189,7 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     if said is Told.ADMITTED:
         return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so"
     if said is Told.CLAIMED and was_to_change(trace, call):
-        return 0.0, Ending.FALSE_SUCCESS, "; the answer says that it was done"
+        return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
 
 

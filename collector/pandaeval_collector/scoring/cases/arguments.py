@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pandaeval_collector.base.untrusted.value_text import as_text
 from pandaeval_collector.scoring.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 
+_MOST_SHOWN = 60
 _LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
 
 
@@ -65,6 +67,33 @@ def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
         for name in known
     )
     return right / len(known) if known else 1.0
+
+
+def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
+    """The arguments that are not as expected, in words: ``city: 'Rome' instead of 'Paris'``."""
+    if expected.parameters is None and not expected.acceptable:
+        return []
+    arguments, wanted = given(call), {**dict.fromkeys(expected.acceptable), **(expected.parameters or {})}
+    compared = wanted.keys() | arguments.keys()
+    if expected.compare_args is not None:
+        compared &= set(expected.compare_args)
+    return [said for name in sorted(compared) if (said := _difference(expected, name, arguments, wanted))]
+
+
+def _difference(expected: ExpectedCall, name: str, arguments: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    if name not in arguments:
+        return "" if name in expected.optional else f"{name} is missing"
+    if name not in wanted:
+        return f"{name} was not expected"
+    if argument_equal(expected, name, arguments[name]):
+        return ""
+    right = (expected.parameters or {}).get(name, *expected.acceptable.get(name, (None,))[:1])
+    return f"{name}: {_shown(arguments[name])} instead of {_shown(right)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else as_text(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def given(call: ToolCall) -> Mapping[str, Any]:

@@ -71,6 +71,8 @@ class Preparation:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:
                 depends["votes"] = judge.votes
+            if (step := judge.cascade.get(metric.key)) is not None:
+                depends["cascade"] = [step.model, step.low, step.high]
             if metric.part is not None and not judge.shares_turns:
                 depends["calls"] = judge.turn_calls
         elif metric.level == "session":
@@ -78,6 +80,8 @@ class Preparation:
                 depends["judge"] = sorted({judge.model_of(key) for key in self._judged})
                 if judge.votes > 1:
                     depends["votes"] = judge.votes
+                if heeded := sorted(f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines):
+                    depends["guidelines"] = heeded
             depends |= {
                 "weights": dict(settings.weights),
                 "extra_signals": sorted(settings.extra_signals),

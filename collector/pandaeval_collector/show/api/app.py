@@ -8,6 +8,7 @@ from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists
+from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.overview import overview
 from pandaeval_collector.show.api.pages import pages
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
@@ -32,15 +33,16 @@ def api_app(
         responses=DOCUMENTED,
     )
     answer_problems(app)
+    names = Names(reads.finder, work.modules)
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
-    app.include_router(failure_routes(reads, work.page is not None))
+    app.include_router(failure_routes(reads, names, work.page is not None))
     if runs is not None:
-        app.include_router(runs_routes(reads, runs))
+        app.include_router(runs_routes(reads, runs, names))
         app.include_router(schedule_routes(reads, runs))
     elif stored is not None:
-        app.include_router(run_reads_routes(reads, stored))
+        app.include_router(run_reads_routes(reads, stored, names))
     if work.page is not None:
         app.include_router(pages(reads, work, version))
     told = app.openapi

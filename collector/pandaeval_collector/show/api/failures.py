@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import at_least
+from pandaeval_collector.store.failures.group import rank
 
 Severity = Literal["low", "medium", "high", "critical"]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
@@ -40,6 +42,7 @@ class FailureGroup(BaseModel):
     title: str
     description: str
     severity: Severity
+    tool: str = Field(description="The tool that it is about; empty where it is about none.")
     agent: str
     service: str
     occurrences: int
@@ -50,21 +53,25 @@ class FailureGroup(BaseModel):
 
 
 class FailureGroups(BaseModel):
-    """Groups of failures, the one in which something failed last first."""
+    """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
 
     items: list[FailureGroup]
 
 
-def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
+def failure_routes(reads: Reads, names: Names, paged: bool = False) -> APIRouter:
     """The operations. ``paged``: the collector shows a page."""
     router = APIRouter()
 
-    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the newest first")
+    @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
     async def list_(
         request: Request, severity: LeastSeverity = None, agent: Agent = None, limit: Most = 100
     ) -> Response:
         def read() -> FailureGroups:
-            found = [row for row in reads.finder.failure_groups() if _is_wanted(row, severity, agent)]
+            rows = reads.finder.failure_groups()
+            if agent not in {row.agent for row in rows}:
+                names.agent(agent)
+            found = [row for row in rows if _is_wanted(row, severity, agent)]
+            found.sort(key=lambda row: rank([row.label], row.severity, 0))  # of those alike the newest first, as before
             return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
 
         return await reads.answer(request, read)
@@ -72,10 +79,11 @@ def failure_routes(reads: Reads, paged: bool = False) -> APIRouter:
     @router.get("/failures/{group_id}", response_model=FailureGroup, summary="One group of failures")
     async def one(group_id: str) -> Response:
         def read() -> FailureGroup:
-            for row in reads.finder.failure_groups():
-                if row.id == group_id:
-                    return _shown(row, paged)
-            raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
+            rows = {row.id: row for row in reads.finder.failure_groups()}
+            id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
+            if id_ is None:
+                raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
+            return _shown(rows[id_], paged)
 
         return await reads.fresh(read)
 

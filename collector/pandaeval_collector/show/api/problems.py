@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from typing import Any
 
@@ -15,8 +14,6 @@ from starlette.exceptions import HTTPException
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
 from pandaeval_collector.store.timed_reads import TooSlowError
-
-_TRACE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class ProblemBody(BaseModel):
@@ -37,13 +34,6 @@ class ProblemError(Exception):
 
 NO_TRACE = "no scored trace of an agent has this id; it may still be open, or too old"
 NO_SESSION = "no session with a scored trace has this id"
-
-
-def trace_id_of(text: str) -> bytes:
-    """A trace's id. Raises :class:`ProblemError` (400) for a text that is none."""
-    if not _TRACE_ID.fullmatch(text):
-        raise ProblemError(400, "the id of a trace has 32 hex digits, in lower case")
-    return bytes.fromhex(text)
 
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import orjson
@@ -15,6 +15,7 @@ from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.process import RunProcessEndedError
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Limit
+from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_rows import comparison, refused, run_detail, run_row, spec_of
@@ -36,12 +37,15 @@ Key = Annotated[
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
-def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
+def runs_routes(reads: Reads, runs: Runs, names: Names) -> APIRouter:
     """The operations of a collector that works on runs."""
-    router = run_reads_routes(reads, runs.store.runs)
+    router = run_reads_routes(reads, runs.store.runs, names)
 
     def found(id_: str) -> RunRow:
         return _found(runs.store.runs, id_)
+
+    async def full(id_: str) -> str:
+        return (await reads.run(lambda: found(id_))).id
 
     @router.post(
         "/runs",
@@ -52,6 +56,7 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
     async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
         try:
             spec = spec_of(runs.config, body)
+            spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
                 response.status_code = 200
                 return DryRun(**asdict(await runs.dry(spec)))
@@ -68,11 +73,13 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
     @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
     async def cancel(run_id: str) -> RunShape:
         otherwise = "has ended already, or stands beside live judging (judge.shadow)"
-        return await changed(run_id, await runs.cancel(run_id), otherwise)
+        id_ = await full(run_id)
+        return await changed(id_, await runs.cancel(id_), otherwise)
 
     @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:
-        return await changed(run_id, await runs.retry(run_id), "has nothing to retry, or has not ended")
+        id_ = await full(run_id)
+        return await changed(id_, await runs.retry(id_), "has nothing to retry, or has not ended")
 
     async def changed(run_id: str, done: bool, otherwise: str) -> RunShape:
         run = await reads.run(lambda: found(run_id))
@@ -83,7 +90,7 @@ def runs_routes(reads: Reads, runs: Runs) -> APIRouter:
     return router
 
 
-def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
+def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
     """What can be looked at whether or not a collector works on runs."""
     router = APIRouter()
 
@@ -121,7 +128,8 @@ def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
         after = position_of(cursor)
 
         def read() -> RunResults:
-            bodies, more = stored.results(_found(stored, run_id).no, after[1] if after else 0, limit, metric)
+            key = None if metric is None else names.metric(metric)
+            bodies, more = stored.results(_found(stored, run_id).no, after[1] if after else 0, limit, key)
             following = None if more is None else cursor_of((0.0, more))
             return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
 
@@ -131,7 +139,7 @@ def run_reads_routes(reads: Reads, stored: RunReads) -> APIRouter:
 
 
 def _found(stored: RunReads, id_: str) -> RunRow:
-    run = stored.find(id_)
+    run = stored.find(id_) or stored.find(one_of(id_, stored.ids_from(id_)) or "")
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")
     return run

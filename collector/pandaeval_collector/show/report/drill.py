@@ -28,6 +28,7 @@ def page(told: Mapping[str, Any], source: str) -> str:
         f'<div class="card scroll figures">{_noticed(faults)}</div>',
         "<h2>Untouched runs that metrics fail</h2>",
         f'<div class="card scroll figures">{_untouched(told["untouched"])}</div>',
+        *(_judge(told["judge"]) if "judge" in told else ()),
         "<h2>An example of each</h2>",
         *(part for name, each in faults.items() for part in _example(name, each)),
         "<h2>Not applicable</h2>" if missing else "",
@@ -57,6 +58,28 @@ def _noticed(faults: Mapping[str, Any]) -> str:
 def _untouched(shares: Mapping[str, Any]) -> str:
     rows = ((metric, f"{share['n']:,}", _percent(share), _interval(share)) for metric, share in shares.items())
     return table(("metric", "runs", "failed", "95 %"), rows)
+
+
+def _judge(told: Mapping[str, Any]) -> Iterator[str]:
+    """The judge's verdicts on some of the copies, beside the metrics without a model."""
+    yield f"<h2>{safe(', '.join(told['models']))} as a judge</h2>"
+    yield (
+        f"<p>{told['copies']:,} of the copies and their originals; {told['not_judged']:,} could not be judged, since a "
+        "call failed or the budget ended. Noticed: the judge passes the original and fails the copy.</p>"
+    )
+    head = ("metric", "pairs", "noticed", "95 %", "copy scored lower", "95 %", "original fails", "95 %", "not judged")
+    rows = (
+        (
+            name,
+            f"{each['noticed']['n']:,}",
+            *(shown(each[key]) for key in ("noticed", "lower", "alarms") for shown in (_percent, _interval)),
+            f"{each['not_judged']:,}",
+        )
+        for name, each in told["metrics"].items()
+    )
+    yield f'<div class="card scroll figures">{table(head, rows)}</div>'
+    shares = ((name, _percent(share), _interval(share)) for name, share in told["noticed"].items())
+    yield f'<div class="card scroll figures">{table(("noticed", "of the copies", "95 %"), shares)}</div>'
 
 
 def _missing(faults: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """The three-layer report: which layer of an agent broke, by trial, by case and over all cases.
 
 A trial that is not correct broke in the first layer (reasoning, then action, then outcome) in which some grader failed.
-A correct trial broke nowhere, whatever way it took.
+A correct trial broke nowhere, whatever way it took. What is told of a plan by the calls alone says how the agent acted,
+and not how it reasoned.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
     graders = [
-        {**{key: each[key] for key in _KEYS}, "layer": each["metadata"]["layer"], "gates": each["metadata"]["gates"]}
+        {**{key: each[key] for key in _KEYS}, "layer": _layer(each), "gates": each["metadata"]["gates"]}
         for each in results
         if each is not verdict
     ]
@@ -140,10 +141,22 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
+def _layer(grader: Result) -> str:
+    """The layer that a grader tells of: without a plan, that of the calls which were taken for one."""
+    about = grader["metadata"]
+    return "action" if about.get("basis") == "calls" else str(about["layer"])
+
+
 def _state(graders: Sequence[Result]) -> str:
-    """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded."""
-    if any(each["success"] is False for each in graders):
+    """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to compare
+    with."""
+    compared = [each for each in graders if each["gates"] or not _has_nothing_to_compare(each)]
+    if any(each["success"] is False for each in compared):
         return "fail"
-    if any(each["success"] is None for each in graders):
+    if any(each["success"] is None for each in compared):
         return "unscored"
-    return "pass" if graders else "-"
+    return "pass" if compared else "-"
+
+
+def _has_nothing_to_compare(grader: Result) -> bool:
+    return bool(grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pandaeval_collector.base.result import Result, cut
@@ -30,13 +31,19 @@ _BY_LABEL = {
 requests and wrong use of tools high; needless calls and questions medium; wording low."""
 _PLAIN = (None, "pass", "fail", "assumed")
 _STEPS = frozenset({"trace", "turn"})
-_MOST_REASON = 600
+_MOST_REASON, _MOST_TITLE = 600, 120
+FALSE_SUCCESS = "false_success"
+"""The label of a run that claims what it did not do."""
+_QUOTED = re.compile(r"\"[^\"]{1,200}\"|(?<!\w)'[^']{1,200}'(?!\w)|`[^`]{1,200}`")
+_VOLATILE = re.compile(r"https?://\S+|\b[\w-]*\d[\w-]*")
+_STATUS = re.compile(r"[1-5]\d\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A result that says what went wrong. ``result``: its id; ``severity``: what the metric declares, else ``None``;
-    ``turn``: 0-based index of the turn in its conversation, where that is known."""
+    ``turn``: 0-based index of the turn in its conversation, where that is known. ``tool``, ``error``: the tool that it
+    is about and what failed, where the metric states them as facts."""
 
     result: str
     metric: str
@@ -49,11 +56,36 @@ class Failure:
     agent: str = ""
     service: str = ""
     turn: int | None = None
+    tool: str = ""
+    error: str = ""
 
     @property
     def text(self) -> str:
-        """What it is compared by with others."""
-        return f"{self.label}: {self.reason}"
+        """What a judge tells it apart by from others: by code's cause where code knows it, else in its own words."""
+        return f"{self.label}: {self.tool}: {self.cause}" if self.is_known else f"{self.label}: {self.reason}"
+
+    @property
+    def cause(self) -> str:
+        """The error without what differs from case to case."""
+        return normalised(self.error)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether code knows the cause: a tool, an error or both."""
+        return bool(self.tool or self.error)
+
+    @property
+    def claims_success(self) -> bool:
+        """Whether the agent claims what it did not do: such a failure shares a group with no honest one."""
+        return self.label == FALSE_SUCCESS
+
+    @property
+    def title(self) -> str:
+        """What happened, of this failure and of all with its cause."""
+        if not self.is_known:
+            return cut(f"{self.label}: {self.reason}", _MOST_TITLE)
+        what = ": ".join(filter(None, (self.tool, " ".join(self.error.split()))))
+        return cut(f"{self.label.replace('_', ' ')}: {what}", _MOST_TITLE)
 
     @property
     def weight(self) -> str:
@@ -93,7 +125,21 @@ def failure_of(result: Result) -> Failure | None:
         agent=unit.agent,
         service=unit.service,
         turn=turn if isinstance(turn, int) else None,
+        tool=_text(finding.metadata.get("tool")),
+        error=_text(finding.metadata.get("error")),
     )
+
+
+def _text(value: object) -> str:
+    return cut(value, _MOST_REASON) if isinstance(value, str) else ""
+
+
+def normalised(error: str) -> str:
+    """An error without numbers, ids, addresses and quoted values, in small letters. Status codes stay: 404 and 500 are
+    two errors."""
+    text = _QUOTED.sub("#", error)
+    text = _VOLATILE.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "#", text)
+    return " ".join(text.casefold().split())
 
 
 def severity_of(label: str) -> str:

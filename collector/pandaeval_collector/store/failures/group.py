@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.store.failures.failure import HIGH, SEVERITIES, Failure
+from pandaeval_collector.store.failures.failure import FALSE_SUCCESS, SEVERITIES, Failure
 
 _EXAMPLES = 3
 _SHOWN = 100
@@ -60,25 +60,30 @@ def group_id(result: str) -> str:
     return hashlib.blake2b(result.encode(), digest_size=6).hexdigest()
 
 
-def alone(failure: Failure, severity: str = HIGH) -> RootCause:
-    """A failure that shares its cause with no other, as far as is known."""
-    return RootCause(failure.label, failure.reason, failure.severity or severity, (failure,), grouped=False)
-
-
-def by_label(failures: Iterable[Failure]) -> tuple[RootCause, ...]:
-    """A group for each label of a metric: as near to a cause as code comes without a judge."""
-    found: dict[tuple[str, str], list[Failure]] = {}
+def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
+    """A group for each tool, normalised error and label of a metric where code knows these, else for each label: as
+    near to a cause as code comes without a judge. ``least``: the severity of those for which no metric declares one."""
+    found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
-        found.setdefault((failure.metric, failure.label), []).append(failure)
-    return worst_first(
-        RootCause(f"{metric}: {label}", members[0].reason, members[0].weight, tuple(members), grouped=False)
-        for (metric, label), members in found.items()
-    )
+        found.setdefault((failure.metric, failure.label, failure.tool, failure.cause), []).append(failure)
+    return worst_first(_coded(members, least) for members in found.values())
+
+
+def _coded(members: Sequence[Failure], least: str | None) -> RootCause:
+    first = members[0]
+    title = first.title if first.is_known else f"{first.metric}: {first.label}"
+    weight = first.severity or least or first.weight
+    return RootCause(title, first.reason, weight, tuple(members), grouped=False)
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """The gravest first, of those the largest."""
-    return tuple(sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -group.count)))
+    """Those of agents that claim what they did not do, then the gravest, of those the largest."""
+    return tuple(sorted(groups, key=lambda group: rank(group.labels, group.severity, group.count)))
+
+
+def rank(labels: Iterable[str], severity: str, count: int) -> tuple[bool, int, int]:
+    """By which groups stand in order, wherever they are listed."""
+    return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity), -count
 
 
 def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:

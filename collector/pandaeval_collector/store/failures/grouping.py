@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 
-from pandaeval_collector.store.failures.failure import SEVERITIES, Failure
-from pandaeval_collector.store.failures.group import RootCause, alone, by_label, worst_first
+from pandaeval_collector.store.failures.failure import HIGH, SEVERITIES, Failure
+from pandaeval_collector.store.failures.group import RootCause, by_code, worst_first
 from pandaeval_collector.store.failures.question import MOST, ErrorDeduplication, GroupedErrors
 
 _log = logging.getLogger(__name__)
@@ -16,12 +16,33 @@ Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 """Puts the question about these failures to a judge; raises what keeps it from answering."""
 
 
+@dataclass(slots=True)
+class _Named:
+    """A cause that a judge named, with its failures; groups of one title are one."""
+
+    said: GroupedErrors
+    shown: list[Failure] = field(default_factory=list)
+    members: list[Failure] = field(default_factory=list)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it throws the failures of two tools together, or claims of success and honest failures."""
+        tools = {each.tool for each in self.shown if each.tool}
+        return len(tools) > 1 or len({each.claims_success for each in self.shown}) > 1
+
+    def group(self) -> RootCause:
+        """Never less grave than what a metric declares of one of its failures."""
+        declared = [member.severity for member in self.members if member.severity is not None]
+        severity = max((self.said.severity, *declared), key=SEVERITIES.index)
+        return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
+
+
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
     """Each of the ``failures`` in exactly one group, gravest first. What the judge leaves out makes a group of its own.
-    If there is no answer, every failure stands alone, at severity ``high`` unless its metric declares another.
+    If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
 
     Of more than :data:`~pandaeval_collector.store.failures.question.MOST` failures the judge is asked about the first
-    with texts of their own; others join the group of the one with the same text, else that of their label.
+    with causes of their own; others join the group of the one with the same cause, else code's.
     """
     if not failures:
         return ()
@@ -29,8 +50,8 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     try:
         verdict = await ask(shown)
     except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering, the failures are told
-        _log.warning("failures could not be grouped and stand alone: %s", error)
-        return worst_first(alone(failure) for failure in failures)
+        _log.warning("no judge could group the failures: they are grouped by tool, error and label: %s", error)
+        return by_code(failures, HIGH)
     return assigned(failures, shown, verdict)
 
 
@@ -44,28 +65,36 @@ def _shown(failures: Sequence[Failure]) -> list[Failure]:
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """The groups of a verdict on ``shown``, with every one of the ``failures`` in one of them."""
-    of_text: dict[str, int] = {}
-    for index, group in enumerate(verdict.groups):
-        for number in group.failures:
-            of_text.setdefault(shown[number - 1].text, index)
-    members: dict[int, list[Failure]] = {}
-    left: list[Failure] = []
-    asked = {failure.text for failure in shown}
+    """The groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Of a wrong reply what is
+    right is kept: a number that there is not, or that stands in a group already, is passed over, and what stands in a
+    group of two kinds is left to code."""
+    named = _named(shown, verdict)
+    of_text = {each.text: cause for cause in named for each in cause.shown}
+    asked = {each.text for each in shown}
+    alone: dict[str, list[Failure]] = {}
+    coded: list[Failure] = []
     for failure in failures:
-        if failure.text in of_text:
-            members.setdefault(of_text[failure.text], []).append(failure)
+        cause = of_text.get(failure.text)
+        if cause is None and failure.text in asked:
+            alone.setdefault(failure.text, []).append(failure)
+        elif cause is None or cause.is_mixed:
+            coded.append(failure)
         else:
-            left.append(failure)
-    found = [_group(verdict.groups[index], held) for index, held in members.items()]
-    for text in dict.fromkeys(failure.text for failure in left if failure.text in asked):
-        first, *others = (failure for failure in left if failure.text == text)
-        found.append(replace(alone(first), members=(first, *others)))
-    return worst_first([*found, *by_label(failure for failure in left if failure.text not in asked)])
+            cause.members.append(failure)
+    found = [cause.group() for cause in named if cause.members]
+    return worst_first([*found, *(_left_out(members) for members in alone.values()), *by_code(coded)])
 
 
-def _group(named: GroupedErrors, members: Sequence[Failure]) -> RootCause:
-    """Never less grave than what a metric declares of one of its failures."""
-    declared = [member.severity for member in members if member.severity is not None]
-    severity = max((named.severity, *declared), key=SEVERITIES.index)
-    return RootCause(named.title, named.description, severity, tuple(members))
+def _named(shown: Sequence[Failure], verdict: ErrorDeduplication) -> list[_Named]:
+    free = dict(enumerate(shown, 1))
+    named: dict[str, _Named] = {}
+    for said in verdict.groups:
+        cause = named.setdefault(said.title.casefold(), _Named(said))
+        cause.shown += [free.pop(number) for number in said.failures if number in free]
+    return [*named.values()]
+
+
+def _left_out(members: Sequence[Failure]) -> RootCause:
+    first = members[0]
+    title = first.title if first.is_known else first.label
+    return RootCause(title, first.reason, first.severity or HIGH, tuple(members), grouped=False)

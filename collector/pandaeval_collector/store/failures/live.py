@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import FailureGroupRow, WriteSet
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
 from pandaeval_collector.store.failures.failure import Failure, failure_of
@@ -24,7 +24,7 @@ SURE, UNLIKE = 0.8, 0.5
 same, below the second another. What lies between is for a judge to say, if there is one."""
 NEAR = 0.65
 """From this on it is the same cause where nobody can be asked."""
-_TITLE, _TEXTS = 120, 64
+_TEXTS = 64
 """Texts of a group that are known without being embedded again."""
 _VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
 
@@ -49,7 +49,8 @@ class Candidate:
 
 
 class LiveGroups:
-    """The groups of one store. A failure is only compared with groups of the same metric, label and agent. Any thread.
+    """The groups of one store. A failure is only compared with groups of the same metric, label, tool and agent;
+    where code knows the error, the same error is the same cause, and others have to be surely alike. Any thread.
 
     What it remembers may be ahead of the store, where a commit failed: a group's id follows from its first failure, so
     that the same decision, made again, finds the same groups.
@@ -60,9 +61,9 @@ class LiveGroups:
         self._embedder, self._lock = embedder, threading.Lock()
         self._groups: OrderedDict[str, _Live] = OrderedDict()
         rows = [*known][::-1]
-        vectors = self._vectors([row.text for row in rows]) if rows else []
+        vectors = self._vectors([row.cause or plain(row.text) for row in rows]) if rows else []
         for row, vector in zip(rows, vectors, strict=True):
-            self._groups[row.id] = _Live(row, vector, {plain(row.text)})
+            self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[Candidate]:
         """The groups that a failure may be of, likest first: one alone where that is sure, none where it is like no
@@ -81,27 +82,27 @@ class LiveGroups:
                 live = self._groups.get(said)
             if live is None and said != "":
                 near = self._near(failure)
-                if near and near[0].cosine >= NEAR:
+                if near and near[0].cosine >= (SURE if failure.cause else NEAR):
                     live = self._groups[near[0].id]
             if live is None:
                 live = self._new(failure)
             if len(live.same) < _TEXTS:
-                live.same.add(plain(failure.reason))
+                live.same.add(_compared(failure))
             self._groups.move_to_end(live.row.id)
             while len(self._groups) > MOST_GROUPS:
                 self._groups.popitem(last=False)
             return live.row
 
     def _near(self, failure: Failure) -> list[Candidate]:
-        about = (failure.metric, failure.label, failure.agent)
+        about = (failure.metric, failure.label, failure.tool, failure.agent)
         rivals = [each for each in self._groups.values() if _about(each.row) == about]
         if not rivals:
             return []
-        text = plain(failure.reason)
+        text = _compared(failure)
         for each in rivals:
             if text in each.same:
                 return [_candidate(each, 1.0)]
-        [vector] = self._vectors([failure.reason])
+        [vector] = self._vectors([text])
         cosines = [_cosine(each.vector, vector) for each in rivals]
         found = [_candidate(each, cosine) for each, cosine in zip(rivals, cosines, strict=True) if cosine >= UNLIKE]
         return sorted(found, key=lambda each: -each.cosine)
@@ -111,23 +112,25 @@ class LiveGroups:
             id=group_id(failure.result),
             metric=failure.metric,
             label=failure.label,
-            title=cut(f"{failure.label}: {failure.reason}", _TITLE),
+            title=failure.title,
             description=failure.reason,
             severity=failure.weight,
             agent=failure.agent,
             service=failure.service,
-            text=failure.reason,
+            text=failure.error or failure.reason,
+            tool=failure.tool,
+            cause=failure.cause,
             count=0,
             first_at=0.0,
             last_at=0.0,
         )
-        [vector] = self._vectors([failure.reason])
+        [vector] = self._vectors([_compared(failure)])
         live = self._groups[row.id] = _Live(row, vector)
         return live
 
     def _vectors(self, texts: list[str]) -> list[NDArray[np.float32]]:
         try:
-            return [*self._embedder.embed([plain(text) for text in texts])]
+            return [*self._embedder.embed(texts)]
         except Exception as error:  # noqa: BLE001 - it costs likeness alone: failures with the same text share a group
             ERRORS.note(EMBEDDER, self._embedder.id, error)
             return [np.zeros(0, np.float32)] * len(texts)
@@ -137,8 +140,14 @@ def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     return float(one @ other) if one.shape == other.shape else 0.0
 
 
-def _about(row: FailureGroupRow) -> tuple[str, str, str]:
-    return row.metric, row.label, row.agent
+def _compared(failure: Failure) -> str:
+    """What a failure is compared by: its error, where code knows it, else its reason, without what differs from case
+    to case."""
+    return failure.cause or plain(failure.reason)
+
+
+def _about(row: FailureGroupRow) -> tuple[str, str, str, str]:
+    return row.metric, row.label, row.tool, row.agent
 
 
 def _candidate(live: _Live, cosine: float) -> Candidate:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
@@ -35,25 +35,31 @@ class GroupedErrors(BaseModel):
     )
 
 
+def _readable(groups: Any) -> Any:
+    """The groups that can be read, where some can: one wrong field costs one group."""
+    if not isinstance(groups, list):
+        return groups
+    kept = [group for group in groups if _is_readable(group)]
+    return kept or groups
+
+
+def _is_readable(group: Any) -> bool:
+    try:
+        GroupedErrors.model_validate(group)
+    except ValidationError:
+        return False
+    return True
+
+
 class ErrorDeduplication(Verdict):
     """``groups``: each failure in one of them at most; what is in none makes a group of its own."""
 
-    groups: Annotated[list[GroupedErrors], Field(max_length=MOST)]
-
-
-def _check(verdict: ErrorDeduplication, given: Mapping[str, Any]) -> str | None:
-    """What is wrong with an answer: it names a failure twice, or one that there is not."""
-    named = [number for group in verdict.groups for number in group.failures]
-    known: int = given["number of failures"]
-    if missing := [number for number in named if not 1 <= number <= known]:
-        return f"failures: there is no failure {missing[0]}"
-    twice = next((number for number in named if named.count(number) > 1), None)
-    return None if twice is None else f"failures: {twice} is in more than one group, or twice in one"
+    groups: Annotated[list[GroupedErrors], BeforeValidator(_readable), Field(max_length=MOST)]
 
 
 RUBRIC = Rubric(
     name="error_deduplication",
-    version="1",
+    version="2",
     text="""
 The record lists failures that were found in conversations of one or several agents. Which of them have the same root
 cause? Put each failure into exactly one group, so that a developer who mends one cause sees all that it explains.
@@ -62,6 +68,7 @@ cause? Put each failure into exactly one group, so that a developer who mends on
   forecasts and one made-up temperature are one cause, answering without live data.
 - Different labels may share a cause, and one label may have several. Failures of different agents share one only where
   the same mistake is made.
+- Failures of two tools, and claims of success (`false_success`) and admitted failures, never share a group.
 - Prefer few groups that can be mended to many that repeat each other; a failure that is like no other stands alone.
 
 Severity, by the worst that the group does to users:
@@ -72,7 +79,6 @@ critical  makes the agent unusable: breaches of security, loss of data, complete
 """,
     verdict=ErrorDeduplication,
     max_tokens=4000,
-    check=_check,
 )
 
 

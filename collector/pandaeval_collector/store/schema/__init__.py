@@ -13,7 +13,7 @@ from pandaeval_collector.store.schema import beginning, intake, jobs, judging, l
 _IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs)
 MIGRATIONS: tuple[str, ...] = (
     *(step for module in _IN_ORDER for step in module.STEPS),
-    *(step for steps in (listed.LATER, people.DOORS, intake.CHECKSUMS) for step in steps),
+    *(step for steps in (listed.LATER, people.DOORS, intake.CHECKSUMS, listed.CAUSES) for step in steps),
 )
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

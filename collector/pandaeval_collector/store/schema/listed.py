@@ -63,3 +63,10 @@ LATER: tuple[str, ...] = (
     CREATE TABLE listed_attributes (pair INTEGER NOT NULL, no INTEGER NOT NULL, PRIMARY KEY (pair, no)) WITHOUT ROWID;
     """,
 )
+CAUSES: tuple[str, ...] = (
+    """
+    -- What code knows of the cause: the tool, and the error without what differs from case to case.
+    ALTER TABLE failure_groups ADD COLUMN tool TEXT NOT NULL DEFAULT '';
+    ALTER TABLE failure_groups ADD COLUMN cause TEXT NOT NULL DEFAULT '';
+    """,
+)

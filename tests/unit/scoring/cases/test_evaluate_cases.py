@@ -150,7 +150,21 @@ def test_the_report_does_not_depend_on_which_results_are_asked_for(
     assert report == json.loads(told[2].read_text())
     assert report["layers"]["reasoning"]["graders"]["plan_quality"]["failed"] == 0
     (second,) = (each for each in report["by_case"][0]["trials"] if each["trial"] == "2")
-    assert second["layers"] == {"reasoning": "pass", "action": "fail", "outcome": "fail"}
+    assert second["layers"] == {"reasoning": "-", "action": "fail", "outcome": "fail"}
+
+
+def test_without_a_plan_nothing_is_said_of_the_reasoning(tmp_path: Path) -> None:
+    """What the calls tell of a plan is how the agent acted: it did not break in its reasoning."""
+    suite = "- {id: send, expected_tools: [{tool_name: look}, {tool_name: book}]}\n- {id: idle, expected_tools: []}\n"
+    (tmp_path / "suite.yaml").write_text(suite)
+    runs = [run(1, case="send", trial="1", calls=[("pay", {})]), run(2, case="idle", trial="1", calls=[("pay", {})])]
+    done = evaluate(
+        (write(tmp_path / "t.jsonl", runs), tmp_path / "suite.yaml"), "--cases-report", str(tmp_path / "r.json")
+    )
+    assert done.exit_code == 0, done.output
+    cases = {each["case"]: each["trials"][0] for each in json.loads((tmp_path / "r.json").read_text())["by_case"]}
+    assert (cases["send"]["broke"], cases["send"]["layers"]["reasoning"]) == ("action", "-")
+    assert cases["idle"]["layers"]["reasoning"] == "-", "nothing to compare with"
 
 
 def test_a_layer_without_graders_says_what_it_takes(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -165,6 +165,16 @@ class TestArguments:
         assert score(case, "parameter_correctness", trace(call("a"))) == "insufficient_evidence"
         assert score({"expected_tools": []}, "parameter_correctness", trace()) == 1.0  # assumed
 
+    def test_the_reason_names_the_arguments_that_differ(self) -> None:
+        wanted = {"tool_name": "book", "parameters": {"city": "Paris", "day": 3, "seat": "A1"}}
+        case = {"expected_tools": [wanted]}
+        made = trace(call("book", {"city": "Rome", "day": 3, "bed": True}))
+        said = "bed was not expected, city: 'Rome' instead of 'Paris', seat is missing"
+        found = results(case, made)
+        assert found["tool_correctness"].finding.reason == f"book({said})"
+        assert found["trial_correct"].finding.reason == f"tool_correctness: book({said})"
+        assert found["parameter_correctness"].finding.reason.startswith(f"book ({said.replace(', ', '; ')});")
+
 
 class TestPlans:
     def test_are_read_from_a_list_before_the_first_call(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def client(tmp_path: Path) -> Iterator[Ask]:
     store.commit(WriteSet(failures=GROUPS)).result()
     opened: list[Lookouts] = []
 
-    def make(page: PageWork | None = None) -> TestClient:
+    def make(page: PageWork | None = None, more: Sequence[FailureGroupRow] = ()) -> TestClient:
+        store.commit(WriteSet(failures=[*more])).result()
         opened.append(Lookouts(tmp_path, Work(dict, lambda: 0.0, page=page), ()))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
@@ -72,7 +74,6 @@ def client(tmp_path: Path) -> Iterator[Ask]:
         ({"severity": "critical"}, ["g-critical"]),
         ({"agent": "helper"}, ["g-high", "g-medium"]),
         ({"agent": "helper", "severity": "high"}, ["g-high"]),
-        ({"agent": "nobody"}, []),
         ({"limit": "1"}, ["g-critical"]),
         ({"limit": "3"}, ["g-critical", "g-high", "g-medium"]),
         ({"agent": "booker", "limit": "1"}, ["g-critical"]),
@@ -83,6 +84,13 @@ def test_groups_come_newest_first_and_those_that_are_asked_for(
 ) -> None:
     found = client().get("/api/v1/failures", params=asked).json()["items"]
     assert [each["id"] for each in found] == ids
+
+
+def test_claims_of_success_come_first_then_the_gravest_then_the_newest(client: Ask) -> None:
+    lie = replace(group("g-lie", "critical", "booker", 1_600_000_000.0), label="false_success")
+    asked = client(more=[lie, group("g-new", "high", "booker", 1_800_000_000.0)])
+    found = asked.get("/api/v1/failures").json()["items"]
+    assert [each["id"] for each in found] == ["g-lie", "g-critical", "g-new", "g-high", "g-medium", "g-low"]
 
 
 @pytest.mark.parametrize(("page", "address"), [(None, None), (PageWork({}, 1.0), "/#/failures?group=g-critical")])
@@ -97,6 +105,7 @@ def test_a_group_tells_all_that_is_known_of_it(client: Ask, page: PageWork | Non
         "title": "Title g-critical",
         "description": "What happens",
         "severity": "critical",
+        "tool": "",
         "agent": "booker",
         "service": "shop",
         "occurrences": 3,

@@ -13,7 +13,8 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.store.failures import Failure, failure_of
-from pandaeval_collector.store.failures.group import RootCause, as_text, by_label
+from pandaeval_collector.store.failures.failure import normalised
+from pandaeval_collector.store.failures.group import RootCause, as_text, by_code
 from pandaeval_collector.store.failures.grouping import grouped
 from pandaeval_collector.store.failures.question import MOST, RUBRIC, ErrorDeduplication, given, record
 from support.asked import Memory, ScriptedCaller
@@ -86,15 +87,96 @@ def test_what_the_judge_leaves_out_makes_a_group_of_its_own() -> None:
     assert [each.severity for each in groups] == ["critical", "high", "high"]
 
 
-@pytest.mark.parametrize("wrong", [[group("a", 1, 2), group("b", 2)], [group("a", 1, 1)], [group("a", 1, 9)]])
-def test_an_answer_that_names_a_failure_twice_or_one_that_is_not_there_is_repaired(wrong: Any) -> None:
-    failures = [failure(1), failure(2)]
-    assert members(told(failures, wrong, [group("cause", 1, 2)])) == [("cause", ["r1", "r2"])]
-    ungrouped = told(failures, wrong)
-    assert [(each.count, each.severity, each.grouped) for each in ungrouped] == [(1, "high", False)] * 2
+@pytest.mark.parametrize(
+    ("wrong", "kept"),
+    [
+        ([group("a", 1, 2), group("b", 2, 3)], [("a", ["r1", "r2"]), ("b", ["r3"])]),
+        ([group("a", 1, 1, 3)], [("a", ["r1", "r3"]), ("false information", ["r2"])]),
+        ([group("a", 0, 1, 9, -2), group("b", 2, 3)], [("b", ["r2", "r3"]), ("a", ["r1"])]),
+        ([group("a", 1, 2), group("b", 3, severity="awful")], [("a", ["r1", "r2"]), ("false information", ["r3"])]),
+        ([group("Cause", 1), group("cause", 2, 3)], [("Cause", ["r1", "r2", "r3"])]),
+    ],
+)
+def test_of_a_partly_wrong_answer_the_right_part_is_kept(wrong: Any, kept: list[tuple[str, list[str]]]) -> None:
+    assert members(told([failure(1), failure(2), failure(3)], wrong)) == kept
 
 
-def test_without_an_answer_each_stands_alone_at_high_unless_its_metric_says_otherwise() -> None:
+def lost(number: int, tool: str, error: str, label: str = "unrecovered_tool_error", **about: Any) -> Failure:
+    reason = f"{tool} failed: {error}"
+    return Failure(f"r{number}", "trace.response", label, reason, tool=tool, error=error, **about)
+
+
+MIX = [
+    lost(1, "book", "order 4711 timed out"),
+    lost(2, "book", "order 4712 timed out"),
+    lost(3, "pay", "order 4713 timed out"),
+    lost(4, "book", "card 'A' declined"),
+    lost(5, "book", "order 4714 timed out", "false_success", severity="critical"),
+    Failure("r6", "trace.response", "error", "boom", severity="critical"),
+    Failure("r7", "trace.response", "error", "boom", severity="critical"),
+]
+BY_CODE = [
+    ("false success: book: order 4714 timed out", ["r5"]),
+    ("trace.response: error", ["r6", "r7"]),
+    ("unrecovered tool error: book: order 4711 timed out", ["r1", "r2"]),
+    ("unrecovered tool error: pay: order 4713 timed out", ["r3"]),
+    ("unrecovered tool error: book: card 'A' declined", ["r4"]),
+]
+
+
+def test_code_groups_by_tool_error_and_label_and_tells_of_false_success_first() -> None:
+    assert members(by_code(MIX)) == BY_CODE
+
+
+def test_a_judge_that_gives_no_answer_is_no_worse_than_none() -> None:
+    assert members(told(MIX, [])) != BY_CODE, "it left all of them out"
+
+    async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+        raise ConnectionError("nobody there")
+
+    assert members(asyncio.run(grouped(MIX, ask))) == BY_CODE
+
+
+def test_a_judge_is_asked_once_about_failures_with_one_cause() -> None:
+    asked: list[Sequence[Failure]] = []
+
+    async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
+        asked.append(shown)
+        said = {"groups": [group("cause", 1)], "instructed": False, "echo": "0" * 8}
+        return ErrorDeduplication.model_validate(said)
+
+    groups = asyncio.run(grouped(MIX, ask))
+    assert [each.result for each in asked[0]] == ["r1", "r3", "r4", "r5", "r6"]
+    assert ("cause", ["r1", "r2"]) in members(groups)
+
+
+@pytest.mark.parametrize("together", [(1, 2), (1, 4), (1, 2, 3, 4, 5)])
+def test_two_tools_or_a_lie_and_an_honest_failure_share_no_group_whatever_the_judge_says(
+    together: tuple[int, ...],
+) -> None:
+    groups = told(MIX, [group("The booking tool is down", *together)])
+    assert "The booking tool is down" not in [each.title for each in groups]
+    for each in groups:
+        assert len({(member.tool, member.label == "false_success") for member in each.members}) == 1
+    assert groups[0].labels == ("false_success",)
+    assert sorted(member.result for each in groups for member in each.members) == [each.result for each in MIX]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Order #W123 not found", "order #X99  not found", True),
+        ("HTTP 404", "HTTP 500", False),
+        ("key 'alpha' is missing", "key 'beta' is missing", True),
+        ("GET https://a.test/1 failed", "GET https://b.test/2 failed", True),
+        ("can't reach it", "can't find it", False),
+    ],
+)
+def test_an_error_is_compared_without_what_differs_from_case_to_case(one: str, other: str, same: bool) -> None:
+    assert (normalised(one) == normalised(other)) is same
+
+
+def test_without_an_answer_the_severity_is_high_unless_the_metric_says_otherwise() -> None:
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
         raise ConnectionError("nobody there")
 
@@ -129,13 +211,13 @@ def test_the_record_keeps_content_within_its_fence() -> None:
 
 
 def test_without_a_judge_a_label_is_as_near_as_code_comes() -> None:
-    groups = by_label([failure(1), failure(2, "unsafe action"), failure(3), failure(4, "repetition")])
+    groups = by_code([failure(1), failure(2, "unsafe action"), failure(3), failure(4, "repetition")])
     assert [(each.severity, each.count, each.title.partition(": ")[2]) for each in groups] == [
         ("critical", 1, "unsafe action"),
         ("high", 2, "false information"),
         ("low", 1, "repetition"),
     ]
-    assert by_label([failure(1)])[0].id == by_label([failure(1), failure(3)])[0].id, "that of its first failure"
+    assert by_code([failure(1)])[0].id == by_code([failure(1), failure(3)])[0].id, "that of its first failure"
 
 
 # -- which results are failures --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,29 @@ def test_labels_and_agents_are_kept_apart(embedder: Any) -> None:
         groups.place(failure(3, TIMEOUT, agent="other")).id,
     }
     assert len(ids) == 3
+
+
+def lost(number: int, tool: str, error: str, label: str = "unrecovered_tool_error") -> Failure:
+    return replace(failure(number, f"{tool} failed: {error}", label), tool=tool, error=error)
+
+
+def test_two_tools_share_no_group_nor_do_two_errors_of_one(embedder: Any, tmp_path: Path) -> None:
+    made = [
+        lost(1, "book", "order 4711: the backend timed out"),
+        lost(2, "book", "order 4712: the backend timed out"),
+        lost(3, "cancel", "order 4711: the backend timed out"),
+        lost(4, "book", "the card was declined"),
+        lost(5, "book", "order 4711: the backend timed out", "false_success"),
+    ]
+    groups = LiveGroups(embedder)
+    rows = [groups.place(each) for each in made]
+    assert len({row.id for row in rows}) == 4
+    assert rows[0].id == rows[1].id
+    assert rows[0].title == "unrecovered tool error: book: order 4711: the backend timed out"
+    with closing(Store(tmp_path, "off")) as store:
+        store.commit(WriteSet(failures=[replace(row, count=1) for row in rows])).result()
+        known = LiveGroups(embedder, store.failure_groups.all())
+    assert [known.place(replace(each, result=f"again {each.result}")).id for each in made] == [row.id for row in rows]
 
 
 def test_the_same_failure_made_again_is_of_the_same_group(embedder: Any) -> None:
@@ -207,7 +231,7 @@ async def test_the_api_lists_groups(tmp_path: Path) -> None:
             grave = (await client.get("/api/v1/failures", params={"severity": "medium"})).json()["items"]
             one = await client.get("/api/v1/failures/g2")
             missing: httpx.Response = await client.get("/api/v1/failures/none")
-    assert [(each["id"], each["occurrences"]) for each in listed] == [("g2", 1), ("g1", 1)]
+    assert [(each["id"], each["occurrences"]) for each in listed] == [("g1", 1), ("g2", 1)]
     assert [each["id"] for each in grave] == ["g1"]
     assert one.json()["examples"] == [{**example, "at": 2500}]
     assert missing.status_code == 404

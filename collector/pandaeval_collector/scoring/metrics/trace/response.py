@@ -35,7 +35,11 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(why, found.reason)
     if found.ending is None:
         return Score(found.score, found.reason, {"ended_by": found.tool} if found.tool else {})
-    metadata: dict[str, object] = {"ending": found.ending.value, "tool": found.tool or None}
+    metadata: dict[str, object] = {
+        "ending": found.ending.value,
+        "tool": found.tool or None,
+        "error": found.error or None,
+    }
     if found.ending in (Ending.UNRECOVERED_TOOL_ERROR, Ending.FALSE_SUCCESS):
         metadata["lost_tool"] = found.tool
     if found.ending is Ending.FALSE_SUCCESS:
@@ -49,7 +53,7 @@ METRIC = Metric(
     level="trace",
     name="response",
     kind="code",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",

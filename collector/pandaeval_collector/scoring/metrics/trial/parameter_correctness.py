@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.arguments import given, semantic
+from pandaeval_collector.scoring.cases.arguments import differing, given, semantic
 from pandaeval_collector.scoring.cases.calls import matched
 from pandaeval_collector.scoring.cases.model import ExpectedCall
 from pandaeval_collector.scoring.cases.schemas import BadSchemaError, schema_errors
@@ -58,11 +58,12 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, A
         "schema_valid": None if errors is None else not errors,
         "schema_errors": errors or [],
         "semantic_score": semantic(expected, call),
+        "differing": differing(expected, call),
     }
 
 
 def _missing(expected: ExpectedCall) -> dict[str, Any]:
-    told = {"tool_name": expected.tool_name, "schema_valid": False, "semantic_score": 0.0}
+    told = {"tool_name": expected.tool_name, "schema_valid": False, "semantic_score": 0.0, "differing": []}
     return {**told, "schema_errors": ["the call was not made"]}
 
 
@@ -86,15 +87,17 @@ def _reason(known: list[dict[str, Any]]) -> str:
     wrong = [each for each in known if _worth(each) < 1.0]
     if not wrong:
         return f"the arguments of {len(known)} expected calls are right"
-    told = (f"{each['tool_name']} ({'; '.join(each['schema_errors'][:2]) or 'other arguments'})" for each in wrong[:5])
-    return f"{len(wrong)} of {len(known)} expected calls are not right: {', '.join(told)}"
+    told = (
+        f"{each['tool_name']} ({'; '.join((each['schema_errors'] or each['differing'])[:3])})" for each in wrong[:5]
+    )
+    return f"{', '.join(told)}; {len(wrong)} of {len(known)} expected calls are not right"
 
 
 METRIC = Metric(
     level="trial",
     name="parameter_correctness",
     kind="code",
-    version="2",
+    version="3",
     threshold=0.5,
     question="Do the arguments of the expected calls fit their schema, and are they the expected ones?",
     needs=COUNTED,

@@ -23,7 +23,7 @@ from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, compared
+from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, compared, wrong_arguments
 from pandaeval_collector.scoring.metrics.trial._weighed import arguments_missing, weighed
 
 
@@ -33,7 +33,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return None
     if arguments_missing(expected, calls):
         return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
-    reason, found = compared(trial, trial.called), weighed(trial, context, expected, calls)
+    reason, found = _reason(trial), weighed(trial, context, expected, calls)
     if expected and not calls:
         return Score(0.0, reason, {**found.parts, "utilization": 0.0, "is_correct": False})
     if found.value is None and found.most >= context.threshold - TOLERANCE:
@@ -42,11 +42,19 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     return Score(found.least, reason, {**found.parts, "weights": found.weights, "is_correct": passed})
 
 
+def _reason(trial: Trial) -> str:
+    """What is wrong first; the names of the calls only where they differ, or all is right."""
+    wrong, names = wrong_arguments(trial), compared(trial, trial.called)
+    if wrong and [*trial.called] == trial.expected_names(trial.called):
+        return wrong
+    return f"{wrong}; {names}" if wrong else names
+
+
 METRIC = Metric(
     level="trial",
     name="tool_correctness",
     kind="code",
-    version="2",
+    version="3",
     threshold=1.0,
     question="Were the expected tools called, with the expected arguments, in the expected order, and were their "
     "results used?",

@@ -1,0 +1,58 @@
+"""``pandaeval drill --judge``: the price first, then a sample within the budget."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import console, many
+from pandaeval_collector.cli._progress import progress
+from pandaeval_collector.drill.judged import Forecast, JudgedDrill, Sheet, chosen_copies
+from pandaeval_collector.judge.call import CallFailedError
+from pandaeval_collector.runs.settings import close_rules, judge
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.drill.drill import Drill
+    from pandaeval_collector.scoring.evaluator import Evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """``copies``: so many are put to the judge; ``budget``: US dollars at most; ``dry``: only the price is told."""
+
+    copies: int
+    budget: float
+    dry: bool
+
+
+def asked(drill: Drill, settings: Config, scorer: Evaluator, asking: Asking) -> Sheet | None:
+    """What the judge says, after the price is told on standard error; ``None`` where nobody is asked. Raises
+    ``UserError``."""
+    configured = judge(settings)
+    assert configured is not None, "settings_of saw to it"
+    judged = JudgedDrill(drill, scorer, close_rules(settings), configured, os.environ, asking.budget)
+    out = console(stderr=True)
+    try:
+        wanted = [*chosen_copies(drill.kept, asking.copies)]
+        copies, expected = judged.affordable(wanted)
+        out.print(_price(expected, len(wanted), asking))
+        if asking.dry or not copies:
+            return None
+        with progress(out, "judging") as on_done:
+            return judged.sheet(copies, on_done)
+    except CallFailedError as error:
+        raise UserError(f"{settings.judge.model} cannot be asked ({error})") from error
+
+
+def _price(expected: Forecast, wanted: int, asking: Asking) -> str:
+    if not expected.copies:
+        why = f"the budget of US$ {asking.budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
+        return f"no judge is asked: {why}"
+    cost = "at a price that is not known" if expected.usd is None else f"about US$ {expected.usd:.4f}"
+    of = f" of {wanted}, for the budget of US$ {asking.budget:g}" if expected.copies < wanted else ""
+    told = f"{many(expected.calls, 'call')}, about {expected.tokens:,} tokens, {cost}"
+    ends = "; nobody is asked: leave --dry-run out to ask" if asking.dry else ""
+    return f"{many(expected.copies, 'faulty run')}{of} and their originals: {told}{ends}"

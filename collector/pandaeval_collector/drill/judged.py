@@ -1,0 +1,249 @@
+"""Puts some of a drill's copies, and their originals, to a judge: what that would cost, and what its verdicts are worth
+on these runs.
+
+A call that fails is a verdict on nothing: the copy then counts as not judged by that metric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Why
+from pandaeval_collector.drill.drill import Drill, Judgeable
+from pandaeval_collector.drill.tally import Share
+from pandaeval_collector.jobs import JudgeConfig
+from pandaeval_collector.judge.call import Caller
+from pandaeval_collector.judge.known import Price
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.runs.counting import CountingCaller
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_otel.assembly import CloseRules
+from pandaeval_otel.model import Trace
+
+_FAILED = {*map(str, (Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, Why.METRIC_ERROR))}
+_FAILED |= {*map(str, (Why.OVER_BUDGET, Why.INJECTION_SUSPECTED, Why.SHUTDOWN))}
+State = Literal["passes", "fails", "not judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a judge would be asked; ``usd``: ``None`` where a price is not known."""
+
+    copies: int
+    calls: int
+    tokens: int
+    usd: float | None
+
+
+def judge_alone(scorer: Evaluator) -> Evaluator:
+    """One that asks a judge about every trace and its turns, and scores nothing else."""
+    settings = scorer.settings
+    known = registry(settings.modules).values()
+    asked = {each.key for each in known if each.kind == "llm" and each.level in ("trace", "turn")}
+    enabled = asked if settings.enabled is None else asked & {*settings.enabled}
+    assert settings.judge is not None, "somebody is to be asked"
+    return Evaluator(
+        scorer.embedder, replace(settings, enabled=enabled, judge=replace(settings.judge, selection=Selection()))
+    )
+
+
+class JudgedDrill:
+    """Asks about copies of one drill, for at most ``budget`` US dollars."""
+
+    def __init__(
+        self,
+        drill: Drill,
+        scorer: Evaluator,
+        rules: CloseRules,
+        judge: JudgeConfig,
+        environ: Mapping[str, str],
+        budget: float,
+    ) -> None:
+        self._drill, self._scorer, self._rules = drill, judge_alone(scorer), rules
+        self._judge, self._environ = judge, environ
+        self._left = budget
+
+    def forecast(self, copies: Sequence[Judgeable]) -> Forecast:
+        """Counts the calls; nobody is asked."""
+        counter = CountingCaller({})
+        with self._line(None, counter) as run:
+            prices = run.prices()
+        for _ in self._drill.scored_again(copies, lambda where: self._line(where, counter)):
+            pass
+        counted = counter.counted
+        tokens = counted.prompt_tokens + counted.completion_tokens
+        return Forecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
+
+    def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], Forecast]:
+        """As many of the copies, from the first, as the budget is likely to suffice for, and what they would take."""
+        expected = self.forecast(copies)
+        while copies and expected.usd is not None and expected.usd > self._left:
+            fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
+            copies = copies[:fewer]
+            expected = self.forecast(copies) if copies else Forecast(0, 0, 0, 0.0)
+        return copies, expected
+
+    def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> Sheet:
+        """Asks, and tells what came of it."""
+        sheet = Sheet(self._judge.setup.models)
+        runs: list[FileRun] = []
+
+        def line(where: Callable[[Trace], bool] | None) -> FileRun:
+            if runs:
+                self._spend(runs.pop(), sheet)
+            runs.append(self._line(where, None))
+            return runs[-1]
+
+        for done, (copy, before, after) in enumerate(self._drill.scored_again(copies, line), 1):
+            sheet.add(copy.fault, before, after, bool(copy.noticed))
+            on_done(done, len(copies))
+        for run in runs:
+            self._spend(run, sheet)
+        return sheet
+
+    def _spend(self, run: FileRun, sheet: Sheet) -> None:
+        sheet.usd += run.cost_usd
+        self._left = max(0.0, self._left - run.cost_usd)
+
+    def _line(self, where: Callable[[Trace], bool] | None, instead: Caller | None) -> FileRun:
+        of_a_day = self._judge.limits.daily_usd
+        most = self._left if of_a_day is None else min(of_a_day, self._left)
+        limits = replace(self._judge.limits, daily_usd=most)
+        judge = replace(self._judge, limits=limits, retest=0.0, second=None, canaries=None)
+        return FileRun(self._scorer, self._rules, judge, self._environ, where=where, instead=instead)
+
+
+def _cost(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, Price]) -> float | None:
+    if not {*models} <= {*prices}:
+        return None
+    return sum(into * prices[model].into + out * prices[model].out for model, (_, into, out) in models.items())
+
+
+@dataclass(slots=True)
+class JudgedMetric:
+    """What one judged metric says of copies and their originals. ``n``: pairs of which it judged both and passes the
+    original; ``noticed``: of these, copies that it fails; ``lower``: of all pairs that it judged, copies that it gives
+    a lower score; ``alarms``: originals that it fails, of ``originals``."""
+
+    n: int = 0
+    noticed: int = 0
+    pairs: int = 0
+    lower: int = 0
+    originals: int = 0
+    alarms: int = 0
+    not_judged: int = 0
+
+    def add(self, before: Sequence[Result], after: Sequence[Result]) -> None:
+        was, now = state(before), state(after)
+        self.originals += was in ("passes", "fails")
+        self.alarms += was == "fails"
+        self.not_judged += was is not None and "not judged" in (was, now)
+        if was in ("passes", "fails") and now in ("passes", "fails"):
+            self.pairs += 1
+            self.lower += _worst(after) < _worst(before)
+            self.n += was == "passes"
+            self.noticed += was == "passes" and now == "fails"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "noticed": Share(self.noticed, self.n).to_dict(),
+            "lower": Share(self.lower, self.pairs).to_dict(),
+            "alarms": Share(self.alarms, self.originals).to_dict(),
+            "not_judged": self.not_judged,
+        }
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A judge's verdicts on a drill's copies. ``beside``: how many copies the judge noticed or not, and the metrics
+    without a model; copies of which neither is known are in ``not_judged``."""
+
+    models: Sequence[str]
+    metrics: dict[str, JudgedMetric] = field(default_factory=dict)
+    beside: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    by_fault: dict[str, Counter[bool]] = field(default_factory=dict)
+    not_judged: int = 0
+    usd: float = 0.0
+
+    def add(self, fault: str, before: Iterable[Result], after: Iterable[Result], inline: bool) -> None:
+        """Counts one copy with its original. ``inline``: whether a metric without a model fails it."""
+        was, now = _by_metric(before), _by_metric(after)
+        told: dict[str, tuple[State | None, State | None]] = {}
+        for metric in sorted({*was, *now}):
+            one, other = was.get(metric, []), now.get(metric, [])
+            self.metrics.setdefault(metric, JudgedMetric()).add(one, other)
+            told[metric] = state(one), state(other)
+        noticed = _noticed(told.values())
+        if noticed is None:
+            self.not_judged += 1
+            return
+        self.beside[noticed, inline] += 1
+        self.by_fault.setdefault(fault, Counter())[noticed] += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        total = sum(self.beside.values())
+        return {
+            "models": [*self.models],
+            "cost_usd": round(self.usd, 6),
+            "copies": total + self.not_judged,
+            "not_judged": self.not_judged,
+            "noticed": {
+                name: Share(sum(self.beside[pair] for pair in pairs), total).to_dict()
+                for name, pairs in {
+                    "by the judge": [(True, True), (True, False)],
+                    "without a model": [(True, True), (False, True)],
+                    "by the judge alone": [(True, False)],
+                    "without a model alone": [(False, True)],
+                    "by neither": [(False, False)],
+                }.items()
+            },
+            "metrics": {name: each.to_dict() for name, each in sorted(self.metrics.items())},
+            "faults": {name: Share(each[True], each.total()).to_dict() for name, each in sorted(self.by_fault.items())},
+        }
+
+
+def state(results: Sequence[Result]) -> State | None:
+    """What a metric says of a run by all of its results, one for each turn where it looks at turns; ``None``: it does
+    not apply."""
+    if any(result.success is False for result in results):
+        return "fails"
+    if any(result.outcome == "unscored" and result.why in _FAILED for result in results):
+        return "not judged"
+    return "passes" if any(result.outcome == "scored" for result in results) else None
+
+
+def _noticed(told: Iterable[tuple[State | None, State | None]]) -> bool | None:
+    """Whether a metric that passes the original fails the copy; ``None`` where a call that failed might have told."""
+    pairs = [(was, now) for was, now in told if was in ("passes", "not judged")]
+    if any(pair == ("passes", "fails") for pair in pairs):
+        return True
+    if not pairs or any("not judged" in pair for pair in pairs):
+        return None
+    return False
+
+
+def _worst(results: Sequence[Result]) -> float:
+    return min(result.score for result in results if result.score is not None)
+
+
+def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.evaluator.kind == "llm":
+            found.setdefault(f"{result.unit.level}.{result.metric}", []).append(result)
+    return found
+
+
+def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
+    """Up to ``most`` copies, the first of each fault, then the second of each, and so on."""
+    deepest = max((len(each) for each in kept.values()), default=0)
+    found = (copies[at] for at in range(deepest) for copies in kept.values() if at < len(copies))
+    for _, copy in zip(range(most), found, strict=False):
+        yield copy

@@ -1,0 +1,117 @@
+"""Names and ids as people write them, against those that there are: bare metric names, and ids by their beginnings.
+What is unknown is refused with what was probably meant: a question that matches nothing would be answered with silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+
+from pandaeval_collector.config import MetricNames, closest
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
+from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.wanted import Wanted
+
+_HEX = re.compile(r"[0-9a-f]{4,32}")
+_SHOWN = 5
+_COUNTER = "pandaeval.evaluations"
+
+
+class Names:
+    """What names and ids mean in one store. Any thread."""
+
+    def __init__(self, finder: Finder, modules: tuple[str, ...] = ()) -> None:
+        """``modules``: the user's own metrics."""
+        self._finder, self._modules = finder, modules
+
+    def wanted(self, wanted: Wanted) -> Wanted:
+        """The same with names and ids in full. Raises :class:`ProblemError` for what is unknown."""
+        for column in ("agent", "service", "environment"):
+            if (name := getattr(wanted, column)) is not None:
+                self._check(column, name)
+        for pair in wanted.attribute:
+            self._check_attribute(pair)
+        metric = None if wanted.metric is None else self.metric(wanted.metric)
+        session = None if wanted.session is None else self._begun(wanted.session, self._finder.sessions_from)
+        return replace(wanted, metric=metric, session=session or wanted.session)
+
+    def metric(self, name: str) -> str:
+        """The key that the name of a metric means. Raises :class:`ProblemError` for none, and for several."""
+        found = self._metrics.select(name) or self._stored.select(name)
+        if len(found) > 1:
+            raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(found)}")
+        if not found:
+            raise ProblemError(422, f"metric: {name}: {self._metrics.unknown(name)}")
+        return found[0]
+
+    def agent(self, name: str | None) -> None:
+        """Raises :class:`ProblemError` for an agent that is unknown."""
+        if name is not None:
+            self._check("agent", name)
+
+    def trace(self, text: str) -> bytes:
+        """The id that begins so. Raises :class:`ProblemError` where none does, or several do."""
+        written = text.strip().lower()
+        if not _HEX.fullmatch(written):
+            raise ProblemError(400, "the id of a trace has 32 hex digits, of which the first few are enough")
+        if len(written) == 32:
+            return bytes.fromhex(written)
+        found = self._begun(written, self._finder.traces_from)
+        if found is None:
+            raise ProblemError(404, NO_TRACE)
+        return bytes.fromhex(found)
+
+    def session(self, text: str) -> str:
+        """The id of a session that is written so or, if none is, that begins so. Raises :class:`ProblemError`."""
+        if (found := self._begun(text, self._finder.sessions_from)) is None:
+            raise ProblemError(404, NO_SESSION)
+        return found
+
+    def _begun(self, text: str, read: Callable[[str, int], list[str]]) -> str | None:
+        return one_of(text, read(text, _SHOWN))
+
+    @cached_property
+    def _metrics(self) -> MetricNames:
+        return MetricNames((metric.level, metric.name) for metric in registry(self._modules).values())
+
+    @property
+    def _stored(self) -> MetricNames:
+        """Those of which there are results, as of a module that is not configured any more."""
+        said = (series.attributes for series in self._finder.counters(_COUNTER))
+        return MetricNames({(str(e.get("pandaeval.level")), str(e.get("gen_ai.evaluation.name"))) for e in said})
+
+    def _check(self, column: str, name: str) -> None:
+        known = self._finder.names()[column]
+        if name in known or self._finder.is_named(column, name):  # type: ignore[arg-type]
+            return
+        raise ProblemError(422, unknown(column, name, known))
+
+    def _check_attribute(self, pair: str) -> None:
+        key, known = pair.partition("=")[0], self._finder.attribute_keys()
+        if key not in known:
+            none = "no trace has a listed attribute; store.listed_attributes says which are"
+            raise ProblemError(422, unknown("attribute", key, known, none))
+
+
+def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:
+    """What to say of a name that there is not, among those that are ``known``."""
+    known = [*known]
+    meant = closest(name, known)
+    if meant:
+        return f"{kind}: there is no {name}; did you mean {meant}?"
+    there = f"there are {', '.join(known[:_SHOWN])}{', …' if len(known) > _SHOWN else ''}" if known else none
+    return f"{kind}: there is no {name}; {there}"
+
+
+def one_of(text: str, found: Iterable[str]) -> str | None:
+    """The one id among those found that is ``text`` or begins so; ``None`` for none. Raises :class:`ProblemError` where
+    several do."""
+    ids = [*found]
+    if text in ids:
+        return text
+    if len(ids) > 1:
+        raise ProblemError(409, f"{text} is the beginning of several ids ({', '.join(ids[:_SHOWN])}): write more of it")
+    return ids[0] if ids else None

@@ -1,0 +1,101 @@
+"""A judge is tried on a drill's copies: its price is told first, the budget holds, a call that fails is no verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli._app import app
+from support.drilled import requests
+from support.judge import JudgeServer, Say, text_of, verdict
+
+pytestmark = pytest.mark.slow
+FAULTS = "false_success,wrong_unit"
+COUNT = 2
+METRIC = "trace.confidence"
+
+
+def sees_errors(number: int, body: dict[str, Any]) -> Say:
+    """Doubts every run in which a tool failed."""
+    return Say(verdict(body, confidence=0.1 if _failed(body) else 0.9))
+
+
+def breaks_down(number: int, body: dict[str, Any]) -> Say:
+    """Does not answer about a run in which a tool failed."""
+    return Say(status=400) if _failed(body) else Say(verdict(body, confidence=0.9))
+
+
+def _failed(body: dict[str, Any]) -> bool:
+    return any("Error: " in text_of(message) for message in body["messages"])
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("drill") / "traces.pb"
+    file.write_bytes(b"".join(len(each.data).to_bytes(4) + each.data for each in requests(COUNT)))
+    return file
+
+
+def drill(traces: Path, server: JudgeServer, tmp_path: Path, *more: str, form: str = "json") -> Result:
+    config = tmp_path / "judged.yaml"
+    judge = {"model": "openai/gpt-4o-mini", "api_base": server.url, "api_key_env": "JUDGE_KEY"}
+    enabled = ["trace.response", "trace.tool_loop", METRIC]
+    config.write_text(json.dumps({"judge": judge, "metrics": {"enabled": enabled}}))
+    asked = ["drill", str(traces), "--faults", FAULTS, "--config", str(config), "--judge", "--format", form, *more]
+    return CliRunner().invoke(app, asked, env={"JUDGE_KEY": "sk-test"})
+
+
+def test_the_sheet_stands_beside_the_metrics_without_a_model(traces: Path, tmp_path: Path) -> None:
+    with JudgeServer(sees_errors) as server:
+        found = drill(traces, server, tmp_path)
+        asked = len(server.requests)
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    sheet = told["judge"]
+    both = COUNT + told["faults"]["wrong_unit"]["n"]
+    metric = sheet["metrics"][METRIC]
+    assert (metric["noticed"]["hits"], metric["noticed"]["n"]) == (COUNT, both)
+    assert (metric["lower"]["hits"], metric["lower"]["n"]) == (COUNT, both)
+    assert (metric["alarms"]["hits"], metric["not_judged"]) == (0, 0)
+    assert {name: share["hits"] for name, share in sheet["noticed"].items()} == {
+        "by the judge": COUNT,
+        "without a model": COUNT,
+        "by the judge alone": 0,
+        "without a model alone": 0,
+        "by neither": both - COUNT,
+    }
+    assert sheet["faults"]["false_success"]["hits"] == COUNT
+    assert sheet["faults"]["wrong_unit"]["hits"] == 0
+    assert sheet["cost_usd"] > 0
+    assert f"{both} faulty runs and their originals: {asked} calls" in found.stderr, "as many as were made"
+
+
+def test_a_call_that_fails_is_neither_noticed_nor_passed(traces: Path, tmp_path: Path) -> None:
+    with JudgeServer(breaks_down) as server:
+        found = drill(traces, server, tmp_path, "--faults", "false_success", form="table")
+    assert found.exit_code == 0, found.output
+    assert f"{COUNT} faulty runs not judged" in found.stdout
+    with JudgeServer(breaks_down) as server:
+        sheet = json.loads(drill(traces, server, tmp_path).stdout)["judge"]
+    assert sheet["not_judged"] == COUNT
+    assert "false_success" not in sheet["faults"]
+    assert sheet["metrics"][METRIC]["not_judged"] == COUNT
+    assert sheet["metrics"][METRIC]["noticed"]["hits"] == 0
+
+
+def test_a_dry_run_and_an_empty_budget_ask_nobody(traces: Path, tmp_path: Path) -> None:
+    with JudgeServer(sees_errors) as server:
+        dry = drill(traces, server, tmp_path, "--dry-run")
+        none = drill(traces, server, tmp_path, "--budget", "0")
+        few = drill(traces, server, tmp_path, "--judged", "1", "--dry-run")
+        assert not server.requests
+    assert "nobody is asked" in dry.stderr
+    assert "about US$ 0.0" in dry.stderr
+    assert "the budget of US$ 0 suffices for none" in none.stderr
+    assert "1 faulty run and their originals: 2 calls" in few.stderr
+    assert all("judge" not in json.loads(each.stdout) for each in (dry, none, few))
