@@ -16,6 +16,7 @@ from enum import StrEnum
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
+from pandaeval_collector.analysis.rules.response_raw_error import raw_error
 from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
@@ -86,6 +87,9 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
         return _lost(trace, None) or Response(1.0, f"the run ended by {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
+    if error := raw_error(answer, trace.input if turn is None else turn.user):
+        at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
+        return Response(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
     return _lost(trace, answer) or Response(1.0, "the run ended with an answer")
 
 
