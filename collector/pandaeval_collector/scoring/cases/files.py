@@ -33,7 +33,8 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
         told = f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files"
         raise CaseFileError(told) from error
     except OSError as error:
-        raise CaseFileError(f"{path}: cannot be read: {error.strerror}") from error
+        cure = "name a case file (docs/cases.md)"
+        raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
     known = [metric.name for metric in registry(modules).values() if metric.level == "trial"]
