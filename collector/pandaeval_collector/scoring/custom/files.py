@@ -21,6 +21,8 @@ from pandaeval_collector.scoring.metric import Metric
 
 SUFFIXES = (".yaml", ".yml")
 _MAX_BYTES = 1 << 20
+_TOLD = 20
+"""So many mistakes in a file are told."""
 _CURES = {
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
@@ -56,7 +58,8 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
         except ValueError as error:  # what any metric is held to, its name and level for instance
             wrong.append(f"{where}: {error}")
     if wrong:
-        raise ModuleLoadError(one_printable_line("; ".join(wrong)))
+        more = [f"and {len(wrong) - _TOLD} more"] if len(wrong) > _TOLD else []
+        raise ModuleLoadError(one_printable_line("; ".join([*wrong[:_TOLD], *more])))
     return tuple(metrics)
 
 

@@ -38,3 +38,21 @@ def test_metrics_are_read_from_files_alone(tmp_path: Path) -> None:
         metrics_of(str(large))
     with pytest.raises(ModuleLoadError, match="there is no file"):
         metrics_of(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"name: {'x' * 101}\ncriteria: c\n", "at most 100 characters"),
+        (
+            "name: a\ncriteria: c\nlabels:\n" + "".join(f"  l{number}: 1\n" for number in range(101)),
+            "no judge chooses among more than 100",
+        ),
+        ("".join(f"- {{name: m{number}}}\n" for number in range(25)), "and 5 more$"),
+    ],
+)
+def test_metrics_are_no_larger_than_a_judge_takes(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(text)
+    with pytest.raises(ModuleLoadError, match=told):
+        metrics_of(str(file))
