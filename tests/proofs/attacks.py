@@ -46,7 +46,8 @@ def main() -> int:
     options = _options()
     if options.table:
         page = ROOT / "docs/reliability.md"
-        page.write_text(with_table(page.read_text(), map(json.loads, options.ledger.read_text().splitlines())))
+        lines = map(json.loads, options.ledger.read_text().splitlines())
+        page.write_text(with_table(page.read_text(), lines, [*attacks(), *ALONE]))
         return 0
     problems: list[str] = []
     for scale in options.scale:

@@ -175,7 +175,7 @@ def names_times_names(target: Target, scale: int) -> Iterator[str]:
 
 
 @attack()
-def scrapesat_once(target: Target, scale: int) -> Iterator[str]:
+def scrapes_at_once(target: Target, scale: int) -> Iterator[str]:
     """``/metrics`` from many scrapers, while there are as many series as there may be."""
     yield from at_once([lambda: doors.get(target.health, "/metrics")] * (10 * scale), threads=20)
 

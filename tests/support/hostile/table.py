@@ -14,18 +14,18 @@ HEAD = (
 _BEGINS, _ENDS = "<!-- attacks: python tests/proofs/attacks.py --table -->\n", "\n<!-- end of attacks -->"
 
 
-def with_table(page: str, lines: Iterable[Mapping[str, Any]]) -> str:
-    """A page with the table between its marks."""
+def with_table(page: str, lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
+    """A page with the table of these attacks between its marks."""
     before, _, rest = page.partition(_BEGINS)
-    return before + _BEGINS + table(lines) + _ENDS + rest.partition(_ENDS)[2]
+    return before + _BEGINS + table(lines, names) + _ENDS + rest.partition(_ENDS)[2]
 
 
-def table(lines: Iterable[Mapping[str, Any]]) -> str:
+def table(lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
     """Markdown. ``lines``: of the ledger, oldest first. What was wrong stands in bold."""
-    newest: dict[str, dict[int, Mapping[str, Any]]] = {}
+    newest: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in names}
     for line in lines:
-        if line["attack"] != "none":
-            newest.setdefault(line["attack"], {})[line["scale"]] = line
+        if line["attack"] in newest:
+            newest[line["attack"]][line["scale"]] = line
     rows = []
     for attack, by_scale in sorted(newest.items(), key=lambda each: each[0].casefold()):
         cells = [cell for scale in (1, 10) for cell in _cells(by_scale.get(scale))]

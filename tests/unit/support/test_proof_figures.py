@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from support.hostile.alone import ALONE
+from support.hostile.attack import attacks
 from support.hostile.table import table, with_table
 from support.slope import slope_an_hour
 
@@ -19,7 +21,7 @@ def line(scale: int, p99: float | None = 0.5, mib: int = 200, problems: tuple[st
 
 
 def row(*lines: Any) -> str:
-    return table(lines).splitlines()[-1]
+    return table(lines, [lines[0]["attack"]]).splitlines()[-1]
 
 
 class TestTableOfAttacks:
@@ -39,14 +41,16 @@ class TestTableOfAttacks:
         found = row({**alone, "problems": []}, {**alone, "scale": 10, "problems": ["it | hangs", "twice"]})
         assert found == "| a | nothing was wrong |  | **it   hangs; twice** |  | 2026-11-25 abc |"
 
-    def test_the_calm_before_the_first_is_no_attack(self) -> None:
-        assert "none" not in table([{**line(1), "attack": "none"}])
+    def test_what_is_no_attack_any_more_is_left_out_and_what_was_not_run_says_so(self) -> None:
+        assert table([{**line(1), "attack": "none"}], ["bombs"]).splitlines()[2:] == [
+            "| bombs | not run |  | not run |  |  |"
+        ]
 
     def test_the_documentation_shows_the_ledger(self) -> None:
         ledger = (_ROOT / "tests/proofs/attacks-ledger.jsonl").read_text(encoding="utf-8")
         shown = (_ROOT / "docs/reliability.md").read_text(encoding="utf-8")
         lines = [json.loads(each) for each in ledger.splitlines()]
-        assert with_table(shown, lines) == shown, "python tests/proofs/attacks.py --table"
+        assert with_table(shown, lines, [*attacks(), *ALONE]) == shown, "python tests/proofs/attacks.py --table"
 
 
 class TestSlope:
