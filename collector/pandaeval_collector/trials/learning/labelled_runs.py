@@ -47,7 +47,7 @@ class LabelledRuns:
     groups: list[str] = field(default_factory=list)
 
 
-class LabelSource(Protocol):
+class ReadableRuns(Protocol):
     """Where runs are read from."""
 
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
@@ -81,7 +81,7 @@ def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict
         yield RunVerdict(unit, metric, model, not passed)
 
 
-def labelled_runs(runs: LabelSource, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
+def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
     """The runs that verdicts are about; of each agent and level those of the metric with most verdicts. Runs that are
     not known, or that an older version decided, are left out. ``agent``: only of this one."""
     found: dict[tuple[str, str, str, str], LabelledRuns] = {}
