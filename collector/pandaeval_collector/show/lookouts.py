@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
+from pandaeval_collector.drill.scheduled import last_drill
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -53,5 +54,7 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
         modules=scorer.settings.modules,
+        drill=lambda: last_drill(Path(config.store.path)),
+        drill_schedule=config.drill.schedule,
         page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
     )

@@ -30,7 +30,8 @@ class Work:
     ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
     now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
     be labelled drawn. These three are missing where no collector runs. ``component_errors``: how
-    often each component, by kind and name, raised since the collector began."""
+    often each component, by kind and name, raised since the collector began. ``drill``: the last one, as
+    :func:`pandaeval_collector.drill.scheduled.last_drill` tells it; ``drill_schedule``: when others are made."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
@@ -43,3 +44,5 @@ class Work:
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
     modules: tuple[str, ...] = ()
     page: PageWork | None = None
+    drill: Callable[[], Mapping[str, Any] | None] = lambda: None
+    drill_schedule: str | None = None
