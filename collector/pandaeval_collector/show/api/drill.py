@@ -23,8 +23,8 @@ class DrillShare(BaseModel):
 
 
 class DrilledFault(BaseModel):
-    """A fault, planted into so many copies. ``text``: what it is; ``right``: the finding that would be right, noticed, or
-    cannot tell where only telemetry is missing; ``by_metric``: the share that each metric noticed."""
+    """A fault, planted into so many copies. ``text``: what it is; ``right``: the finding that would be right, noticed,
+    or cannot tell where only telemetry is missing; ``by_metric``: the share that each metric noticed."""
 
     name: str
     family: str
