@@ -25,7 +25,7 @@ Component = tuple[str, str]
 """Kind and name."""
 
 
-class Told(NamedTuple):
+class RaisedErrors(NamedTuple):
     """What a process tells the one that it works for: how often a component raised since it told last, and the
     traceback of the first error; ``""`` where that was told before."""
 
@@ -64,14 +64,14 @@ class ErrorRecorder:
         returns."""
         self._hands_over = True
 
-    def take(self) -> list[Told]:
+    def take(self) -> list[RaisedErrors]:
         """What there is to be told to that process; from now on it is counted anew."""
         with self._lock:
-            told = [Told(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
+            told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
-    def add(self, told: Iterable[Told]) -> None:
+    def add(self, told: Iterable[RaisedErrors]) -> None:
         """Counts and logs what a process that works for this one tells."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))

@@ -20,7 +20,7 @@ from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.processor._scope import NOTHING, ContextIds
 from pandaeval_otel.processor.encoding import logs_to_bytes, merged, spans_to_bytes
-from pandaeval_otel.processor.relevance import Row, matters, needed
+from pandaeval_otel.processor.relevance import HeldSpan, matters, needed
 from pandaeval_otel.processor.settings import Settings
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED, SKIPPED
 from pandaeval_otel.wire.fragments import Item
@@ -62,7 +62,7 @@ class _Trace:
     touched_at: float
     open: set[int] = field(default_factory=set)
     spans: list[bytes] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[HeldSpan] = field(default_factory=list)
     logs: list[bytes] = field(default_factory=list)
     span_count: int = 0
     log_count: int = 0
@@ -192,7 +192,7 @@ class Collecting:
         if self._agents_only:
             for span, item in zip(spans, items, strict=True):
                 data = spans_to_bytes([span], self._redact)
-                trace.rows.append(Row(item.id, item.parent, matters(span), data))
+                trace.rows.append(HeldSpan(item.id, item.parent, matters(span), data))
                 size += len(data)
         elif spans:
             trace.spans.append(spans_to_bytes(spans, self._redact))

@@ -13,7 +13,7 @@ from pandaeval_otel.dialects import dialects
 from pandaeval_otel.dialects.plain import kind_by_name
 
 
-class Row(NamedTuple):
+class HeldSpan(NamedTuple):
     """A held span: ids, whether it can matter, and its bytes."""
 
     span_id: bytes
@@ -34,7 +34,7 @@ def matters(span: ReadableSpan) -> bool:
     return any(key.partition(".")[0] in roots for key in keys) or kind_by_name(span.name)[0] is not None
 
 
-def needed(rows: Iterable[Row]) -> list[Row]:
+def needed(rows: Iterable[HeldSpan]) -> list[HeldSpan]:
     """Returns the rows that matter and all above them, in their order; none if none matters."""
     rows = list(rows)
     parents: Mapping[bytes, bytes] = {row.span_id: row.parent for row in rows}

@@ -19,6 +19,7 @@ from pandaeval_otel.wire.splitting import split_logs, split_traces
 OWN = Path(__file__).parent / "captures"
 SETS = sorted(path.name for path in OWN.iterdir() if path.is_dir())
 MOST = 10
+"""Traces of a set. Each is given half of the faults, the next one the other half."""
 INVENTED = {"invented_identifier", "invented_amount", "invented_date", "invented_time", "invented_name", "invented_url"}
 
 
@@ -39,8 +40,8 @@ def subjects(folder: Path) -> Iterator[Subject]:
 @pytest.mark.parametrize("name", SETS)
 def test_what_is_planted_stands_in_the_spans_and_nowhere_else(name: str) -> None:
     planted: Counter[str] = Counter()
-    for subject in islice(subjects(OWN / name), MOST):
-        for fault_name, fault in faults().items():
+    for number, subject in enumerate(islice(subjects(OWN / name), MOST)):
+        for fault_name, fault in islice(faults().items(), number % 2, None, 2):
             try:
                 made = plant(fault, subject, Random(0))
             except NotApplicableError:

@@ -7,7 +7,7 @@ is never a success, and what was not recorded is neither good nor bad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
 QUICK = ("langgraph_openinference", "adk")
 """Of two vocabularies; all others are slow tests."""
 JUDGED = [m for m in registry().values() if m.kind == "llm" and m.level == "trace"]
+ALL = frozenset(metric.name for metric in JUDGED)
 
 
 def _verdicts(value: float) -> dict[str, Any]:
@@ -63,9 +64,9 @@ def _traces(path: Path) -> tuple[Trace, ...]:
         return tuple(trace for trace in run.traces() if is_genai(trace) and trace.complete)
 
 
-async def _found(trace: Trace, judge: str, **answers: Any) -> dict[str, Finding | None]:
+async def _found(trace: Trace, judge: str, metrics: Collection[str] = ALL, **answers: Any) -> dict[str, Finding | None]:
     scripted = ScriptedJudge(**{**JUDGES[judge], **answers})
-    return {metric.name: await scripted.finding(metric, trace) for metric in JUDGED}
+    return {metric.name: await scripted.finding(metric, trace) for metric in JUDGED if metric.name in metrics}
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -135,29 +136,34 @@ def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: st
 
 Fault = Callable[[Trace], Trace]
 Wrong = Callable[[Mapping[str, Finding | None], Trace, str], list[str]]
-FAULTS: Mapping[str, tuple[Fault, Wrong]] = {
-    "crashed without an answer": (lambda t: replace(_no_answers(t, None), error="killed"), _crashed),
-    "crashed with an empty answer": (lambda t: replace(_no_answers(t, ""), error="killed"), _crashed),
-    "crashed with an opening": (lambda t: replace(_no_answers(t, "Solution:"), error="killed"), _crashed),
-    "answers not captured": (lambda t: _no_answers(t, None), _answers_missing),
-    "no tools": (lambda t: replace(t, tools=(), tool_calls=()), _tools_missing),
-    "no content at all": (_blind, _nothing_scored),
+_DONE, _ARGUMENTS = frozenset({"task_completion"}), frozenset({"argument_correctness"})
+FAULTS: Mapping[str, tuple[Fault, Wrong, Collection[str]]] = {
+    "crashed without an answer": (lambda t: replace(_no_answers(t, None), error="killed"), _crashed, _DONE),
+    "crashed with an empty answer": (lambda t: replace(_no_answers(t, ""), error="killed"), _crashed, _DONE),
+    "crashed with an opening": (lambda t: replace(_no_answers(t, "Solution:"), error="killed"), _crashed, _DONE),
+    "answers not captured": (lambda t: _no_answers(t, None), _answers_missing, _DONE),
+    "no tools": (lambda t: replace(t, tools=(), tool_calls=()), _tools_missing, _ARGUMENTS | {"tool_correctness"}),
+    "no content at all": (_blind, _nothing_scored, ALL),
     "arguments not captured": (
         lambda t: _calls(t, arguments=None, has_arguments=False, error=None),
-        _arguments_missing,
+        *(_arguments_missing, _ARGUMENTS),
     ),
-    "arguments cut off": (lambda t: replace(t, tool_calls=tuple(map(_cut, t.tool_calls))), _arguments_missing),
-    "all calls failed": (lambda t: _calls(t, error="service is down", result=None), _actions_failed),
+    "arguments cut off": (
+        lambda t: replace(t, tool_calls=tuple(map(_cut, t.tool_calls))),
+        *(_arguments_missing, _ARGUMENTS),
+    ),
+    "all calls failed": (lambda t: _calls(t, error="service is down", result=None), _actions_failed, _DONE),
 }
+"""How a trace is changed, which scores are wrong then, and the metrics that are asked."""
 
 
 async def _wrong(path: Path, fault: str) -> list[str]:
-    change, wrong = FAULTS[fault]
+    change, wrong, metrics = FAULTS[fault]
     found = []
     for trace in _traces(path):
         broken = change(trace)
         for judge in JUDGES:
-            found += [f"{judge}: {name}" for name in wrong(await _found(broken, judge), broken, judge)]
+            found += [f"{judge}: {name}" for name in wrong(await _found(broken, judge, metrics), broken, judge)]
     return found
 
 
@@ -183,7 +189,7 @@ async def test_nor_in_any_other_recording(fault: str) -> None:
 async def test_an_empty_plan_is_neither_good_nor_bad(judge: str, plan: list[str]) -> None:
     for path in _files(False):
         for trace in _traces(path):
-            found = await _found(trace, judge, plan={"plan": plan})
+            found = await _found(trace, judge, {"plan_adherence", "plan_quality"}, plan={"plan": plan})
             assert _plan_missing(found, trace, judge) == [], _name(path)
 
 

@@ -16,6 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.show.mcp.fencing import MOST_TOKENS
@@ -113,15 +114,16 @@ async def test_twenty_questions_get_right_answers_in_few_words(collector: Collec
 
 
 async def _about_sessions(agent: Agent, told: Told) -> None:
-    shown = await agent.data("worst_sessions", limit=3)
-    assert [line.split("worst trace ")[1][:32] for line in shown.split("\n")] == [
-        row["worst"]["trace_id"] for row in told.sessions[:3]
-    ]
-    assert f"({told.sessions[0]['traces']} traces, {told.sessions[0]['failed_traces']} failed)" in shown.split("\n")[0]
+    shown = (await agent.data("worst_sessions", limit=50)).split("\n")
+    first = told.sessions[0]
+    assert first["worst"]["trace_id"] in shown[0]
+    assert f"({first['traces']} traces, {first['failed_traces']} failed)" in shown[0]
+    alike = sum(int(found[1]) for line in shown if (found := re.search(r"; (\d+) more failed for this cause", line)))
+    assert len(shown) + alike == len(told.sessions), "each session is in one line"
     name = told.traces[0]["agent"]
     mine = await agent.data("worst_sessions", agent=name, limit=50)
     assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}
-    assert await agent("worst_sessions", agent="nobody") == "No scored session fits."
+    assert "agent: there is no nobody" in await agent.refused("worst_sessions", agent="nobody")
     recent = await agent("worst_sessions", hours=1e-6)
     assert recent == "No scored session fits."
     loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
@@ -156,11 +158,20 @@ async def _about_one_trace(agent: Agent, told: Told) -> None:
 
 
 async def _about_rates(agent: Agent, told: Told) -> None:
-    shown = await agent.data("pass_rates", metric="tool_loop")
-    for rate in (each for each in told.rates if each["metric"] == "tool_loop"):
-        judged = rate["passed"] + rate["failed"]
-        assert f'of agent "{rate["agent"]}": {rate["passed"] / judged:.3f} passed of {judged}' in shown
-    assert await agent("pass_rates", agent="nobody") == "No results fit."
+    shown = (await agent.data("pass_rates", metric="tool_loop")).split("\n")
+    agents = {rate["agent"] for rate in told.rates if rate["metric"] == "tool_loop"}
+    assert len(shown) == len(agents), "one line for each metric and agent, whatever the services"
+    for name in agents:
+        rates = [rate for rate in told.rates if (rate["metric"], rate["agent"]) == ("tool_loop", name)]
+        passed, failed = (sum(rate[key] for rate in rates) for key in ("passed", "failed"))
+        judged = passed + failed
+        who = f'agent "{name}"' if name else "an agent without a name"
+        assert any(
+            line.startswith(f"trace.tool_loop of {who}: {passed / judged:.3f} passed of {judged} ({failed} failed)")
+            for line in shown
+        )
+    assert "agent: there is no nobody" in await agent.refused("pass_rates", agent="nobody")
+    assert "did you mean tool_loop?" in await agent.refused("pass_rates", metric="tool_lop")
     assert "session.agent_reliability of agent" in await agent.data("pass_rates", metric="session.agent_reliability")
 
 
@@ -191,8 +202,47 @@ async def _about_differences(agent: Agent, told: Told) -> None:
 
 async def _about_nothing(agent: Agent) -> None:
     assert "32 hex digits" in await agent.refused("why_failed", trace_id="../../etc/passwd")
+    assert "did you mean" in await agent.refused("find_traces", metric="tool_lop")
     assert "no scored trace" in await agent.refused("export_case", trace_id="0" * 32)
     assert "limit" in await agent.refused("worst_sessions", limit=0)
+
+
+async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
+    """Who never saw this collector gets from one answer to the next, and each says where people see the same."""
+    told = Told(collector)
+    async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
+        assert client.server_info.version == installed_version()
+        agent, seen = Agent(client), f"People see it at {collector.http}/#"
+        agents = await agent("list_agents")  # 1. which agents are there?
+        assert {row["agent"] for row in told.traces} == set(re.findall(r'^agent "(.*?)" in ', agents, re.MULTILINE))
+        assert seen in agents
+        failures = await agent("failures")  # 2. what fails most gravely, and how often?
+        groups = told.get("/failures")["items"]
+        assert groups[0]["title"][:40] in failures.split("\n")[2]
+        assert f"({groups[0]['occurrences']} times" in failures
+        assert f"{seen}/failures" in failures
+        example = re.findall(r"newest in trace ([0-9a-f]{32})", failures)[0]
+        why = await agent("why_failed", trace_id=example[:12])  # 3. why, by the beginning of an id
+        assert "results failed:" in why
+        assert f"{seen}/trace/{example}" in why
+        steps = await agent.data("trace_steps", trace_id=example)  # 4. what did it do, and where did it break?
+        whole = told.get(f"/traces/{example}")
+        assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])
+        assert "blamed by " in steps
+        grave = await agent("failures", severity="critical")  # 5. is anything critical?
+        assert ("No failures fit." in grave) == (not any(each["severity"] == "critical" for each in groups))
+        one = groups[0]["agent"]
+        assert f'agent "{one}"' in await agent("failures", agent=one)  # 6. what of this agent alone?
+        broken = await agent.data("find_traces", status="error", limit=50)  # 7. which runs crashed?
+        assert set(re.findall(r"trace ([0-9a-f]{32})", broken)) == {
+            row["trace_id"] for row in told.traces if row["error"] is not None
+        }
+        loops = await agent.data("find_traces", metric="tool_loop", failed=True)  # 8. which went in circles?
+        assert "trace.tool_loop" in loops
+        assert "did you mean" in await agent.refused("failures", agent=one[:-1] + "~")  # 9. a name that is mistyped
+        rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
+        assert all(f'agent "{one}"' in line for line in _MARKED.search(rates)[2].split("\n"))  # type: ignore[index]
+        assert seen in rates
 
 
 async def test_the_same_over_stdio(collector: CollectorProcess) -> None:

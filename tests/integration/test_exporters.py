@@ -459,7 +459,7 @@ class TestScrape:
             await made.send()
             await made.stop()
             with open_database(tmp_path / "data" / "pandaeval.db") as store:
-                for n in range(200):
+                for n in range(80):
                     about = orjson.dumps([("pandaeval.service", f"s{n}"), ("gen_ai.agent.name", f"{n}{MEGABYTE[n:]}")])
                     row = (f"key{n}", "pandaeval.evaluations", about.decode(), 2**62, 1, 1.0, "[1]", "{}", 5.0, 5.0)
                     store.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -468,7 +468,7 @@ class TestScrape:
                 text = (await client.get("/metrics")).text
                 [family] = [family for family in classic(text) if family.name == "pandaeval_evaluations"]
                 counts = {each.labels["pandaeval_service"]: each.value for each in family.samples}
-                assert counts[OTHER] > 150
+                assert counts[OTHER] > 30
                 assert len(text) < 400_000
             await made.send(seed=2)
             assert made.gauge("pandaeval.series") < 80

@@ -92,7 +92,7 @@ def _judge(process: WorkerProcess, model: str = MODEL, **fields: Any) -> Judge:
 async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None:
     outcomes: dict[str, str] = {}
     server, process = running
-    impatient = WorkerProcess(_setup(server, timeout=4.0), ENVIRON)
+    impatient = WorkerProcess(_setup(server, timeout=1.0), ENVIRON)
     for name, behave in FAULTS.items():
         server.behave = behave
         judge = _judge(impatient if name in ("hang", "drip") else process, digest=name)

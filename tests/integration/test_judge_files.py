@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.cli import app
 from pandaeval_collector.jobs import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.receivers.files import Request
@@ -142,3 +145,16 @@ def test_a_key_that_the_provider_quotes_is_in_no_log_job_or_result(
 def test_the_key_is_named_and_never_in_a_set_up() -> None:
     with JudgeServer() as server:
         assert "sk-test" not in repr(_setup(server))
+
+
+@pytest.mark.slow
+def test_a_command_whose_judge_never_answers_says_so_and_ends_with_2(tmp_path: Path) -> None:
+    """Its results are no verdict, and no gate may pass for want of one."""
+    traces, config = tmp_path / "traces.pb", tmp_path / "c.yaml"
+    traces.write_bytes(Composer(5).trace().request().SerializeToString())
+    with JudgeServer(lambda *_: Say("", status=500)) as server:
+        config.write_text(f"judge: {{api_base: '{server.url}', api_key_env: JUDGE_KEY}}\n")
+        command = ["evaluate", str(traces), "--config", str(config), "--model", MODEL, "--metrics", "confidence"]
+        done = CliRunner().invoke(app, command, env={"JUDGE_KEY": "sk-test"})
+    assert done.exit_code == 2, done.output
+    assert f"--model {MODEL}: none of 1 questions was answered: " in done.stderr

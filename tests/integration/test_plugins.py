@@ -19,13 +19,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from support import forked
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judge import JudgeServer, Say, question_of, verdict
 from support.senders import GrpcDoor
 
 _PLUGINS = Path(__file__).parents[1] / "plugins"
-_CLI = "import sys; from pandaeval_collector.cli import main; main()"
+_CLI = "from pandaeval_collector.cli import main; main()"
+_FORKING = f"from support import forked; forked.install(); {_CLI}"
+"""Has a judge's process, which knows nothing of plugins, forked where litellm was imported."""
 _TRACE = 7 << 100
 _OWN = '''
 """Was the agent polite? It does not judge what it said."""
@@ -182,11 +185,11 @@ def _path(*folders: Path) -> str:
 
 
 def _run(
-    *arguments: object, path: str, code: int = 0, tracebacks: int = 0, **variables: str
+    *arguments: object, path: str, code: int = 0, tracebacks: int = 0, program: str = _CLI, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     outside = {key: value for key, value in os.environ.items() if not key.startswith(("PANDAEVAL", "OTEL_"))}
     done = subprocess.run(
-        [sys.executable, "-c", _CLI, *map(str, arguments)],
+        [sys.executable, "-c", program, *map(str, arguments)],
         env=outside | {"PYTHONPATH": path} | variables,
         capture_output=True,
         text=True,
@@ -258,6 +261,8 @@ def test_a_judge_is_asked_by_an_installed_metric_in_its_own_words(installed: Pat
         told = _run(
             *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "next_step"),
             path=_path(installed),
+            program=_FORKING,
+            TESTS_FORKED_FROM=str(forked.helpers()),
             PANDAEVAL_JUDGE__API_BASE=server.url,
             PANDAEVAL_JUDGE__API_KEY_ENV="JUDGE_KEY",
             JUDGE_KEY="sk-test",

@@ -34,7 +34,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
         metrics=tuple((metric, 0.5) for metric in registry(()).values()),
     )
     lookouts = Lookouts(folder, work, hosts if token is None else None)
-    lookouts.add("/mcp", McpDoor(lookouts.api))
+    lookouts.add("/mcp", McpDoor(lookouts.api, None))
     try:
         yield otlp_http_app(cast(Any, None), Admission(1 << 20), token=token, routes=lookouts.routes)
     finally:

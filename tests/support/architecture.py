@@ -55,6 +55,18 @@ def floors(package: str) -> list[list[str]]:
     return found
 
 
+def public_classes() -> dict[str, list[str]]:
+    """The files that define each class without an underscore, by the name of the class."""
+    found: dict[str, list[str]] = {}
+    for folder in PACKAGES.values():
+        for file in sorted(folder.rglob("*.py")):
+            nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if "_proto" not in file.parts else ()
+            for node in nodes:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(str(file.relative_to(ROOT)))
+    return found
+
+
 def docstring(folder: Path) -> str:
     """What the room says of itself."""
     return ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""

@@ -16,7 +16,7 @@ from pandaeval_collector.drill.tally import Share
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.drill.compare import Drop
+    from pandaeval_collector.drill.compare import NoticedLess
     from pandaeval_collector.drill.tally import FaultTally, Tally
 
 
@@ -75,7 +75,7 @@ def _two(share: Mapping[str, Any]) -> tuple[str, str]:
     return _percent(found), _interval(found)
 
 
-def write_drill_junit(tally: Tally, worse: Sequence[Drop], target: TextIO) -> None:
+def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
     """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
     could have it."""
     cases = []

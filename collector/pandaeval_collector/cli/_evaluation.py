@@ -10,6 +10,7 @@ from typing import TextIO
 
 import typer
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._evaluate_config import config_of
@@ -77,6 +78,8 @@ class Evaluation:
         if verdict is not None:
             tell(verdict)
         self._inputs.leave_if_unusable()
+        if self._options.model is not None and self._summary.silence:
+            raise UserError(f"--model {self._options.model}: {self._summary.silence}")
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.parts import TOGETHER, rubric_of
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.scoring.metric import TraceMetric
+from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_otel.model import Trace
 
 V = TypeVar("V", bound=Verdict)
@@ -28,13 +29,30 @@ def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tu
     what an earlier question would find is given as a placeholder. The code of the fences differs from call to call, as
     it is a secret of the store that judges."""
     given: Mapping[str, Mapping[str, Any]] = {}
-    packed = Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
-    if trace is not None:
-        shown = redacted(trace)
-        packed = pack(shown, secrets.token_bytes(16))
+    shown = None if trace is None else redacted(trace)
+    packed = _packed(shown)
+    if shown is not None:
         given = _given(metric, shown, packed)
     for rubric in metric.rubrics:
         yield rubric, _written(packed, rubric, given.get(rubric.name), language)
+
+
+def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
+    """The one question that asks for all metrics of level turn at once, as ``judge.turn_calls: shared`` sends it; empty
+    where fewer than two could share it."""
+    parts = tuple(metric.part for metric in metrics if metric.part is not None)
+    if len(parts) < 2:
+        return ""
+    packed = _packed(None if trace is None else redacted(trace))
+    names = ", ".join(part.name for part in parts)
+    head = f"=== {TOGETHER}: {names}, in one call, which is the default (judge.turn_calls: shared) ===\n\n"
+    return head + _written(packed, rubric_of(parts), None, language)
+
+
+def _packed(trace: Trace | None) -> Pack:
+    if trace is None:
+        return Pack(_RECORD, "CODE", "", 0, (), outset=len(_RECORD))
+    return pack(trace, secrets.token_bytes(16))
 
 
 def of_failures(language: str) -> Mapping[str, str]:

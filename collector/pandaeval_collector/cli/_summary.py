@@ -27,6 +27,9 @@ KEEP = 400
 MOST_FAILURES = 5000
 """So many failures are grouped."""
 _EXAMPLES = 3
+_SILENT = ("judge_failed", "timeout")
+_HEARD = ("invalid_verdict", "injection_suspected")
+"""Why there is no score: the judge did not answer; it did."""
 _ERRORS = 2000
 """Of so many failed runs it is remembered what went wrong."""
 
@@ -97,6 +100,9 @@ class Summary:
         self._apart: dict[str, list[tuple[float, bool]]] = {}
         self._alike: dict[str, bool] = {}
         self._second: dict[str, Mapping[str, Any]] = {}
+        self._answered = False
+        self._unanswered: Counter[str] = Counter()
+        self._silence = ""
         self._rows: dict[str, TraceSummaryRow] = {}
         self._sessions: dict[str, SessionSummaryRow] = {}
         self._broken: dict[str, str] = {}
@@ -131,6 +137,7 @@ class Summary:
         if result["level"] == "task":  # a mean over several k would mean nothing
             key += f" (k = {result['metadata']['k']})"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
+        self._note_judge(result)
         if result["outcome"] == "scored":
             raw = result.get("raw")
             value = result["score"] if raw is None else raw
@@ -187,6 +194,21 @@ class Summary:
         """By metric, how far the second judge agreed with the first at the end of the run: the figures as results have
         them (``second_agreement``)."""
         return self._second
+
+    @property
+    def silence(self) -> str:
+        """Where a judge was asked and never answered: how often, and why it did not the first time."""
+        if self._answered or not self._unanswered:
+            return ""
+        return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
+
+    def _note_judge(self, result: Result) -> None:
+        if (result.get("evaluator") or {}).get("kind") != "llm":
+            return
+        if result["why"] in _SILENT:
+            self._silence = self._silence or result["reason"]
+            self._unanswered[result["why"]] += 1
+        self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
 
     def _note_second(self, key: str, figures: Mapping[str, Any] | None) -> None:
         if figures is not None and figures["n"] >= self._second.get(key, {"n": 0})["n"]:

@@ -106,6 +106,12 @@ class SessionSummaryRow:
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
+    def shown(self) -> Cell | None:
+        """The result whose number stands beside what was found: none where that is that there is no problem."""
+        found_nothing = self.worst is not None and not self.worst.failed and self.reliability is not None
+        return None if found_nothing and self.reliability is not None and self.reliability.says else self.worst
+
+    @property
     def rank(self) -> tuple[bool, float, int, str]:
         """See :func:`rank`."""
         return rank(self.failures > 0, self.lowest, self.failures, self.session_id)

@@ -62,7 +62,7 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
             row.session_id,
             row.worst.agent if row.worst else "",
             row.traces,
-            _score(row.worst.signal, False if row.worst.failed else None) if row.worst else "-",
+            _score(row.shown.signal, False if row.shown.failed else None) if row.shown else "-",
             _cell(row.reliability),
             _short(row.found),
         )

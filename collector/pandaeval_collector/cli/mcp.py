@@ -36,7 +36,7 @@ def mcp(
 
     async def serve() -> None:
         async with _asker(url, data) as asker:
-            await server(asker).run_stdio_async()
+            await server(asker, url if data is None else None).run_stdio_async()
 
     asyncio.run(serve())
 

@@ -20,7 +20,8 @@ def prompts(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="One judged metric, or error_deduplication or same_cause, which group failures; without it all."
+            help="One judged metric, or turn (those of turns, in one call), or error_deduplication or same_cause, "
+            "which group failures; without it all."
         ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
@@ -35,8 +36,9 @@ def prompts(
     from pandaeval_collector.base.untrusted.printable import printable
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._prompts import of_failures, sent
+    from pandaeval_collector.cli._prompts import of_failures, sent, shared
     from pandaeval_collector.config import MetricNames
+    from pandaeval_collector.judge.parts import TOGETHER
     from pandaeval_collector.scoring.registry import registry
 
     settings = resolve_config(config).config
@@ -49,6 +51,13 @@ def prompts(
             out.print(printable(text), soft_wrap=True)
     if name in grouping:
         return
+    filled = _first_trace(trace) if trace is not None else None
+    in_one = settings.judge.turn_calls == "shared" and settings.judge.votes == 1
+    together = shared(judged.values(), filled, settings.judge.language) if in_one else ""
+    if together and name in (None, TOGETHER):
+        out.print(printable(together), soft_wrap=True)
+    if together and name == TOGETHER:
+        return
     if name is not None:
         names = MetricNames((metric.level, metric.name) for metric in known.values())
         keys = names.select(name)
@@ -57,7 +66,6 @@ def prompts(
         judged = {key: metric for key, metric in judged.items() if key in keys}
         if not judged:
             raise UserError(f"{name} asks no model: there is no prompt")
-    filled = _first_trace(trace) if trace is not None else None
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
         for rubric, text in sent(metric, filled, settings.judge.language):

@@ -15,7 +15,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class NoticedLess:
     """A metric that noticed more copies of a fault before."""
 
     fault: str
@@ -31,7 +31,7 @@ class Drop:
         )
 
 
-def drops(before: Mapping[str, Any], now: Tally) -> list[Drop]:
+def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
     """The credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests, which
     share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
     pairs = [*_pairs(before, now)]
@@ -39,12 +39,14 @@ def drops(before: Mapping[str, Any], now: Tally) -> list[Drop]:
     return [pair for pair in pairs if _z(pair.before, pair.now) > limit]
 
 
-def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[Drop]:
+def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
     for name, told in before["faults"].items():
         found = now.faults.get(name)
         for metric, share in told["by_metric"].items():
             if found is not None and found.n and share["n"]:
-                yield Drop(name, metric, Share(share["hits"], share["n"]), Share(found.by_metric[metric], found.n))
+                yield NoticedLess(
+                    name, metric, Share(share["hits"], share["n"]), Share(found.by_metric[metric], found.n)
+                )
 
 
 def _z(before: Share, now: Share) -> float:

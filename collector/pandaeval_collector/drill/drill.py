@@ -18,7 +18,7 @@ from types import TracebackType
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, Planted, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
-from pandaeval_collector.drill.tally import Outcome, Tally
+from pandaeval_collector.drill.tally import CopyOutcome, Tally
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
@@ -234,7 +234,7 @@ class Drill:
                     found[result.unit.trace_id].append(result)
         return found
 
-    def _note(self, copy: Judgeable, outcome: Outcome) -> None:
+    def _note(self, copy: Judgeable, outcome: CopyOutcome) -> None:
         kept = self.kept[copy.fault]
         if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
             copy.noticed = outcome.noticed
@@ -256,9 +256,9 @@ class Drill:
         for copy in copies:
             yield copy, found[copy.subject.trace.trace_id]
 
-    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> Outcome:
+    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> CopyOutcome:
         original = copy.subject.trace
-        return Outcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
+        return CopyOutcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:

@@ -21,7 +21,7 @@ _MOST_LINES, _LONGEST = 12, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CopyOutcome:
     """What became of one copy. ``noticed``: the metrics that fail, each with whether a span that it blames is one of
     those that the fault touched; ``silent``: metrics that scored the original and cannot tell of the copy; ``passed``:
     those that still pass it."""
@@ -36,7 +36,7 @@ class Outcome:
     """What the run told before and tells now, as far as it differs."""
 
     @classmethod
-    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> Outcome:
+    def of(cls, original: Trace, before: Iterable[Result], after: Sequence[Result], planted: Planted) -> CopyOutcome:
         noticed: dict[str, bool] = {}
         reasons: dict[str, str] = {}
         for result in after:
@@ -104,7 +104,7 @@ class FaultTally:
         self.examples: list[dict[str, Any]] = []
         self._noticed = self._blamed = self._could_not_tell = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CopyOutcome) -> None:
         """Counts one copy."""
         self.n += 1
         self._noticed += bool(outcome.noticed)
@@ -158,7 +158,7 @@ class Tally:
         self._flagged: Counter[str] = Counter()
         self._scored: Counter[str] = Counter()
 
-    def add(self, name: str, outcome: Outcome) -> None:
+    def add(self, name: str, outcome: CopyOutcome) -> None:
         """Counts one copy of a fault."""
         self.faults[name].add(outcome)
 

@@ -29,7 +29,7 @@ MOST_MESSAGES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierTurns:
     """``instructions``: system prompts and developer messages, each once, with the agent's name before it where several
     agents ran; ``said``: the conversation, oldest first, one text for
     each thing that was said, called or given back; ``last_said``: the agent's last words in it, ``""`` where there are
@@ -44,7 +44,7 @@ class Before:
 _DEEPEST = 64
 """Spans above one that are looked at for the name of its agent: parents of a stranger's spans may go round in a circle.
 """
-NOTHING = Before()
+NOTHING = EarlierTurns()
 USER, AGENT = "user: ", "agent: "
 
 
@@ -53,16 +53,16 @@ def opening(trace: Trace) -> Span | None:
     return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
 
 
-def before(trace: Trace) -> Before:
+def before(trace: Trace) -> EarlierTurns:
     """What stands before the user's last words in the run's first model call. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
-        return Before(told) if told else NOTHING
+        return EarlierTurns(told) if told else NOTHING
     heard = [message for message in span.input if message.role != "system"]
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
     agent = [message.text for message in earlier if message.role == "assistant" and message.text]
-    return Before(
+    return EarlierTurns(
         told,
         tuple(line for message in earlier for line in _lines(message)),
         agent[-1] if agent else "",
@@ -111,7 +111,7 @@ def tells_of_before(trace: Trace) -> bool:
 
 
 def lines_of(trace: Trace) -> tuple[str, ...]:
-    """What was said and done in a trace, as :class:`Before` tells it to the trace after it."""
+    """What was said and done in a trace, as :class:`EarlierTurns` tells it to the trace after it."""
     lines: list[str] = []
     calls = [*trace.tool_calls]
     for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
@@ -124,7 +124,7 @@ def lines_of(trace: Trace) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def joined(known: Before, earlier: Sequence[str]) -> Before:
+def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
     """With what earlier traces of the session said, where the run's own spans do not tell of the time before."""
     if known.said or not earlier:
         return known

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pandaeval_collector.base.untrusted.value_text import as_text
-from pandaeval_collector.judge.before import Before
+from pandaeval_collector.judge.before import EarlierTurns
 from pandaeval_collector.judge.neutral import elided, neutral
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, Trace
 
@@ -30,11 +30,11 @@ def cleaned(trace: Trace, most: int) -> Trace:
     )
 
 
-def cleaned_before(known: Before, most: int) -> Before:
+def cleaned_before(known: EarlierTurns, most: int) -> EarlierTurns:
     """What was known before a run, likewise."""
     clean = _cleaner(most)
     told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
-    return Before(told, said, clean(known.last_said), missing=known.missing)
+    return EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
 
 
 def _cleaner(most: int) -> _Clean:

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.cleaned import cleaned, cleaned_before
 from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import fitting, tokens
 from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
-from pandaeval_collector.judge.steps import FAILED, Limits, OwnWords
+from pandaeval_collector.judge.steps import FAILED, OwnWords, StepLimits
 from pandaeval_collector.judge.suspicion import suspected
 from pandaeval_otel.model import Trace
 
@@ -33,7 +33,7 @@ _LEAST_TOOL, _LISTED = 200, 60
 _LONGER = 5
 """Characters for each token of a budget that no pack can hold: a text is cut to them before it is looked at."""
 _WHOLE = 1 << 30
-WHOLE = Limits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
+WHOLE = StepLimits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12
 """Of a fence: enough that nobody guesses it, and not as many as the code that an answer has to repeat; each digit is
 paid for dozens of times."""
@@ -81,7 +81,7 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 
 
 def _fitted(
-    whole: list[PromptSection], make: Callable[[Limits], list[PromptSection]], budget: int, fence: str
+    whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int, fence: str
 ) -> tuple[list[PromptSection], int | None]:
     """All of it, with ``None``, if the budget holds it; else the longest values that fit, with the characters of each;
     and the shortest with 0 where not even they fit."""
@@ -100,11 +100,11 @@ def _fitted(
     return found, least
 
 
-def _limits(value: int, budget: int, make: Callable[[Limits], list[PromptSection]], fence: str) -> Limits:
+def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]], fence: str) -> StepLimits:
     """With values of at most so many characters. The conversation before gets what the rest leaves, at least its
     share."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
-    limits = Limits(value, text, tool, _LISTED, 0)
+    limits = StepLimits(value, text, tool, _LISTED, 0)
     left = budget - tokens(_render(make(limits), fence)) - 8
     return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 

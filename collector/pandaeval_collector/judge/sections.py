@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.judge.before import Before, media_asked
+from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.facts import CallFacts
 from pandaeval_collector.judge.neutral import elided, one_line, tokens
 from pandaeval_collector.judge.signature import signature
-from pandaeval_collector.judge.steps import Limits, OwnWords, clock, steps
+from pandaeval_collector.judge.steps import OwnWords, StepLimits, clock, steps
 from pandaeval_otel.model import Trace
 
 _NOTHING = OwnWords("(nothing was captured)")
@@ -33,7 +33,7 @@ class PromptSection:
     outset: bool = False
 
 
-def sections(trace: Trace, facts: CallFacts, known: Before, limits: Limits) -> list[PromptSection]:
+def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
     """Of a trace whose texts are neutral, the ``facts`` of it as it was, and what was ``known`` before it, neutral too.
     Task, steps and answer have the largest shares; of several turns the steps, in which all answers but the last stand.
     """
@@ -54,7 +54,7 @@ def sections(trace: Trace, facts: CallFacts, known: Before, limits: Limits) -> l
     ]
 
 
-def _context(known: Before, limits: Limits) -> Iterable[PromptSection]:
+def _context(known: EarlierTurns, limits: StepLimits) -> Iterable[PromptSection]:
     told = tuple(elided(each, limits.text) for each in known.instructions)
     title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
     yield PromptSection(title, told or (_NO_INSTRUCTIONS,), 8 if told else 4, outset=True)
@@ -104,7 +104,7 @@ def _turn(trace: Trace, number: int) -> str:
     return f"turn {number}: " if len(trace.turns) > 1 else ""
 
 
-def _tools(trace: Trace, limits: Limits) -> Iterable[str]:
+def _tools(trace: Trace, limits: StepLimits) -> Iterable[str]:
     if not trace.tools:
         return [_NO_TOOLS]
     lines = [

@@ -29,7 +29,7 @@ _NO_CALLS = OwnWords("(no tool was called)")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StepLimits:
     """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of
     what the user said and the agent answered, of an error and of instructions; ``tool``: of a tool's description and of
     its parameters; ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the conversation
@@ -61,7 +61,7 @@ def clock(nanoseconds: int) -> str:
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
 
 
-def steps(trace: Trace, facts: CallFacts, limits: Limits) -> list[str]:
+def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """The blocks of what happened. What was said or thought stands on one line before the call that it led to."""
     pieces = [*_turns(trace, limits), *_thoughts(trace, limits), *_calls(trace, facts, limits)]
     pieces += [(span.start_ns, _Place.STEP, _retrieval(span, limits)) for span in trace.spans if _retrieved(span)]
@@ -84,7 +84,7 @@ def _blocks(pieces: Sequence[_Piece]) -> list[str]:
     return [*blocks, "\n".join(lines)] if lines else blocks
 
 
-def _turns(trace: Trace, limits: Limits) -> Iterator[_Piece]:
+def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
     """Where there are several: the user's words, shortened, and the answers of all turns but the last."""
     turns, since = trace.turns, 0
     if len(turns) < 2:
@@ -98,12 +98,12 @@ def _turns(trace: Trace, limits: Limits) -> Iterator[_Piece]:
         yield since, _Place.USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"
 
 
-def _thoughts(trace: Trace, limits: Limits) -> Iterator[_Piece]:
+def _thoughts(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
     for time, what, text in thoughts(trace):
         yield time, _Place.THOUGHT, f"{what}: {elided(one_line(text), limits.value)}"
 
 
-def _calls(trace: Trace, facts: CallFacts, limits: Limits) -> Iterator[_Piece]:
+def _calls(trace: Trace, facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
     calls = trace.tool_calls
     several = len({call.agent for call in calls}) > 1
     for index, call in enumerate(calls):
@@ -114,14 +114,14 @@ def _retrieved(span: Span) -> bool:
     return span.kind is Kind.RETRIEVAL and bool(span.documents)
 
 
-def _retrieval(span: Span, limits: Limits) -> str:
+def _retrieval(span: Span, limits: StepLimits) -> str:
     shown = [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
     if len(span.documents) > limits.listed:
         shown.append(f"(… and {len(span.documents) - limits.listed} more)")
     return "\n".join([f"documents found by {elided(one_line(span.name), limits.text)}:", *shown])
 
 
-def _step(index: int, calls: Sequence[ToolCall], limits: Limits, several: bool, failed: bool) -> str:
+def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
     """``several``: agents made the calls. Names, arguments and errors stay on one line each, and the result comes last:
     no line of theirs can pass for another part of the step."""
     call = calls[index]

@@ -23,7 +23,7 @@ from pandaeval_collector.pipeline.submitted import (
     take_all_apart,
     words_of,
 )
-from pandaeval_collector.pipeline.verdicts import Verdicts
+from pandaeval_collector.pipeline.verdicts import IncomingVerdicts
 from pandaeval_collector.receivers import Accepted, Dense, Draining, Malformed, Submitted
 from pandaeval_collector.store import Chunk, Consumed, Store
 from pandaeval_otel.assembly import DueTrace, TraceAssembler
@@ -55,7 +55,7 @@ class Intake:
         self._end_session, self._is_draining = end_session, is_draining
         self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
         self._keeper = Keeper(store, traces, telemetry, clock, self._counts)
-        self._verdicts = Verdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
+        self._verdicts = IncomingVerdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
         """Stores the spans of an OTLP request; returns after the commit. Raises a ``Refusal``."""

@@ -25,7 +25,7 @@ _PER_COMMIT = 1_000
 """Verdicts of a request after which the commits of others get their turn."""
 
 
-class Verdicts:
+class IncomingVerdicts:
     """Runs on the event loop of the intake. ``is_open``: whether a trace (hex id) is being collected. ``refusing``
     turns errors of the store into refusals."""
 

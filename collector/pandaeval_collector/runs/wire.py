@@ -3,8 +3,8 @@ whose first part is its kind.
 
 To the process: a :class:`RunSetup` first, then ``("batch", Batch)``, ``("answer", n, answer or failure)`` and
 ``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, Call)``, ``("keep", n, key, verdict)``,
-``("raised", [Told])`` (what components raised) and ``("done", Scored)``. Both ends are the same program on the same
-machine, and no other process can write to the pipes.
+``("raised", [RaisedErrors])`` (what components raised) and ``("done", Scored)``. Both ends are the same program on the
+same machine, and no other process can write to the pipes.
 """
 
 from __future__ import annotations

@@ -36,10 +36,17 @@ def open_lookouts(
     addresses and localhost; ``None``: any, where a token is demanded."""
     lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching, telemetry), hosts, runs)
     parts.callback(lookouts.close)
-    agents = McpDoor(lookouts.api)
+    agents = McpDoor(lookouts.api, _page(config))
     lookouts.add("/mcp", agents)
     parts.push_async_callback(agents.close)
     return lookouts.routes
+
+
+def _page(config: Config) -> str | None:
+    """Where people open the page; ``None`` without one."""
+    if not config.ui.enabled:
+        return None
+    return config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"
 
 
 def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, telemetry: Telemetry) -> Work:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
 from pandaeval_collector.scoring.registry import registry
 
@@ -40,6 +41,17 @@ def test_the_question_that_groups_failures_is_a_prompt_too() -> None:
     assert "confidence, version" not in alone
     assert "Which\ngroup has the same root cause" in run("same_cause")
     assert alone.strip() in run()
+
+
+def test_the_question_that_turns_share_by_default_is_shown(tmp_path: Path) -> None:
+    parts = tuple(each.part for each in registry().values() if each.part is not None)
+    ours = messages(Pack("(the record of the run)", "CODE", "", 0, (), outset=23), rubric_of(parts))
+    shown = run("turn")
+    assert all(message["content"] in shown for message in ours)
+    assert shown.strip() in run()
+    config = tmp_path / "apart.yaml"
+    config.write_text("judge: {turn_calls: separate}\n")
+    assert "=== turn: " not in run("--config", str(config))
 
 
 def test_a_prompt_is_filled_with_a_trace() -> None:

@@ -7,11 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import KEEP, Summary
+from pandaeval_collector.cli._summary_rows import Cell, SessionSummaryRow
 from pandaeval_collector.cli._tables import print_summary
 
 
@@ -113,3 +115,46 @@ def test_where_no_run_broke_nothing_is_said_of_it() -> None:
     print_summary(summary, console(file=out))
     assert "coherence: because" in out.getvalue()
     assert "run failed" not in out.getvalue()
+
+
+def judged(outcome: str, why: str | None, kind: str = "llm", reason: str = "nobody there") -> dict[str, Any]:
+    score = 0.5 if outcome == "scored" else None
+    held = result(0, score or 0.0, success=None)
+    return {**held, "outcome": outcome, "why": why, "score": score, "reason": reason, "evaluator": {"kind": kind}}
+
+
+SILENT = judged("unscored", "judge_failed")
+
+
+@pytest.mark.parametrize(
+    ("results", "told"),
+    [
+        ([SILENT, judged("unscored", "timeout")], "none of 2 questions was answered: nobody there"),
+        ([SILENT, judged("scored", None)], ""),
+        ([SILENT, judged("unscored", "invalid_verdict")], ""),
+        ([SILENT, judged("scored", None, "code")], "none of 1 questions was answered: nobody there"),
+        ([judged("unscored", "no_content")], ""),
+        ([], ""),
+    ],
+)
+def test_a_judge_that_never_answered_is_told_of(results: list[dict[str, Any]], told: str) -> None:
+    summary = Summary()
+    for each in results:
+        summary.add(each)
+    assert summary.silence == told
+
+
+def cell(metric: str, score: float, success: bool | None, label: str = "", inline: bool = False) -> Cell:
+    return Cell(metric, "scored", "desk", "because", "", score, score, success, label, inline)
+
+
+def test_no_worst_number_stands_beside_that_there_is_no_problem() -> None:
+    row = SessionSummaryRow("s", 1)
+    row.note(cell("coherence", 0.0, None))
+    assert row.shown is not None, "it is what is told of"
+    row.reliability = cell("agent_reliability", 0.95, True, "no_problem_found", inline=True)
+    row.note(row.reliability, of_session=True)
+    assert row.found.startswith("no problem found")
+    assert row.shown is None
+    row.note(cell("response", 0.0, False))
+    assert (row.shown, row.found) == (row.worst, "response: because")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.architecture import PACKAGES, PAGE, ROOT, arrows, docstring, floors, page, rooms
+from support.architecture import PACKAGES, PAGE, ROOT, arrows, docstring, floors, page, public_classes, rooms
 
 ROOMS = [(package, name) for package in PACKAGES for name in rooms(package)]
 
@@ -35,6 +35,11 @@ def test_the_house_stays_as_small_as_it_is() -> None:
         <= 90
     )
     assert len(floors("pandaeval_collector")) <= 11
+
+
+def test_the_name_of_a_class_means_one_thing() -> None:
+    """In both packages together: whoever meets two of one name cannot tell from a sentence which one is meant."""
+    assert {name: files for name, files in public_classes().items() if len(files) > 1} == {}
 
 
 def test_nothing_but_rooms_and_public_names_stands_at_the_tops() -> None:

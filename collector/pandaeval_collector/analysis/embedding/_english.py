@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pandaeval_collector.analysis.embedding._protocol import ALL_KNOWN, Known
+from pandaeval_collector.analysis.embedding._protocol import ALL_KNOWN, KnownShare
 from pandaeval_collector.analysis.embedding._wordpiece import CACHED_WORDS, words
 
 COMMON = 8000
@@ -63,18 +63,18 @@ class English(dict[str, int]):
         found = self[word] = self._weighed(word)
         return found
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """What a model that knows English alone knows of a text."""
         total = sum(map(self.__getitem__, words(text[:READ])))
         count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
         if count == 0:
             return ALL_KNOWN
         if foreign > count * (1 - LEAST_LATIN):
-            return Known(known / count, f"{foreign / count:.0%} of its words are in another script than Latin")
+            return KnownShare(known / count, f"{foreign / count:.0%} of its words are in another script than Latin")
         points = (total >> 48) - count
         if count < FEWEST_WORDS or points >= LEAST * count:
-            return Known(known / count)
-        return Known(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")
+            return KnownShare(known / count)
+        return KnownShare(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")
 
     def _weighed(self, word: str) -> int:
         if (len(word) == 1 and word.isascii()) or any(sign.isdigit() for sign in word):

@@ -27,7 +27,7 @@ class Bands:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownShare:
     """How much of a text an embedder knows, true where that is enough to read its vector as the text's topic.
 
     ``share``: 0..1 of the text's words. ``lacks``: why it is not enough, "" where it is; it goes on from "the embedder
@@ -41,7 +41,7 @@ class Known:
         return not self.lacks
 
 
-ALL_KNOWN = Known()
+ALL_KNOWN = KnownShare()
 """What an embedder for all languages says of every text."""
 
 
@@ -60,18 +60,18 @@ class Embedder(Protocol):
 class Knowing(Protocol):
     """What an embedder has besides where it does not know all texts, or knows that it does; see :func:`knows`."""
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """How much of a text is known, by its script, its language and its words, whatever its length: that a text is
         short is no lack. Of a long text the beginning may stand for all. Takes microseconds, never raises and never
         blocks, since it is asked for every text that is compared. Runs on the thread of :meth:`Embedder.embed`."""
         ...
 
 
-def knows(embedder: Embedder) -> Callable[[str], Known]:
+def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
     """How much an embedder knows of each text; all of it where the embedder does not say (:class:`Knowing`)."""
-    known: Callable[[str], Known] = getattr(embedder, "known", _all_known)
+    known: Callable[[str], KnownShare] = getattr(embedder, "known", _all_known)
     return known
 
 
-def _all_known(text: str) -> Known:
+def _all_known(text: str) -> KnownShare:
     return ALL_KNOWN

@@ -13,7 +13,7 @@ import numpy as np
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder
 from pandaeval_collector.analysis.embedding._english import English
 from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, Known
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, KnownShare
 from pandaeval_collector.analysis.embedding._table import Table
 from pandaeval_collector.analysis.embedding._wordpiece import WordPiece
 
@@ -42,7 +42,7 @@ class EmbeddedEmbedder(DistilledEmbedder[_Model]):
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(_Model, path)
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """Whether it is English."""
         return self._model.english.known(text)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import ALL_KNOWN, Bands, Embedder, Known
+from pandaeval_collector.analysis.embedding._protocol import ALL_KNOWN, Bands, Embedder, KnownShare
 from pandaeval_collector.analysis.embedding._unit import unit_rows
 from pandaeval_collector.base.errors import installation
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
@@ -49,7 +49,7 @@ class LiteLlmEmbedder:
         rows[sent] = unit_rows(answered)
         return rows
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """All of it: hosted models know many languages, and nobody here can tell which."""
         return ALL_KNOWN
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder
 from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, Known
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, KnownShare
 from pandaeval_collector.analysis.embedding._table import Table
 from pandaeval_collector.analysis.embedding._unigram import Unigram
 
@@ -54,14 +54,14 @@ class MultilingualEmbedder(DistilledEmbedder[_Model]):
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(_Model, path)
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """By script alone, from the first ``_LOOKED_AT`` characters: a language of its own script is told, one that
         shares its script with a language that the model learned is not."""
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:
-            return Known(min(1.0, share))
-        return Known(share, f"{share:.0%} of its letters are of a script that the model learned")
+            return KnownShare(min(1.0, share))
+        return KnownShare(share, f"{share:.0%} of its letters are of a script that the model learned")
 
 
 def open(argument: str) -> Embedder:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding._english import English
 from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, Known
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, KnownShare
 from pandaeval_collector.analysis.embedding._unit import unit_rows
 from pandaeval_collector.base.errors import installation
 
@@ -48,7 +48,7 @@ class OnnxMiniLmEmbedder:
                 row += self._window(known[start : start + WINDOW])
         return unit_rows(rows)
 
-    def known(self, text: str) -> Known:
+    def known(self, text: str) -> KnownShare:
         """Whether it is English."""
         return self._english.known(text)
 

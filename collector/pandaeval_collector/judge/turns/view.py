@@ -18,13 +18,13 @@ Hide = Callable[[Trace], Trace]
 @dataclass(frozen=True, slots=True)
 class TurnView:
     """``trace``: as if this turn were all of it; ``said``: the conversation before it, oldest first, one text for each
-    thing that was said, called or given back. ``turn_index``: 0-based in the conversation, ``None`` where that is not
-    known. ``goal``, ``profile``: ``""`` where nothing states them; ``knowledge``: what is stated to be known, and the
-    documents that were found in this turn."""
+    thing that was said, called or given back. ``turn_index``: 0-based in what is known of the conversation. ``goal``,
+    ``profile``: ``""`` where nothing states them; ``knowledge``: what is stated to be known, and the documents that
+    were found in this turn."""
 
     trace: Trace
     said: tuple[str, ...] = ()
-    turn_index: int | None = None
+    turn_index: int = 0
     goal: str = ""
     profile: str = ""
     knowledge: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def turn_view(
     return TurnView(
         one,
         own,
-        _number(trace, index, base, told),
+        _number(index, base, told),
         goal_of(stating),
         profile_of(stating),
         knowledge_of(one, stating),
@@ -94,13 +94,11 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
     return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
 
 
-def _number(trace: Trace, index: int, base: int | None, told: Sequence[str]) -> int | None:
-    """The greater of what the session and what the history in the spans tell."""
+def _number(index: int, base: int | None, told: Sequence[str]) -> int:
+    """The greater of what the session and what the history in the spans tell; from 0 in what is known."""
     if told:
         return max(len(_exchanges(told)), (base or 0) + index)
-    if base is None:
-        return index if trace.session_id is None or index else None
-    return base + index
+    return (base or 0) + index
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:

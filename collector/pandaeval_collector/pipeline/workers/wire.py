@@ -18,7 +18,7 @@ from pandaeval_collector.pipeline.line import understanding
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_otel.assembly import DueTrace
-from pandaeval_otel.base.component_errors import Told
+from pandaeval_otel.base.component_errors import RaisedErrors
 from pandaeval_otel.model import Trigger
 
 LENGTH = struct.Struct("<Q")
@@ -69,21 +69,21 @@ def unpack_due(body: bytes) -> list[DueTrace]:
     ]
 
 
-def pack_understood(understood: Sequence[Understood], raised: Sequence[Told] = ()) -> list[bytes]:
+def pack_understood(understood: Sequence[Understood], raised: Sequence[RaisedErrors] = ()) -> list[bytes]:
     """The parts of an answer; ``raised``: what components raised meanwhile."""
     return [_GOOD, *_packed(raised), pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
 
 
-def pack_error(error: Exception, raised: Sequence[Told] = ()) -> list[bytes]:
+def pack_error(error: Exception, raised: Sequence[RaisedErrors] = ()) -> list[bytes]:
     """The answer where traces could not be understood."""
     kind = _STORE if isinstance(error, sqlite3.OperationalError) else _BAD
     told = (type(error).__name__, str(error), "".join(traceback.format_exception(error)))
     return [kind, *_packed(raised), pickle.dumps(told, _PROTOCOL)]
 
 
-def raised_in(answer: bytes) -> list[Told]:
+def raised_in(answer: bytes) -> list[RaisedErrors]:
     """What components raised in the worker, as its answer tells."""
-    raised: list[Told] = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
+    raised: list[RaisedErrors] = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
     return raised
 
 
@@ -105,7 +105,7 @@ def raise_error(answer: bytes) -> None:
     raise NotUnderstoodError(kind, f"{kind}: {text}\n{trace}")
 
 
-def _packed(raised: Sequence[Told]) -> tuple[bytes, bytes]:
+def _packed(raised: Sequence[RaisedErrors]) -> tuple[bytes, bytes]:
     packed = pickle.dumps([*raised], _PROTOCOL)
     return LENGTH.pack(len(packed)), packed
 

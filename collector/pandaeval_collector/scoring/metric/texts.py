@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, Known
+from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
 from pandaeval_collector.analysis.stats import content_tokens
 from pandaeval_collector.analysis.stats.similarity import Direction
 
@@ -26,7 +26,7 @@ class Texts:
     embedder: str
     bands: Bands | None
     lost: Exception | None = None
-    known: Callable[[str], Known] = lambda text: ALL_KNOWN
+    known: Callable[[str], KnownShare] = lambda text: ALL_KNOWN
     _directions: dict[str, Direction] = field(default_factory=dict)
     _words: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ class Texts:
         chunked: Collection[str],
         embedder: str,
         bands: Bands | None,
-        known: Callable[[str], Known],
+        known: Callable[[str], KnownShare],
     ) -> Texts:
         """Makes them with the directions of all ``rows``, computed at once."""
         texts = cls(rows, chunked, embedder, bands, known=known)

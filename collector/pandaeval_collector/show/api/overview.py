@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import RootModel
 
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import ComponentErrors, Metric, Missing, Overview, Rate
+from pandaeval_collector.show.api.shapes import ComponentErrors, MetricShape, Missing, Overview, Rate
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
 from pandaeval_collector.store.found import CounterSeries
@@ -18,7 +18,7 @@ from pandaeval_collector.store.found import CounterSeries
 _COUNTER = "pandaeval.evaluations"
 
 
-class Metrics(RootModel[list[Metric]]):
+class Metrics(RootModel[list[MetricShape]]):
     """All metrics."""
 
 
@@ -54,7 +54,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
     @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
         shown = [
-            Metric(
+            MetricShape(
                 key=each.key,
                 name=each.name,
                 level=each.level,

@@ -148,7 +148,7 @@ class Overview(BaseModel):
     refresh_s: float | None
 
 
-class Metric(BaseModel):
+class MetricShape(BaseModel):
     """A metric that this collector knows. ``threshold``: from which on a result passes."""
 
     key: str

@@ -15,7 +15,7 @@ _NORMAL = 1.959964
 
 
 @dataclass(slots=True)
-class Tally:
+class MetricCounts:
     """Of each metric: how many results passed and failed, and how many have no verdict."""
 
     passed: Counter[str] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class Tally:
             (self.without if verdict is None else self.passed if verdict else self.failed)[key] += 1
 
 
-def compared(first: Tally, second: Tally) -> Iterator[str]:
+def compared(first: MetricCounts, second: MetricCounts) -> Iterator[str]:
     """A line per metric, what fell most first: the rates, and the difference with its 95 % interval (Newcombe's, of
     independent shares)."""
     keys = {*first.passed, *first.failed, *second.passed, *second.failed}
@@ -47,7 +47,7 @@ def compared(first: Tally, second: Tally) -> Iterator[str]:
         yield f"{said(key, 80)}: no verdicts (a: {first.without[key]}, b: {second.without[key]} unscored or assumed)"
 
 
-def _line(key: str, first: Tally, second: Tally) -> tuple[float, str, str]:
+def _line(key: str, first: MetricCounts, second: MetricCounts) -> tuple[float, str, str]:
     a, b = (tally.passed[key] + tally.failed[key] for tally in (first, second))
     if not a or not b:
         rate = first.passed[key] / a if a else second.passed[key] / b

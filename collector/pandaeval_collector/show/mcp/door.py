@@ -21,9 +21,9 @@ _NO_STREAM = "send POST requests: there are no sessions, and nothing is sent una
 class McpDoor:
     """The ASGI application. On one event loop; close it before the API that it asks."""
 
-    def __init__(self, api: ASGIApp) -> None:
-        """``api``: the application at ``/api/v1``."""
-        self._api = api
+    def __init__(self, api: ASGIApp, page: str | None) -> None:
+        """``api``: the application at ``/api/v1``; ``page``: where people reach the collector."""
+        self._api, self._page = api, page
         self._asker: Asker | None = None
         self._app: ASGIApp | None = None
         self._running: asyncio.Task[None] | None = None
@@ -51,7 +51,7 @@ class McpDoor:
     async def _opened(self) -> ASGIApp:
         async with self._opening:
             if self._app is None:
-                self._asker, manager = await asyncio.to_thread(_made, self._api)
+                self._asker, manager = await asyncio.to_thread(_made, self._api, self._page)
                 up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._running = asyncio.create_task(self._run(manager, up))
                 await up
@@ -65,7 +65,7 @@ class McpDoor:
             await self._closing.wait()
 
 
-def _made(api: ASGIApp) -> tuple[Asker, StreamableHTTPSessionManager]:
+def _made(api: ASGIApp, page: str | None) -> tuple[Asker, StreamableHTTPSessionManager]:
     """Imports the SDK, which is large. Raises ``ImportError`` where it is not installed."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -73,4 +73,4 @@ def _made(api: ASGIApp) -> tuple[Asker, StreamableHTTPSessionManager]:
     from pandaeval_collector.show.mcp.server import server
 
     asker = Asker.within(api)
-    return asker, StreamableHTTPSessionManager(server(asker)._lowlevel_server, json_response=True, stateless=True)
+    return asker, StreamableHTTPSessionManager(server(asker, page)._lowlevel_server, json_response=True, stateless=True)

@@ -30,9 +30,11 @@ def said(text: Any, most: int = 300) -> str:
     return elided(one_line(_hide(elided(str(text), most + _MARGIN))), most)
 
 
-def fenced(lines: Sequence[str], rest: str = "") -> str:
-    """An answer with these lines, as far as they fit; where not all do, ``rest`` says how to get at the others."""
-    room = MOST_TOKENS - _FRAME - tokens(rest) - 20
+def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
+    """An answer with these lines, as far as they fit; where not all do, ``rest`` says how to get at the others.
+    ``more``: sentences of ours below them."""
+    told = [each for each in more if each]
+    room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in told) - 20
     shown: list[str] = []
     for line in lines:
         fit = fitting(line, min(room, MOST_TOKENS // 2))
@@ -41,8 +43,8 @@ def fenced(lines: Sequence[str], rest: str = "") -> str:
             break
         shown.append(fit)
     left = len(lines) - len(shown)
-    more = [f"{left} more lines were left out. {rest}".strip()] if left else []
-    return _marked("\n".join(shown), more)
+    cut = [f"{left} more lines were left out. {rest}".strip()] if left else []
+    return _marked("\n".join(shown), [*cut, *told])
 
 
 def fenced_json(value: Any) -> str:

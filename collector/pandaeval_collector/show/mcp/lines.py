@@ -2,14 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from pandaeval_collector.show.mcp.fencing import said
+from pandaeval_collector.store.failures.failure import normalised
 
 Row = Mapping[str, Any]
 _MOST_CALLS = 30
+
+
+def session_lines(rows: Sequence[Row], most: int) -> list[str]:
+    """A line for each cause, in the order of the worst session of each: that one, and how many failed alike."""
+    alike: dict[object, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(_cause(row), []).append(row)
+    return [session_line(first) + _others(others) for first, *others in [*alike.values()][:most]]
+
+
+def _cause(row: Row) -> object:
+    """What sessions that failed for one cause have in common; what did not fail is like no other."""
+    worst = row["worst"]
+    if worst is None or not worst["failed"]:
+        return row["session_id"] or id(row)
+    failed = next((each for each in worst["results"] if each.get("success") is False), None)
+    if failed is None:
+        return normalised(worst["error"] or "")
+    group = failed["metadata"].get("failure_group") or {}
+    return group.get("id") or (failed["level"], failed["metric"], failed["label"], worst["agent"])
+
+
+def _others(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    named = ", ".join(f'"{said(row["session_id"], 60)}"' for row in rows[:3] if row["session_id"] is not None)
+    more = f" ({named}{', …' if len(rows) > 3 else ''})" if named else ""
+    return f"; {len(rows)} more failed for this cause{more}"
+
+
+def failure_line(row: Row) -> str:
+    """One line on a group of failures."""
+    when = f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    newest = next(iter(row["examples"]), None)
+    example = "" if newest is None else f"; newest in trace {newest['trace_id']}: {said(newest['reason'], 160)}"
+    tool = f", tool {said(row['tool'], 60)}" if row["tool"] else ""
+    return (
+        f'{row["severity"]} {said(row["title"], 160)} ({when}, agent "{said(row["agent"], 80)}"{tool}, group '
+        f"{row['id']}){example}"
+    )
+
+
+def step_lines(row: Row) -> Iterator[str]:
+    """The steps of a trace as a tree, and below those that failed results blame, why."""
+    detail = row["detail"]
+    if detail is None:
+        yield "its spans are not kept any more: no steps to show"
+        return
+    blamed: dict[str, list[str]] = {}
+    for each in row["results"]:
+        if each.get("success") is False:
+            for span_id in [each["span_id"], *each["metadata"].get("span_ids", [])]:
+                blamed.setdefault(span_id, []).append(result_text(each, 160))
+    for number, span in enumerate(detail["spans"], 1):
+        yield _step(number, span, detail["texts"])
+        for why in dict.fromkeys(blamed.get(span["id"], ())):
+            yield f"{'  ' * (span['depth'] + 1)}blamed by {why}"
+    if detail["left_out"]:
+        yield f"… {detail['left_out']} more steps"
+
+
+def _step(number: int, span: Row, texts: Sequence[str]) -> str:
+    def text(key: str, most: int) -> str:
+        return "-" if span.get(key) is None else said(texts[span[key]], most)
+
+    about = "".join(f" {name} {said(span[name], 60)}" for name in ("agent", "model", "tool") if span.get(name))
+    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}{about}, {span['us'] / 1e6:.2f} s"
+    if "args" in span:
+        line += f": ({text('args', 160)}) → {text('result', 160)}"
+    return line + (f" ERROR {text('error', 160)}" if "error" in span else "")
 
 
 def session_line(row: Row) -> str:
@@ -22,15 +93,13 @@ def session_line(row: Row) -> str:
     return head + about if worst is None else f"{head}{about}; worst {trace_line(worst)}"
 
 
-def trace_line(row: Row) -> str:
-    """One line on a trace, with its worst result."""
+def trace_line(row: Row, metric: str | None = None) -> str:
+    """One line on a trace, with its worst result, or that of the metric which was asked for."""
     ended = f", ended with the error {said(row['error'], 160)}" if row["error"] is not None else ""
-    scored = next(
-        (result_text(each, 200) for each in row["results"] if each["outcome"] == "scored"), "nothing is scored"
-    )
-    return (
-        f'trace {row["trace_id"]} of agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}{ended}: {scored}'
-    )
+    scored = [each for each in row["results"] if each["outcome"] == "scored"]
+    asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
+    shown = next((result_text(each, 200) for each in (*asked, *scored)), "nothing is scored")
+    return f'trace {row["trace_id"]} of agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}{ended}: {shown}'
 
 
 def result_text(result: Row, most: int) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import ParamSpec
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
+from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.mcp.links import Links
+from pandaeval_collector.show.mcp.rates import RateTools
+from pandaeval_collector.show.mcp.running import RunTools
 from pandaeval_collector.show.mcp.tools import Tools
 
 P = ParamSpec("P")
@@ -24,18 +29,15 @@ _INSTRUCTIONS = (
 )
 
 
-def server(asker: Asker) -> MCPServer[object]:
-    """A server whose tools ask with ``asker``."""
+def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
+    """A server whose tools ask with ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
-    tools = Tools(asker)
-    made: MCPServer[object] = MCPServer("pandaeval", instructions=_INSTRUCTIONS, log_level="WARNING")
-    for tool in (
-        *(tools.worst_sessions, tools.why_failed, tools.find_traces),
-        *(tools.pass_rates, tools.compare_versions, tools.export_case, tools.show_run),
-        *(tools.labels_next, tools.start_run),
-    ):
-        starts, notes = tool == tools.start_run, tool == tools.labels_next
+    links = Links(asker, page)
+    version = installed_version() or "0"
+    made: MCPServer[object] = MCPServer("pandaeval", version=version, instructions=_INSTRUCTIONS, log_level="WARNING")
+    for tool in _all(Tools(asker, links), RateTools(asker, links), RunTools(asker, links)):
+        starts, notes = tool.__name__ == "start_run", tool.__name__ == "labels_next"
         made.add_tool(
             _told(tool),
             # A run may ask a model of a provider, and costs money then.
@@ -45,6 +47,14 @@ def server(asker: Asker) -> MCPServer[object]:
             structured_output=False,
         )
     return made
+
+
+def _all(*groups: object) -> Iterator[Callable[..., Awaitable[str]]]:
+    """The tools: the public coroutines of each group, in the order in which they are written."""
+    for group in groups:
+        for name, method in vars(type(group)).items():
+            if inspect.iscoroutinefunction(method) and not name.startswith("_"):
+                yield getattr(group, name)
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:

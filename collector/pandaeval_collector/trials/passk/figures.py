@@ -19,8 +19,8 @@ FEW = 30
 class CaseFigures:
     """Of one case and ``k``: both curves by each estimator. ``at_bounds`` and ``pow_bounds``: between what the unbiased
     estimates would lie if the undetermined trials had been graded. ``label``: see :func:`assessment`, of the plug-in
-    estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, of which one that passed would
-    be called reliable."""
+    estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, and where the intervals reach
+    out of the band: one trial that passed makes nothing reliable."""
 
     case: CaseOutcomes
     k: int
@@ -88,12 +88,19 @@ def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     at: dict[str, PassEstimate] = {mode: pass_at_k(n, c, k, mode) for mode in MODES}
     power: dict[str, PassEstimate] = {mode: pass_pow_k(n, c, k, mode) for mode in MODES}
     label = assessment(at["plug_in"].value, power["plug_in"].value) if n >= k else None
+    label = _sure(label, at["bayesian"], power["bayesian"])
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 
 def _of_suite(found: CaseTrials, k: int) -> SuiteFigures:
     at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
-    return SuiteFigures(k, at, power, assessment(at.mean, power.mean))
+    return SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power))
+
+
+def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
+    """The label, unless an end of the intervals has another one."""
+    ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
+    return label if all(assessment(*end) == label for end in ends) else None
 
 
 def _notices(found: CaseTrials, suite: Iterable[SuiteFigures]) -> Iterable[str]:

@@ -34,7 +34,7 @@ def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
         for metric, estimates, between in shown:
             about = _about(found.trials, each) | estimate_dict(estimates, between)
             if found.trials.per == "conversation":
-                about |= conversation(each.case) | _as_the_source(metric, estimates["bayesian"])
+                about |= conversation(each.case) | _as_the_source(metric, estimates)
             yield _result(metric, found.trials, each, _finding(estimates["unbiased"].value, each, about), run_id)
 
 
@@ -93,8 +93,14 @@ def _about(trials: CaseTrials, each: CaseFigures) -> dict[str, Any]:
     }
 
 
-def _as_the_source(metric: str, bayesian: PassEstimate) -> dict[str, Any]:
-    return {metric: bayesian.value, f"{metric}_ci_low": bayesian.ci_low, f"{metric}_ci_high": bayesian.ci_high}
+def _as_the_source(metric: str, estimates: Mapping[str, PassEstimate]) -> dict[str, Any]:
+    """Under the source's names; the value is that of the score."""
+    bayesian = estimates["bayesian"]
+    return {
+        metric: estimates["unbiased"].value,
+        f"{metric}_ci_low": bayesian.ci_low,
+        f"{metric}_ci_high": bayesian.ci_high,
+    }
 
 
 def _finding(value: float | None, each: CaseFigures, about: dict[str, Any]) -> Finding:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, Known, knows
+from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare, knows
 from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.litellm_embedding import LiteLlmEmbedder
 
@@ -65,7 +65,7 @@ class TestTheEmbeddedModel:
 
     @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
     def test_knows_no_other_script(self, embedded: EmbeddedEmbedder, text: str) -> None:
-        assert embedded.known(text) == Known(0.0, "100% of its words are in another script than Latin")
+        assert embedded.known(text) == KnownShare(0.0, "100% of its words are in another script than Latin")
 
     @pytest.mark.parametrize("text", ["", "...", "ok", "FJ-88213", "555-123-2002", "Oslo", "4", "\ud800"])
     def test_that_a_text_is_short_or_a_code_is_no_lack(self, embedded: EmbeddedEmbedder, text: str) -> None:

@@ -53,8 +53,8 @@ def test_where_no_call_is_told_the_history_earlier_turns_are_it() -> None:
     assert any(line.startswith("agent called search") for line in view.said)
 
 
-@pytest.mark.parametrize(("base", "session", "number"), [(None, None, 0), (None, "s", None), (0, "s", 0), (3, "s", 3)])
-def test_the_number_of_a_turn_counts_the_session(base: int | None, session: str | None, number: int | None) -> None:
+@pytest.mark.parametrize(("base", "session", "number"), [(None, None, 0), (None, "s", 0), (0, "s", 0), (3, "s", 3)])
+def test_the_number_of_a_turn_counts_the_session(base: int | None, session: str | None, number: int) -> None:
     assert turn_view(replace(trace(), session_id=session), 0, base=base).turn_index == number
 
 

@@ -25,7 +25,7 @@ from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerSta
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
-from pandaeval_otel.base.component_errors import Told
+from pandaeval_otel.base.component_errors import RaisedErrors
 from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session
@@ -339,7 +339,7 @@ def _patched(folder: Path, program: str) -> dict[str, str]:
 
 
 def test_an_answer_tells_what_components_raised_whatever_became_of_the_traces() -> None:
-    raised = [Told("dialect", "moody", 3, "Traceback …")]
+    raised = [RaisedErrors("dialect", "moody", 3, "Traceback …")]
     good = b"".join(wire.pack_understood([Understood("d")], raised))
     assert (wire.raised_in(good), wire.unpack_answer(good)) == (raised, [Understood("d")])
     bad = b"".join(wire.pack_error(ValueError("no such thing"), raised))

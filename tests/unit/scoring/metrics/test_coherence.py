@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder, Known, knows
+from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, knows
 from pandaeval_collector.analysis.embedding.embedded import BANDS, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.base.score import Finding, Score, Unscored
@@ -170,8 +170,8 @@ class TestUnknownTexts:
 
     def test_are_asked_of_the_embedder_alone(self) -> None:
         class Polyglot(WordEmbedder):
-            def known(self, text: str) -> Known:
-                return Known(0.0, "it rhymes") if "rose" in text else Known()
+            def known(self, text: str) -> KnownShare:
+                return KnownShare(0.0, "it rhymes") if "rose" in text else KnownShare()
 
         assert isinstance(ask(Polyglot(), trace((GERMAN, GERMAN + " Danke."))), Score)
         found = ask(Polyglot(), trace((GERMAN, "A rose is a rose is a flower in the garden.")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.mcp.comparing import Tally, compared
+from pandaeval_collector.show.mcp.comparing import MetricCounts, compared
 
 
 def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any]:
@@ -19,8 +19,8 @@ def result(unit: str, success: bool | None, version: str = "1") -> dict[str, Any
     }
 
 
-def tally(*results: dict[str, Any], version: str | None = None) -> Tally:
-    made = Tally()
+def tally(*results: dict[str, Any], version: str | None = None) -> MetricCounts:
+    made = MetricCounts()
     made.add(results, version, set())
     return made
 

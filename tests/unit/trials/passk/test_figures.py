@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.show.report.passk import case_picture, page, suite_picture
 from pandaeval_collector.show.report.pictures import distribution
-from pandaeval_collector.trials.passk.attempts import CaseOutcomes, trials
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
 from pandaeval_collector.trials.passk.figures import conversation, figures
 from pandaeval_collector.trials.passk.results import task_results
 from support.repeated import trials_of, written
@@ -60,8 +60,34 @@ def test_results_of_a_case_have_all_estimators_and_a_score_where_there_are_enoug
     assert (about["n"], about["c"], about["undetermined"]) == (3, 2, 1)
     assert about["plug_in"] == pytest.approx(4 / 9)
     assert about["bayesian"]["ci_low"] < about["bayesian"]["median"] < about["bayesian"]["ci_high"]
-    assert found["pass_at_k", "refund", 4].label == "reliable"
+    assert found["pass_at_k", "refund", 4].label is None, "its interval reaches out of the band"
     assert found["pass_pow_k", "change", 4].why == "insufficient_evidence"
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "label"),
+    [
+        (1, 1, 1, None),
+        (5, 5, 1, None),
+        (40, 40, 1, None),
+        (100, 100, 1, "reliable"),
+        (100, 99, 3, "reliable"),
+        (2, 0, 1, None),
+        (30, 2, 1, "needs_improvement"),
+        (60, 30, 8, "inconsistent"),
+    ],
+)
+def test_a_band_is_told_only_where_its_whole_interval_lies_in_it(n: int, c: int, k: int, label: str | None) -> None:
+    case = CaseOutcomes("a", {(str(at), ""): at < c for at in range(n)})
+    [found] = figures(CaseTrials("trial.trial_correct", "case", (case,)), (k,)).cases
+    assert found.label == label
+
+
+def test_the_value_under_the_name_of_the_source_is_the_score() -> None:
+    case = CaseOutcomes("talk", {(str(at), ""): at > 1 for at in range(5)})
+    for each in task_results(figures(CaseTrials("turn.helpfulness", "conversation", (case,)), (1, 2))):
+        if each.score is not None:
+            assert each.finding.metadata[each.metric] == each.score
 
 
 def test_the_same_trials_give_the_same_ids() -> None:

@@ -50,4 +50,4 @@ async def rating(part: QuestionPart[Rating], view: TurnView, judge: Judge) -> Fi
 
 def about(view: TurnView) -> dict[str, Any]:
     """What the metadata of every result about a turn say: which turn of its conversation it is."""
-    return {} if view.turn_index is None else {"turn": view.turn_index}
+    return {"turn": view.turn_index}
