@@ -25,6 +25,8 @@ _LABEL, _COMMENT = semconv.EVALUATION_LABEL, semconv.EVALUATION_EXPLANATION
 _ANNOTATOR = "gen_ai.evaluation.evaluator.id"
 _SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
 _LEVEL = "pandaeval.level"
+_HALF = 0.5 + 1e-9
+"""A pass with a lower score, or a fail with a higher one, is a slip of the pen."""
 _LEVELS = ("trace", "session")
 
 
@@ -87,13 +89,17 @@ def label_of(record: Any) -> HumanLabel:
 
 def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
     """Returns the score and whether it is a pass, from a person's input. An unknown word is ignored beside a score.
-    Raises :class:`LabelError` if there is neither a score nor a known word."""
+    Raises :class:`LabelError` if there is neither a score nor a known word, or the two contradict each other."""
     word = label.strip().lower()
     passed = True if word in PASSING else False if word in FAILING else None
     found = None if score is None or score == "" else _number(score)
     if found is None and passed is None:
         said = f"{label!r} is no verdict" if word else "there is neither a score nor a label"
         raise LabelError(f"{said}: write pass or fail, or a score from 0 to 1")
+    if found is not None and passed is not None and abs(found - passed) > _HALF:
+        raise LabelError(
+            f"{label.strip()!r} and the score {found:g} contradict each other: leave one of them out, or put it right"
+        )
     return found, passed
 
 

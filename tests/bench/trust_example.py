@@ -65,7 +65,7 @@ def example(folder: Path) -> Iterator[str]:
 
 
 def command(data: Path, *arguments: str) -> list[str]:
-    found = CliRunner().invoke(app, [*arguments], env={"PANDAEVAL_DATA": str(data), "COLUMNS": "150"})
+    found = CliRunner().invoke(app, [*arguments], env={"PANDAEVAL_DATA": str(data), "COLUMNS": "170"})
     if found.exit_code:
         raise RuntimeError(found.output)
     return [line.rstrip() for line in found.output.splitlines()]

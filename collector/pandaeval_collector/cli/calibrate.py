@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from pandaeval_collector.analysis.stats.annotators import AnnotatorAgreement
     from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
     from pandaeval_collector.store import JudgedRow
     from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
@@ -70,22 +71,10 @@ def _print(found: Calibrations) -> None:
     from pandaeval_collector.cli._output import console, table
 
     out = console()
-    columns = ("metric", "judge", "version", "n", "passed", "kappa", "quadratic", "AUROC", "threshold", "suggested")
-    rows = [
-        (
-            each.metric,
-            each.judge,
-            each.version,
-            each.agreement.n,
-            each.agreement.passed,
-            _told(each.agreement.kappa),
-            _told(each.agreement.graded) if each.agreement.graded else "-",
-            _told(each.agreement.auroc),
-            f"{each.agreement.threshold:g}",
-            _told(each.agreement.suggested),
-        )
-        for each in found.found
-    ]
+    graded = any(each.agreement.graded for each in found.found)
+    columns: tuple[str, ...] = ("metric", "judge", "version", "n", "passed", "kappa", "MCC")
+    columns += (("quadratic kappa",) if graded else ()) + ("AUROC", "threshold", "suggested")
+    rows = [_row(each, graded) for each in found.found]
     out.print(table(columns, rows, on=out, title="Judges against people (95 % intervals)"))
     for each in found.found:
         _print_thresholds(each)
@@ -94,9 +83,20 @@ def _print(found: Calibrations) -> None:
             out.print(Text(f"{each.metric}: {each.agreement.n} labels are few; the intervals say how little they show"))
         if each.tied:
             out.print(Text(f"{each.metric}: {each.tied} runs left out, which as many people passed as failed"))
+    for metric, people in {each.metric: each.annotators for each in found.found if each.annotators}.items():
+        out.print(Text(f"{metric}: {_among_people(people)}"))
     for metric, number in sorted(found.unmatched.items()):
         out.print(Text(f"{metric}: no score for {number} labelled runs"))
     out.print("suggested: where true less false positive rate is largest (Youden); nothing uses it by itself")
+
+
+def _row(each: Calibration, graded: bool) -> tuple[object, ...]:
+    at = each.agreement
+    measures = [_told(at.kappa), _told(at.mcc)]
+    if graded:
+        measures.append(_told(at.graded) if at.graded else "-")
+    named = each.metric, each.judge, each.version, at.n, at.passed
+    return *named, *measures, _told(at.auroc), f"{at.threshold:g}", _told(at.suggested)
 
 
 def _print_thresholds(each: Calibration) -> None:
@@ -113,6 +113,14 @@ def _print_thresholds(each: Calibration) -> None:
     ]
     head = ("threshold", f"passes of {at.passed} good", f"passes of {at.failed} bad")
     out.print(table(head, rows, on=out, title=f"{each.metric} by {each.judge}"))
+
+
+def _among_people(people: AnnotatorAgreement) -> str:
+    alike = f"people agree with each other on {people.alike} of {people.runs} runs that two or more looked at"
+    if people.alpha is None:
+        return alike
+    between = f" ({people.low:.2f} to {people.high:.2f})" if people.low is not None else ""
+    return f"{alike}; Krippendorff's alpha {people.alpha:.2f}{between}"
 
 
 def _told(estimate: AgreementEstimate) -> str:

@@ -1,14 +1,12 @@
-"""``pandaeval judge``: tries a model as a judge before it is trusted."""
+"""``pandaeval judge``: tries a model as a judge before it is trusted, and guidelines before they are heeded."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,19 +26,16 @@ if TYPE_CHECKING:
     from pandaeval_collector.judge.known import Price
 
 _INTERRUPTED = 130
-_COOLDOWN_S = 5.0
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command and what is below it."""
-    judge = typer.Typer(help="Try a model as a judge.", no_args_is_help=True)
-    judge.callback()(_root)
+    from pandaeval_collector.cli._align import align
+
+    judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
     judge.command("check")(check)
+    judge.command("align")(align)
     app.add_typer(judge, name="judge")
-
-
-def _root() -> None:
-    """Keeps ``check`` a command of its own name while it is the only one."""
 
 
 def check(
@@ -129,35 +124,18 @@ def _away() -> Iterator[None]:
 async def _asked(
     settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console, told: Callable[[int], None]
 ) -> None:
-    from pandaeval_collector.jobs import open_caller
     from pandaeval_collector.jobs.check import CheckRun
+    from pandaeval_collector.runs.judges import hasty_judge
     from pandaeval_collector.runs.settings import judge
-    from pandaeval_collector.store import Store
 
     configured, name = judge(settings), settings.judge.model
     assert configured is not None
     assert name is not None
-    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
-        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
-        hasty = replace(configured, setup=replace(configured.setup, cooldown=_COOLDOWN_S))  # somebody waits
-        process, caller = open_caller(store, hasty, os.environ)
-        try:
-            asked.append(CheckRun(caller, name, told, settings.judge.concurrency))
-            await process.start()
-            out.print(_forecast(items, process.prices.get(name)))
-            await asked[0].run(items)
-        finally:
-            await process.close()
-            await _ended()
-            store.close()
-
-
-async def _ended() -> None:
-    """Calls that nobody waits for any more have ended, too."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    async with hasty_judge(configured, os.environ) as found:
+        asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
+        await found.process.start()
+        out.print(_forecast(items, found.process.prices.get(name)))
+        await asked[0].run(items)
 
 
 def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:

@@ -13,6 +13,7 @@ from pandaeval_collector.cli._store import opened_store
 
 if TYPE_CHECKING:
     from pandaeval_collector.trials.labels.queue import Queue
+    from pandaeval_otel.wire.labels import HumanLabel
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
@@ -35,6 +36,9 @@ def import_(
             "there are any annotator, time, comment, probability."
         ),
     ],
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
+    ] = False,
     config: _Config = None,
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
@@ -44,8 +48,9 @@ def import_(
 
     found = read_labels(file, metric_names(config))
     with opened_store(config) as connection:
+        labels = _of_known_runs(connection, found.labels, skip_unknown)
         connection.execute("BEGIN IMMEDIATE")
-        fates = people.put(connection, found.labels, time.time())
+        fates = people.put(connection, labels, time.time())
         connection.execute("COMMIT")
         typer.echo(f"{fates['new']} new, {fates['changed']} changed, {fates['known']} as before")
         if found.empty:
@@ -53,6 +58,22 @@ def import_(
         if found.ignored:
             typer.echo(f"columns that mean nothing here: {', '.join(found.ignored[:10])}")
         _print_rates(connection)
+
+
+def _of_known_runs(connection: sqlite3.Connection, labels: list[HumanLabel], skip: bool) -> list[HumanLabel]:
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.store import people
+
+    unknown = people.unheard_of(connection, labels)
+    if not unknown:
+        return labels
+    said = f"{len(unknown)} of {len(labels)} verdicts are about runs that this store does not hold: "
+    said += ", ".join(list(dict.fromkeys(each.unit for each in unknown))[:5])
+    if not skip:
+        raise UserError(f"{said}\nNothing was taken; --skip-unknown takes the others.")
+    typer.echo(said, err=True)
+    strange = {id(each) for each in unknown}
+    return [each for each in labels if id(each) not in strange]
 
 
 def next_(

@@ -179,6 +179,11 @@ class JudgeSection(Section):
         description="Whether the seven questions about a turn are put in one call, or each in a call of its own. What "
         "does not hold of a shared answer is asked for separately; with more than one of judge.votes each is.",
     )
+    guidelines: FilePath | None = Field(
+        default=None,
+        description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
+        "adopts; null: none.",
+    )
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)
     language: Text = Field(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.parts import TOGETHER, QuestionPart
 from pandaeval_collector.judge.rubric import Rubric, Verdict
@@ -64,9 +65,9 @@ class Again(Judge):
         return await (self._anew if own else self._before).ask(rubric, given)
 
 
-def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str) -> Judge:
+def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """A judge of the same run with a memory of its own. ``name`` tells its fences apart from those of others."""
-    return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets)
+    return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets, guidance=guidance)
 
 
 def pay(account: AnswerCost, other: AnswerCost) -> None:

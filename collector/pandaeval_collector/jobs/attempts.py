@@ -121,7 +121,9 @@ class Attempts:
             return (await self._loaded(job, smaller)).pack
 
         together = self._evaluator.together(questions, question)
-        judge = Judge(self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together)
+        judge = Judge(
+            self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together, question.guidance
+        )
         await self._conclude(job, question, loaded, judge, await self._finding(job, question, loaded, judge))
 
     async def _conclude(

@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.base.telemetry import Telemetry
@@ -129,7 +130,8 @@ class Canaries:
         self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected
     ) -> tuple[Said, bool] | None:
         """What the judge said, and whether that is as expected."""
-        judge = Judge(desk, packed, self._judge.model_of(key), self._judge.secrets)
+        heeded = self._judge.guidance(self._metrics[key], shown.agent)
+        judge = Judge(desk, packed, self._judge.model_of(key), self._judge.secrets, guidance=heeded)
         try:
             finding = await finding_of(self._metrics[key], shown, judge)
         except (CallFailedError, OverBudgetError) as error:
@@ -209,5 +211,6 @@ def _named(flock: Flock) -> dict[str, Canary]:
 def _compares_with(flock: Flock, judge: JudgeSettings, metrics: Mapping[str, TraceMetric]) -> str:
     keys = sorted({key for canary in flock.canaries for key in canary.expected})
     asked = [(key, judge.model_of(key), metrics[key].version) for key in keys]
-    about = [_FORM, flock.digest, PROMPT_VERSION, asked]
+    about: list[object] = [_FORM, flock.digest, PROMPT_VERSION, asked]
+    about += [asdict(each) for each in judge.guidelines if each.metric in keys]
     return hashlib.blake2b(json.dumps(about).encode(), digest_size=8).hexdigest()

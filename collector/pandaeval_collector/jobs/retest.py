@@ -39,7 +39,7 @@ class Retest:
             return finding
         key, model, second = question.metric.key, question.model, None
         if included(f"retest {question.id}", self._share):
-            other = anew(self._desks, Forgetful(), pack, model, "again")
+            other = anew(self._desks, Forgetful(), pack, model, "again", question.guidance)
             second, outcome = await asked_again(question, subject, first, other)
             self._telemetry.add("pandaeval.judge.retests", outcome)
         if second is not None:

@@ -46,7 +46,7 @@ class SecondJudge:
             return finding
         key, both, second = question.metric.key, f"{question.model} / {self._model}", None
         if included(f"second {question.id}", self._share):
-            other = anew(self._desks, self._memory, pack, self._model, "second")
+            other = anew(self._desks, self._memory, pack, self._model, "second", question.guidance)
             second, outcome = await asked_again(question, subject, first, other)
             self._telemetry.add("pandaeval.judge.seconds", outcome)
         if second is not None:

@@ -59,7 +59,8 @@ class Shadow:
         question = next((each for each in questions if each.metric.key == metric), None)
         if question is None:
             return None
-        judge = Judge(self._desks.desk(self._memory), pack, question.model, self._desks.secrets, metric)
+        desk, guidance = self._desks.desk(self._memory), question.guidance
+        judge = Judge(desk, pack, question.model, self._desks.secrets, metric, guidance=guidance)
         try:
             finding = await self._finding(question, trace, judge)
         except (CallFailedError, OverBudgetError):

@@ -43,16 +43,16 @@ class Votes:
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
-        others = [self._another(judge.pack, question.model, number) for number in range(2, self._number + 1)]
+        others = [self._another(judge.pack, question, number) for number in range(2, self._number + 1)]
         name = question.metric.name
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)
         return counted([first, *given], question.passes_from)
 
-    def _another(self, pack: Pack, model: str, number: int) -> Judge:
+    def _another(self, pack: Pack, question: Question, number: int) -> Judge:
         name = f"vote {number}"
-        return anew(self._desks, Apart(self._memory, name), pack, model, name)
+        return anew(self._desks, Apart(self._memory, name), pack, question.model, name, question.guidance)
 
     async def _cast(self, question: Question, subject: Any, judge: Judge) -> _Ballot:
         assert question.metric.ask is not None

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.answers import AnswerCost, Answers, NoVerdictError
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelCall
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
@@ -178,7 +179,8 @@ def _stands(error: NoVerdictError | CallFailedError) -> bool:
 
 class Judge:
     """What a metric asks about one trace. ``shorter``: makes a shorter pack of it, for a model whose window turns out
-    to be too short for ``pack``. ``together``: the questions about it that are put in one call."""
+    to be too short for ``pack``. ``together``: the questions about it that are put in one call. ``guidance``: what is
+    added to the metric's own question."""
 
     together: tuple[QuestionPart[Any], ...] = ()
 
@@ -191,8 +193,10 @@ class Judge:
         asker: str = "",
         shorter: Callable[[], Awaitable[Pack]] | None = None,
         together: tuple[QuestionPart[Any], ...] = (),
+        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
         self.together = together
+        self._guidance = guidance
         self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self._shorter = shorter
         self.spent = AnswerCost()
@@ -213,6 +217,7 @@ class Judge:
         Raises :class:`NoVerdictError` when the reply is none, or when the trace tries to instruct the judge: such
         verdicts are worth nothing, good or bad.
         """
+        rubric = self._guidance.added_to(rubric)
         facts = dict(given or {})
         if self._secrets:
             facts = {name: redact_value(value) for name, value in facts.items()}

@@ -3,9 +3,12 @@ day may cost is counted together."""
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.jobs import JudgeConfig, open_caller
@@ -15,6 +18,9 @@ from pandaeval_collector.store import Store
 
 if TYPE_CHECKING:
     from pandaeval_collector.judge.limits import LimitedCaller
+
+_COOLDOWN_S = 5.0
+"""Somebody waits: a provider that fails gets a shorter rest than in a collector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,30 @@ class RunJudge:
 
     process: WorkerProcess
     caller: Caller
+
+
+@asynccontextmanager
+async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
+    """A judge on a store of its own, for a command that somebody waits for; its process is not yet started."""
+    with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
+        store = Store(Path(folder), durability="off", max_bytes=1 << 30)
+        process, caller = open_caller(
+            store, replace(config, setup=replace(config.setup, cooldown=_COOLDOWN_S)), environ
+        )
+        try:
+            yield RunJudge(process, caller)
+        finally:
+            await process.close()
+            await _ended()
+            store.close()
+
+
+async def _ended() -> None:
+    """Calls that nobody waits for any more have ended, too."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class Judges:

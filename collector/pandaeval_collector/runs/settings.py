@@ -23,6 +23,7 @@ from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
@@ -129,6 +130,7 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),
+        guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
 
 

@@ -52,11 +52,7 @@ class People:
 
     def is_known(self, label: HumanLabel) -> bool:
         """Whether the store has decided the trace, or a trace of the session, that the verdict is about."""
-        of_session = label.metric.startswith("session.")
-        table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
-        id_ = label.unit if of_session else bytes.fromhex(label.unit)
-        found = self._reader().execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?)", (id_,))  # noqa: S608
-        return bool(found.fetchone()[0])
+        return is_decided(self._reader(), label)
 
     def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
         """Has ``draw`` choose runs to be labelled, and note with which chances, in one transaction."""
@@ -69,6 +65,27 @@ class People:
     def reader(self) -> sqlite3.Connection:
         """The calling thread's connection for reading."""
         return self._reader()
+
+
+def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
+    """Whether there is the trace, or a trace of the session, that a verdict is about."""
+    of_session = label.metric.startswith("session.")
+    table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
+    id_ = label.unit if of_session else bytes.fromhex(label.unit.partition(":")[0])
+    found = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?)", (id_,))  # noqa: S608
+    return bool(found.fetchone()[0])
+
+
+def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
+    """Verdicts about runs of which the store holds neither spans, nor a judged score, nor a verdict."""
+    noted = (
+        "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
+    )
+    return [
+        each
+        for each in labels
+        if not connection.execute(noted, (each.unit,)).fetchone()[0] and not is_decided(connection, each)
+    ]
 
 
 def put(connection: sqlite3.Connection, labels: Iterable[HumanLabel], now: float, door: Door = "person") -> Fates:

@@ -93,8 +93,9 @@ class CorrectedRate:
         return self.high - self.low
 
 
-def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
-    """The rate with its interval. Raises ``ValueError`` for fewer than two labels."""
+def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, judges: int = 1) -> CorrectedRate:
+    """The rate with its interval. ``judges``: how many the scores were fitted together from. Raises ``ValueError`` for
+    fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
@@ -103,7 +104,8 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> 
         return alone
     tuned = sample.slope(labelled.people, labelled.judge) * sample.n / (sample.n + _UNSEEN)
     value = share + tuned * (scores.mean - sample.mean(labelled.judge))
-    left = sample.variance(labelled.people - tuned * labelled.judge, 2) + 2 * tuned**2 * spread * _UNSEEN / sample.n
+    left = sample.variance(labelled.people - tuned * labelled.judge, 1 + judges)
+    left += 2 * tuned**2 * spread * _UNSEEN / sample.n
     seen = min(1.0, sample.n / max(scores.n, 1.0))
     variance = left * (1.0 - seen) + sample.variance(labelled.people, 1) * seen
     low, high = sample.interval(value, variance, level)

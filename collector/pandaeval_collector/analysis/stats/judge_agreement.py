@@ -3,33 +3,41 @@
 - Cohen's kappa (1960) between the judge's pass or fail and people's: 1 is perfect, 0 what two would reach that guess
   with the same rates of passing. Graded verdicts are compared by kappa with quadratic weights, which for numbers is one
   less the mean squared difference over that of verdicts put together at random (Fleiss and Cohen 1973).
+- Matthews' correlation (1975) of the two passes or fails: where failures are rare it falls less than kappa does.
 - True and false positive rate by threshold: of what people pass and of what they fail, how much the judge passes.
 - The suggested threshold is where their difference (Youden's J, 1950) is largest, which is where the mean of both
   kinds of error is least; of equal ones the nearest to the present one.
 - AUROC: how often the judge has a run that people pass before one that they fail, ties count half.
 
-Intervals are percentiles of a bootstrap over sessions (Efron 1979), with seeded draws: the same labels give the same
-intervals. Runs are weighed by one over their chance to be labelled.
+Rates have Wilson's interval with the effective number of observations and Student's quantile, as corrected rates have;
+AUROC has the same, its variance by the placements of each session's runs (DeLong 1988, Obuchowski 1997). Kappa and
+correlation have the jackknife over sessions (Tukey 1958) on Fisher's scale. The suggested threshold lies between
+percentiles of a bootstrap over sessions (Efron 1979) with seeded draws: the same labels give the same intervals. Runs
+are weighed by one over their chance to be labelled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.quantiles import LEVEL
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
+from pandaeval_collector.analysis.stats.jackknife import jackknifed
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
 
 _DRAWS, _MOST_WORK = 1000, 5_000_000
 _MOST_THRESHOLDS = 50
+_NOTHING = 1e-12
+"""A variance that is only rounding."""
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate:
-    """A value between the ends of its interval; ``None``: it is not defined, or in too many draws."""
+    """A value between the ends of its interval; ``None``: it is not defined, or has no interval."""
 
     value: float | None
     low: float | None = None
@@ -55,6 +63,7 @@ class JudgeAgreement:
     failed: int
     threshold: float
     kappa: AgreementEstimate
+    mcc: AgreementEstimate
     graded: AgreementEstimate | None
     auroc: AgreementEstimate
     suggested: AgreementEstimate
@@ -66,107 +75,121 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
     ``ValueError`` without a run."""
     if not len(passes):
         raise ValueError("nothing to compare")
-    draws = _Draws(labelled)
     cuts = _cuts(labelled.judge, threshold)
-    counts = _Counts(labelled.judge, passes, cuts)
-    tables = counts.tables(draws.weights)
-    here = int(np.flatnonzero(cuts == threshold)[0])
+    over = (labelled.judge[:, None] >= cuts[None, :] - 1e-9).astype(np.float64)
+    told = over[:, int(np.flatnonzero(cuts == threshold)[0])]
+    weights, judge = labelled.weights / labelled.weights.sum(), labelled.judge
+    yes_no = [weights, weights * passes, weights * told, weights * passes * told]
     graded = None
     if np.any((labelled.people != 0.0) & (labelled.people != 1.0)):
-        graded = _estimate(_quadratic_kappa(draws.weights, labelled.people, labelled.judge))
-    tpr, fpr = tables.tpr, tables.fpr
+        people = labelled.people
+        moments = [weights, *(weights * each for each in (people, judge, people**2, judge**2, (people - judge) ** 2))]
+        graded = _jackknifed(moments, labelled, _quadratic_kappa)
     return JudgeAgreement(
         n=len(passes),
         passed=int(passes.sum()),
         failed=int((1 - passes).sum()),
         threshold=threshold,
-        kappa=_estimate(_kappa(tables, here)),
+        kappa=_jackknifed(yes_no, labelled, _kappa),
+        mcc=_jackknifed(yes_no, labelled, _correlation),
         graded=graded,
-        auroc=_estimate(_auroc(draws.weights, labelled.judge, passes)),
-        suggested=_estimate(_best(tpr - fpr, cuts, threshold)),
+        auroc=_auroc(labelled, passes),
+        suggested=_suggested(labelled, passes, over, cuts, threshold),
         at=tuple(
-            AtThreshold(float(cut), _estimate(tpr[:, at]), _estimate(fpr[:, at])) for at, cut in _shown(cuts, threshold)
+            AtThreshold(float(cut), _rate(labelled, over[:, at], passes), _rate(labelled, over[:, at], 1.0 - passes))
+            for at, cut in _shown(cuts, threshold)
         ),
     )
 
 
-class _Draws:
-    """``weights``: a row for the runs as they are, then one for each draw: how often a run is in it, times its
-    weight."""
-
-    def __init__(self, labelled: Labelled) -> None:
-        clusters = int(labelled.clusters.max()) + 1
-        number = max(200, min(_DRAWS, _MOST_WORK // len(labelled.people)))
-        draw = np.random.default_rng(20)
-        times = np.ones((number + 1, clusters))
-        times[1:] = draw.multinomial(clusters, np.full(clusters, 1.0 / clusters), size=number)
-        self.weights: Values = times[:, labelled.clusters] * labelled.weights
+def _kappa(sums: Values) -> Values:
+    total, people, judge, both = sums
+    agreed = total + 2 * both - people - judge
+    chance = (people * judge + (total - people) * (total - judge)) / total
+    return _ratio(agreed - chance, total - chance)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """By draw: people's passes and fails; by draw and threshold: how much of them the judge passes."""
-
-    passed: Values
-    failed: Values
-    true: Values
-    false: Values
-
-    @property
-    def tpr(self) -> Values:
-        return _ratio(self.true, self.passed[:, None])
-
-    @property
-    def fpr(self) -> Values:
-        return _ratio(self.false, self.failed[:, None])
+def _correlation(sums: Values) -> Values:
+    total, people, judge, both = sums
+    spread = np.sqrt(np.clip(people * (total - people) * judge * (total - judge), 0.0, None))
+    return _ratio(both * total - people * judge, spread)
 
 
-class _Counts:
-    """Counts by whether the judge passes a run, for each threshold."""
-
-    def __init__(self, judge: Values, passes: Values, cuts: Values) -> None:
-        self._over = (judge[:, None] >= cuts[None, :] - 1e-9).astype(np.float64)
-        self._passes = passes
-
-    def tables(self, weights: Values) -> _Tables:
-        passed, failed = weights * self._passes, weights * (1.0 - self._passes)
-        return _Tables(passed.sum(1), failed.sum(1), passed @ self._over, failed @ self._over)
+def _quadratic_kappa(sums: Values) -> Values:
+    total, people, judge, of_people, of_judge, apart = sums
+    return 1.0 - _ratio(apart * total, (of_people + of_judge) * total - 2 * people * judge)
 
 
-def _kappa(tables: _Tables, at: int) -> Values:
-    total = tables.passed + tables.failed
-    people, judge = tables.passed / total, (tables.true[:, at] + tables.false[:, at]) / total
-    agreed = (tables.true[:, at] + tables.failed - tables.false[:, at]) / total
-    chance = people * judge + (1 - people) * (1 - judge)
-    return _ratio(agreed - chance, 1 - chance)
+def _jackknifed(columns: list[Values], labelled: Labelled, of: Callable[[Values], Values]) -> AgreementEstimate:
+    return AgreementEstimate(*jackknifed(np.asarray(columns), labelled.clusters, of))
 
 
-def _quadratic_kappa(weights: Values, people: Values, judge: Values) -> Values:
-    total = weights.sum(1)
-    means = [weights @ each / total for each in (people, judge)]
-    squares = [weights @ (each * each) / total for each in (people, judge)]
-    apart = weights @ ((people - judge) ** 2) / total
-    return 1.0 - _ratio(apart, squares[0] + squares[1] - 2 * means[0] * means[1])
+def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:
+    """The share of ``over`` among the runs ``of`` which it is asked, with the interval of a rate by labels alone."""
+    kept = of > 0.0
+    if not kept.any():
+        return AgreementEstimate(None)
+    part = Labelled.of(over[kept], labelled.judge[kept], labelled.weights[kept], labelled.clusters[kept].tolist())  # type: ignore[arg-type]
+    if len(part.people) < 2:
+        return AgreementEstimate(float(part.people[0]))
+    found = label_rate(part)
+    return AgreementEstimate(found.value, found.low, found.high)
 
 
-def _auroc(weights: Values, judge: Values, passes: Values) -> Values:
+def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
+    good, bad = labelled.weights * passes, labelled.weights * (1.0 - passes)
+    if not good.any() or not bad.any():
+        return AgreementEstimate(None)
+    good, bad = good / good.sum(), bad / bad.sum()
+    below = _share_below(labelled.judge, bad)
+    value = min(1.0, float((good * below).sum()))
+    parts = [
+        np.bincount(labelled.clusters, weights=weighed * (placed - value))
+        for weighed, placed in ((good, below), (bad, 1.0 - _share_below(labelled.judge, good)))
+    ]
+    sizes = [1.0 / float((np.bincount(labelled.clusters, weights=each) ** 2).sum()) for each in (good, bad)]
+    variance = float(((parts[0] + parts[1]) ** 2).sum())
+    variance += sum(float((part**2).sum()) / max(1.0, n - 1.0) for part, n in zip(parts, sizes, strict=True))
+    least = min(sizes)
+    if least < 2.0:
+        return AgreementEstimate(value)
+    n = value * (1.0 - value) / variance if variance > _NOTHING and 0.0 < value < 1.0 else least
+    low, high = wilson(value, n, t_quantile(least - 1.0))
+    return AgreementEstimate(value, min(low, value), max(high, value))
+
+
+def _share_below(judge: Values, weights: Values) -> Values:
+    """By run: the weight of those that the judge has below it, and half of those that it has beside it."""
     _, place = np.unique(judge, return_inverse=True)
-    scores = int(place.max()) + 1
-    wins, pairs = np.empty(len(weights)), np.empty(len(weights))
-    for at, row in enumerate(weights):
-        passed = np.bincount(place, row * passes, scores)
-        failed = np.bincount(place, row * (1 - passes), scores)
-        wins[at] = (passed * (np.cumsum(failed) - failed / 2)).sum()
-        pairs[at] = passed.sum() * failed.sum()
-    return _ratio(wins, pairs)
+    at = np.bincount(place, weights=weights)
+    found: Values = (np.cumsum(at) - at / 2)[place]
+    return found
 
 
-def _best(gain: Values, cuts: Values, present: float) -> Values:
-    """The threshold of the largest gain in each draw; of equal ones the nearest to the present one."""
+def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> AgreementEstimate:
+    """The threshold of the largest gain; of equal ones the nearest to the present one."""
+    weights = _drawn_weights(labelled)
+    good, bad = weights * passes, weights * (1.0 - passes)
+    gain = _ratio(good @ over, good.sum(1)[:, None]) - _ratio(bad @ over, bad.sum(1)[:, None])
+    known = np.flatnonzero(~np.isnan(gain).any(axis=1))
+    if not len(known) or known[0] != 0:
+        return AgreementEstimate(None)
     nearest = np.argsort(np.abs(cuts - present), kind="stable")
-    known = ~np.isnan(gain).any(1)
-    found = np.full(len(gain), np.nan)
-    found[known] = cuts[nearest][np.argmax(np.round(gain[known][:, nearest], 12), 1)]
+    found = cuts[nearest][np.argmax(np.round(gain[known][:, nearest], 12), 1)]
+    value, draws = float(found[0]), found[1:]
+    if len(draws) < 0.9 * (len(weights) - 1):
+        return AgreementEstimate(value)
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return AgreementEstimate(value, min(float(low), value), max(float(high), value))
+
+
+def _drawn_weights(labelled: Labelled) -> Values:
+    """A row for the runs as they are, then one for each draw: how often a run is in it, times its weight."""
+    clusters = int(labelled.clusters.max()) + 1
+    number = max(200, min(_DRAWS, _MOST_WORK // len(labelled.people)))
+    times = np.ones((number + 1, clusters))
+    times[1:] = np.random.default_rng(20).multinomial(clusters, np.full(clusters, 1.0 / clusters), size=number)
+    found: Values = times[:, labelled.clusters] * labelled.weights
     return found
 
 
@@ -186,17 +209,6 @@ def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
         return every
     step = -(-len(every) // _MOST_THRESHOLDS)
     return [each for at, each in enumerate(every) if not at % step or each[1] == threshold]
-
-
-def _estimate(values: Values) -> AgreementEstimate:
-    """The first row is the value, the others are the draws."""
-    if np.isnan(values[0]):
-        return AgreementEstimate(None)
-    draws = values[1:][~np.isnan(values[1:])]
-    if len(draws) < 0.9 * (len(values) - 1):
-        return AgreementEstimate(float(values[0]))
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return AgreementEstimate(float(values[0]), min(float(low), float(values[0])), max(float(high), float(values[0])))
 
 
 def _ratio(of: Values, by: Values) -> Values:

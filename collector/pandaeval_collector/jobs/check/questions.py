@@ -12,6 +12,7 @@ from pandaeval_collector.jobs.check.plan import METRIC, CheckItem
 from pandaeval_collector.jobs.known import finding_of, said
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
@@ -63,8 +64,14 @@ class CheckRun:
     """One check of one model. ``replies`` grows as they come, so that a check that is broken off can be shown."""
 
     def __init__(
-        self, caller: Caller, model: str, on_reply: Callable[[int], None] | None = None, at_a_time: int = 8
+        self,
+        caller: Caller,
+        model: str,
+        on_reply: Callable[[int], None] | None = None,
+        at_a_time: int = 8,
+        guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
+        self._guidance = guidance
         self._caller, self._model, self._places = caller, model, asyncio.Semaphore(at_a_time)
         self._on_reply = on_reply or (lambda done: None)
         self._metric = registry()[METRIC]
@@ -109,7 +116,7 @@ class CheckRun:
                 await asyncio.sleep(min(error.retry_after or 2.0 ** (attempt - 1), _LONGEST_S))
 
     async def _asked(self, item: CheckItem) -> Reply:
-        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model)
+        judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=self._guidance)
         try:
             finding = await finding_of(self._metric, item.trace, judge)
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView
@@ -40,6 +41,12 @@ class Question:
     model: str
     threshold: float
     choice: Choice = field(default_factory=Choice)
+    guidance: Guidance = field(default_factory=Guidance)
+
+    @property
+    def version(self) -> str:
+        """That of the metric, marked where guidelines are added to its question."""
+        return f"{self.metric.version}{self.guidance.mark}"
 
     @property
     def passes_from(self) -> float:
@@ -97,9 +104,10 @@ class Judged:
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """The questions about the same turn that are put in one call with this one: those to the same model."""
-        if not self._judge.shares_turns or question.metric.part is None:
+        if not self._judge.shares_turns or question.metric.part is None or question.guidance.texts:
             return ()
-        same = [each for each in questions if each.unit.id == question.unit.id and each.model == question.model]
+        alike = (each for each in questions if each.model == question.model and not each.guidance.texts)
+        same = [each for each in alike if each.unit.id == question.unit.id]
         return tuple(each.metric.part for each in same if each.metric.part is not None)
 
     def _asked(
@@ -161,7 +169,7 @@ class Judged:
         """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
         that an answer at a later try is a new result."""
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
-        by = EvaluatorInfo(metric.kind, metric.version, spent.model or question.model)
+        by = EvaluatorInfo(metric.kind, question.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
         if isinstance(finding, Unscored) and finding.why in PASSING:
             unjudged = finding.why.value
@@ -169,7 +177,7 @@ class Judged:
             by = EvaluatorInfo("code", metric.version)
         if unjudged is not None:
             depends = {**self._preparation.depends_on(metric, question.threshold), "why": unjudged}
-            id_ = Identity(metric.key, metric.version, question.model, depends).of(question.unit)
+            id_ = Identity(metric.key, question.version, question.model, depends).of(question.unit)
         return Result(
             id=id_,
             metric=metric.name,
@@ -200,7 +208,11 @@ class Judged:
     def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
         prepared = self._preparation.of(metric)
         model = self._judge.model_of(metric.key)
-        return Question(prepared.identity.of(unit), metric, unit, model, prepared.threshold, choice)
+        found = Question("", metric, unit, model, prepared.threshold, choice, self._judge.guidance(metric, unit.agent))
+        if not found.guidance.texts:
+            return replace(found, id=prepared.identity.of(unit))
+        depends = self._preparation.depends_on(metric, prepared.threshold)
+        return replace(found, id=Identity(metric.key, found.version, model, depends).of(unit))
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:

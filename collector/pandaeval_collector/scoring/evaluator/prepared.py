@@ -78,6 +78,8 @@ class Preparation:
                 depends["judge"] = sorted({judge.model_of(key) for key in self._judged})
                 if judge.votes > 1:
                     depends["votes"] = judge.votes
+                if heeded := sorted(f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines):
+                    depends["guidelines"] = heeded
             depends |= {
                 "weights": dict(settings.weights),
                 "extra_signals": sorted(settings.extra_signals),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.scoring.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,8 @@ class JudgeSettings:
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
-    questions about one turn are put in one call; ``language``: that of
-    reasons; ``parameters``: of the calls of single models; ``defaults``: of all others."""
+    questions about one turn are put in one call; ``language``: that of reasons; ``parameters``: of the calls of single
+    models; ``defaults``: of all others; ``guidelines``: what is added to questions."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -31,6 +33,7 @@ class JudgeSettings:
     language: str = "en"
     defaults: CallParameters = field(default_factory=CallParameters)
     parameters: Mapping[str, CallParameters] = field(default_factory=dict)
+    guidelines: tuple[Guideline, ...] = ()
 
     @property
     def shares_turns(self) -> bool:
@@ -39,6 +42,13 @@ class JudgeSettings:
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
+
+    def guidance(self, metric: Metric[Any, Any], agent: str) -> Guidance:
+        """The guidelines for the question of a metric about a run of an agent."""
+        if not self.guidelines:
+            return Guidance()
+        verdict = metric.part.name if metric.part is not None else metric.rubrics[-1].name if metric.rubrics else ""
+        return guidance(self.guidelines, metric.key, verdict, agent)
 
     def asked_with(self, model: str) -> str:
         """The parameters of a model's calls that may change its answers, as a text; ``""`` where none is set."""

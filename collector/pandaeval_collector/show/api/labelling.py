@@ -22,7 +22,7 @@ from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.trials.labels.files import about
 from pandaeval_collector.trials.labels.queue import draw, metric_to_label
 from pandaeval_otel.base.names import bounded
-from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError
+from pandaeval_otel.wire.labels import MOST_ID, HumanLabel, LabelError, verdict
 
 _WRITES: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody, "description": said}
@@ -113,6 +113,8 @@ def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
     if said.passed is None and said.score is None:
         raise ProblemError(422, "there is neither passed (true or false) nor a score from 0 to 1")
     try:
+        if said.passed is not None:
+            verdict(said.score, "pass" if said.passed else "fail")
         unit, metric = about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names)
     except LabelError as error:
         raise ProblemError(422, str(error)) from error

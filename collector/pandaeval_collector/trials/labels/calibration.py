@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pandaeval_collector.analysis.stats.annotators import AnnotatorAgreement, annotator_agreement
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 from pandaeval_collector.base.errors import UserError
@@ -35,13 +36,14 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """One metric in one version by one judge, against people. ``tied``: runs that as many people passed as failed,
-    which are left out."""
+    which are left out. ``annotators``: how far people agree among themselves, where two looked at any run."""
 
     metric: str
     judge: str
     version: str
     tied: int
     agreement: JudgeAgreement
+    annotators: AnnotatorAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,21 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
     return Calibrations([each for each in found if each is not None], dict(unmatched))
 
 
+def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
+    """By run: whether most people pass it, and a comment of one of them; those of which as many say one as the other
+    are left out."""
+    said: dict[str, list[HumanLabel]] = defaultdict(list)
+    for label in labels:
+        said[label.unit].append(label)
+    found = {}
+    for unit, verdicts in said.items():
+        share = fmean(_passes(each, _MIDDLE) for each in verdicts)
+        if share != 0.5:
+            agreeing = (each.comment for each in verdicts if _passes(each, _MIDDLE) == (share > 0.5))
+            found[unit] = share > 0.5, next(filter(None, agreeing), "")
+    return found
+
+
 def _calibration(
     metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[HumanLabel]]]
 ) -> Calibration | None:
@@ -86,7 +103,9 @@ def _calibration(
         [row.session or row.unit for row in rows],
     )
     passes = np.asarray([float(shares[at] > 0.5) for at in kept])
-    return Calibration(metric, judge, version, len(pairs) - len(kept), agreement(labelled, passes, threshold))
+    among = [list({each.annotator: _passes(each, threshold) for each in verdicts}.values()) for _, verdicts in pairs]
+    found = agreement(labelled, passes, threshold)
+    return Calibration(metric, judge, version, len(pairs) - len(kept), found, annotator_agreement(among))
 
 
 def _passes(label: HumanLabel, threshold: float) -> bool:
@@ -108,11 +127,12 @@ def as_dict(each: Calibration) -> dict[str, Any]:
         "judge": each.judge,
         "version": each.version,
         "tied": each.tied,
-        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa")},
+        **{key: found[key] for key in ("n", "passed", "failed", "threshold", "kappa", "mcc")},
         "quadratic_kappa": found["graded"],
         "auroc": found["auroc"],
         "suggested_threshold": {**found["suggested"], "criterion": CRITERION},
         "by_threshold": list(found["at"]),
+        "annotators": asdict(each.annotators) if each.annotators else None,
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, JudgeAgreement, _estimate, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 
 
 def _table(both: int, judge_only: int, people_only: int, neither: int) -> JudgeAgreement:
@@ -78,7 +78,7 @@ def test_what_was_chosen_more_often_weighs_less() -> None:
     weighted = agreement(Labelled.of(people, judge, times), people, 0.5)
     repeated = np.repeat(people, times)
     plain = agreement(Labelled.of(repeated, np.repeat(judge, times)), repeated, 0.5)
-    for name in ("kappa", "auroc", "suggested"):
+    for name in ("kappa", "mcc", "auroc", "suggested"):
         assert getattr(weighted, name).value == pytest.approx(getattr(plain, name).value), name
 
 
@@ -89,7 +89,12 @@ def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
 ) -> None:
     people = np.asarray([float(passed) for passed, _ in runs])
     found = agreement(Labelled.of(people, [score for _, score in runs]), people, threshold)
-    for each, least in ((found.kappa, -1.0), (found.auroc, 0.0), *((at.tpr, 0.0) for at in found.at)):
+    for each, least in (
+        (found.kappa, -1.0),
+        (found.mcc, -1.0),
+        (found.auroc, 0.0),
+        *((at.tpr, 0.0) for at in found.at),
+    ):
         if each.value is not None:
             assert least - 1e-9 <= each.value <= 1.0 + 1e-9
             assert each.low is None or each.low <= each.value <= (each.high or 1.0) + 1e-9
@@ -158,28 +163,42 @@ def test_nothing_is_compared_with_nothing() -> None:
         agreement(Labelled.of([], []), np.array([]), 0.5)
 
 
-def _draws(known: int, of: int) -> np.ndarray:
-    return np.r_[0.5, np.linspace(0.0, 1.0, known), np.full(of - known, np.nan)]
+def test_a_judge_that_never_errs_has_open_intervals() -> None:
+    """40 runs without a mistake do not prove that there is none."""
+    people = np.r_[np.zeros(10), np.ones(30)]
+    found = agreement(Labelled.of(people, people), people, 0.5)
+    (at,) = found.at
+    for each, value in ((found.kappa, 1.0), (found.mcc, 1.0), (found.auroc, 1.0), (at.tpr, 1.0), (at.fpr, 0.0)):
+        assert each.value == pytest.approx(value)
+        assert each.low is not None
+        assert each.high is not None
+        assert each.high - each.low > 0.1
+    assert at.fpr.high == pytest.approx(0.34, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("values", "low", "high"),
-    [
-        (_draws(1000, 1000), 0.025, 0.975),
-        (_draws(900, 1000), 0.025, 0.975),
-        (_draws(899, 1000), None, None),
-        (np.r_[0.0, np.linspace(0.0, 1.0, 1000)], 0.0, 0.975),
-        (np.r_[1.0, np.linspace(0.0, 1.0, 1000)], 0.025, 1.0),
-        (np.r_[0.5, np.full(1000, 0.7)], 0.5, 0.7),
-    ],
-)
-def test_an_interval_holds_the_value_and_needs_nine_tenths_of_the_draws(
-    values: np.ndarray, low: float | None, high: float | None
-) -> None:
-    found = _estimate(values)
-    assert found.value == values[0]
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+def test_correlation_is_matthews() -> None:
+    """As numpy has Pearson's correlation of the two columns of zeros and ones."""
+    found = _table(20, 5, 10, 15)
+    people = np.r_[np.ones(20), np.zeros(5), np.ones(10), np.zeros(15)]
+    judge = np.r_[np.ones(25), np.zeros(25)]
+    assert found.mcc.value == pytest.approx(np.corrcoef(people, judge)[0, 1])
 
 
-def test_what_is_not_defined_has_no_interval() -> None:
-    assert _estimate(np.array([np.nan, 0.5, 0.5])) == AgreementEstimate(None)
+def test_runs_of_one_session_are_not_taken_for_independent() -> None:
+    """Each run five times over says no more than once."""
+    draw = np.random.default_rng(4)
+    people = (draw.random(40) < 0.6).astype(float)
+    judge = np.where(draw.random(40) < 0.8, people, 1 - people)
+    once = agreement(Labelled.of(people, judge), people, 0.5)
+    often = np.repeat(people, 5)
+    five = agreement(Labelled.of(often, np.repeat(judge, 5), None, np.repeat(np.arange(40), 5).tolist()), often, 0.5)
+    for name in ("kappa", "mcc", "auroc"):
+        alone, repeated = getattr(once, name), getattr(five, name)
+        assert repeated.value == pytest.approx(alone.value)
+        assert repeated.high - repeated.low == pytest.approx(alone.high - alone.low, rel=0.1), name
+
+
+def test_one_bad_run_says_nothing_of_the_order() -> None:
+    people = np.r_[0.0, np.ones(20)]
+    found = agreement(Labelled.of(people, np.linspace(0, 1, 21)), people, 0.5)
+    assert (found.auroc.value, found.auroc.low, found.auroc.high) == (1.0, None, None)

@@ -126,7 +126,7 @@ some = st.builds(
     at=st.integers(0, 2_000_000_000).map(float),
     comment=words.filter(lambda text: not text.startswith("'")),
     probability=st.none() | st.integers(1, 100).map(lambda value: value / 100),
-)
+).filter(lambda label: label.score is None or abs(label.score - bool(label.passed)) <= 0.5)
 
 
 @settings(max_examples=30, deadline=None)
@@ -136,3 +136,15 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
     rows = [row_of(each) for each in labels]
     for text, name in ((as_csv(rows), "labels.csv"), (as_json(rows), "labels.jsonl")):
         assert read(folder, text, name).labels == labels
+
+
+@pytest.mark.parametrize(("label", "score"), [("pass", 0.2), ("fail", 0.9)])
+def test_a_verdict_that_contradicts_its_score_is_refused(tmp_path: Path, label: str, score: float) -> None:
+    with pytest.raises(UserError, match=rf"line 2: '{label}' and the score {score} contradict each other"):
+        read(tmp_path, f"trace_id,metric,label,score\n{TRACE},task_completion,{label},{score}\n")
+
+
+@pytest.mark.parametrize(("label", "score"), [("pass", 0.5), ("fail", 0.5), ("pass", 0.8), ("fail", 0.0)])
+def test_a_verdict_beside_a_score_that_fits_it(tmp_path: Path, label: str, score: float) -> None:
+    found = read(tmp_path, f"trace_id,metric,label,score\n{TRACE},task_completion,{label},{score}\n")
+    assert [(each.passed, each.score) for each in found.labels] == [(label == "pass", score)]

@@ -1,0 +1,62 @@
+"""What the people who are responsible for an agent ask a judge to heed beyond the words of a question.
+
+A guideline belongs to one metric, and to one agent or to all. It is put behind the criteria of the question that gives
+the metric's verdict, and marks the version of that question and of its results: verdicts with and without it are never
+taken for one another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pandaeval_collector.judge.rubric import Rubric, Verdict
+
+V = TypeVar("V", bound=Verdict)
+MOST_CHARS = 600
+_HEAD = """\
+The people who are responsible for this agent add the following. Where it differs from the criteria above, it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guideline:
+    """``metric``: its key (``trace.task_completion``); ``agent``: ``""`` for all."""
+
+    metric: str
+    text: str
+    agent: str = ""
+
+    def concerns(self, metric: str, agent: str) -> bool:
+        """Whether a judge is to heed it in a question about a run of this agent."""
+        return self.metric == metric and self.agent in ("", agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """The guidelines for one question. ``rubric``: the name of the one that gives the metric's verdict."""
+
+    rubric: str = ""
+    texts: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """What tells versions apart; ``""`` without a guideline."""
+        if not self.texts:
+            return ""
+        return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest()
+
+    def added_to(self, rubric: Rubric[V]) -> Rubric[V]:
+        """The question with the guidelines, where it is the one that they are for."""
+        if not self.texts or rubric.name != self.rubric:
+            return rubric
+        lines = "\n".join(f"- {text}" for text in self.texts)
+        return replace(
+            rubric, version=f"{rubric.version}{self.mark}", text=f"{rubric.text.strip()}\n\n{_HEAD}\n{lines}"
+        )
+
+
+def guidance(guidelines: Iterable[Guideline], metric: str, rubric: str, agent: str) -> Guidance:
+    """Those that concern a question, in their order."""
+    return Guidance(rubric, tuple(each.text for each in guidelines if each.concerns(metric, agent)))

@@ -1,0 +1,98 @@
+"""Judges labelled runs of files with and without a guideline, as a collector would judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.config import Config
+from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.receivers.files import BadLine, Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import close_rules, judge, scoring
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.trials.labels.align import Judged, LabelledRun
+from pandaeval_otel.model import Trace
+
+OnJudged = Callable[[int, int], None]
+
+
+@dataclass
+class FileJudging:
+    """Judges one metric (its key) of the runs in ``requests``; ``agent``: of whom a guideline is, ``""`` for all.
+    ``usd``: what all of it may cost."""
+
+    config: Config
+    requests: Sequence[Request | BadLine]
+    metric: str
+    agent: str
+    environ: Mapping[str, str]
+    usd: float | None = None
+    on_judged: OnJudged = lambda done, total: None
+    spent: float = 0.0
+    verdicts: int = 0
+    _evaluators: dict[str, Evaluator] = field(default_factory=dict)
+
+    def first(self, units: Mapping[str, object]) -> dict[str, Result]:
+        """The results of these units as the judge gives them now."""
+        return self._results("", set(units))
+
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, Judged]:
+        """What the judge says of runs with one more guideline."""
+        return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
+
+    def room(self, verdicts: int) -> bool:
+        """Whether the budget has room for so many more, at what they cost so far."""
+        each = self.spent / self.verdicts if self.verdicts else 0.0
+        return self.usd is None or self.spent + verdicts * each <= self.usd
+
+    def opened(self, text: str, where: Callable[[Trace], bool] | None) -> FileRun:
+        """A run over files with one more guideline, to be entered."""
+        config = judge(self.config)
+        assert config is not None
+        if self.usd is not None:
+            left = max(0.0, self.usd - self.spent)
+            cap = left if config.limits.daily_usd is None else min(left, config.limits.daily_usd)
+            config = replace(config, limits=replace(config.limits, daily_usd=cap))
+        config = replace(config, retest=0.0, second=None, canaries=None)
+        rules = close_rules(self.config)
+        return FileRun(self.evaluator(text), rules, config, self.environ, self.on_judged, where)
+
+    def evaluator(self, text: str) -> Evaluator:
+        """Scores this metric alone."""
+        if text not in self._evaluators:
+            from pandaeval_collector.analysis.embedding.load import load
+
+            settings = scoring(self.config)
+            assert settings.judge is not None
+            more = (Guideline(self.metric, text, self.agent),) if text else ()
+            asked = replace(settings.judge, guidelines=(*settings.judge.guidelines, *more))
+            settings = replace(settings, enabled=frozenset({self.metric}), judge=asked)
+            embedder = next((each.embedder for each in self._evaluators.values()), None) or load(
+                self.config.embedding.model
+            )
+            self._evaluators[text] = Evaluator(embedder, settings)
+        return self._evaluators[text]
+
+    def _results(self, text: str, units: set[str]) -> dict[str, Result]:
+        def where(trace: Trace) -> bool:
+            of_turn = any(unit.startswith(f"{trace.trace_id}:") for unit in units)
+            return of_turn or trace.trace_id in units or (trace.session_id or "") in units
+
+        found: dict[str, Result] = {}
+        with self.opened(text, where) as run:
+            for request in self.requests:
+                run.add(request)
+            for result in run.results():
+                self.spent += result.cost_usd
+                unit = result.unit
+                if f"{unit.level}.{result.metric}" == self.metric and unit.id in units:
+                    found[unit.id] = result
+        self.verdicts += len(found)
+        return found
+
+
+def judged(result: Result) -> Judged:
+    """What a result says, for a comparison with people."""
+    return Judged(result.success if result.outcome == "scored" else None, result.finding.reason)

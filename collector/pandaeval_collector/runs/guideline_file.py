@@ -1,0 +1,81 @@
+"""The file of guidelines (YAML), which people write and ``pandaeval judge align`` goes on writing::
+
+- metric: trace.task_completion
+  agent: helpdesk                    # left out: all agents
+  text: A refund is done only when the tool's result says "refunded".
+  state: candidate                   # candidate, adopted, rejected or withdrawn
+
+A judge heeds what is ``adopted``, whoever wrote that word. ``source`` and ``figures`` tell who proposed a guideline and
+how it did.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.config import ConfigError, read_yaml
+from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
+
+State = Literal["candidate", "adopted", "rejected", "withdrawn"]
+
+
+class WrittenGuideline(BaseModel):
+    """An entry of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metric: Annotated[str, Field(pattern=r"^(trace|turn|session)\.[\w.]+$")]
+    agent: str = ""
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
+    state: State = "candidate"
+    source: str = "people"
+    why: str = ""
+    figures: Mapping[str, float] = {}
+
+    @property
+    def guideline(self) -> Guideline:
+        """As a judge heeds it."""
+        return Guideline(self.metric, self.text, self.agent)
+
+
+def read_guidelines(path: Path) -> list[WrittenGuideline]:
+    """Raises ``UserError`` for a file that cannot be used."""
+    try:
+        return TypeAdapter(list[WrittenGuideline]).validate_python(read_yaml(path) or [])
+    except ConfigError as error:
+        raise UserError("\n".join(f"judge.guidelines: {problem}" for problem in error.problems)) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        said = one_printable_line(f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}")
+        raise UserError(f"judge.guidelines: {path}: {said}") from error
+
+
+def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
+    """In the place of what was there, whole or not at all."""
+    held: list[dict[str, Any]] = [each.model_dump(mode="json", exclude_defaults=True) for each in entries]
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
+    os.replace(beside, path)
+
+
+def adopted(entries: Sequence[WrittenGuideline]) -> tuple[Guideline, ...]:
+    """What a judge heeds."""
+    return tuple(each.guideline for each in entries if each.state == "adopted")
+
+
+def withdraw_last(entries: Sequence[WrittenGuideline]) -> tuple[list[WrittenGuideline], WrittenGuideline | None]:
+    """The entries, of which the one that was adopted last is ``withdrawn``; ``None`` where none is adopted."""
+    found = list(entries)
+    for at in range(len(found) - 1, -1, -1):
+        if found[at].state == "adopted":
+            found[at] = found[at].model_copy(update={"state": "withdrawn"})
+            return found, found[at]
+    return found, None

@@ -1,0 +1,119 @@
+"""Tries guidelines for a judge against people's labels, and says which one is proven to bring it nearer to them.
+
+The labelled runs are parted by session into two halves. On the first the judge's errors are seen, guidelines are
+proposed, and each candidate is tried as a judge in the shadow of the present one; the best of them that gains anything
+is tried once more on the other half, which nothing was chosen by. It is proven if the interval of its gain there lies
+above zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pandaeval_collector.analysis.stats.verdict_change import VerdictChange, verdict_change
+
+LEAST = 40
+"""Labelled runs below which nothing is tried: of half of them no gain could be proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRun:
+    """A run with people's verdict: whether they pass it, and what they wrote."""
+
+    unit: str
+    passed: bool
+    session: str = ""
+    comment: str = ""
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it belongs to the half that nothing is chosen by; the runs of a session stay together."""
+        return hashlib.blake2b(f"held out {self.session or self.unit}".encode(), digest_size=1).digest()[0] % 2 == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said of a run: whether it passes (``None``: no verdict), and why."""
+
+    passed: bool | None
+    reason: str = ""
+
+
+Judging = Callable[[str, Sequence[LabelledRun]], Mapping[str, Judged]]
+"""Has runs judged with one more guideline (``""``: none): what is said, by unit."""
+Proposing = Callable[[Sequence[tuple[LabelledRun, Judged]]], Sequence[str]]
+"""Makes guidelines of what the judge got wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedGuideline:
+    """``seen``: its gain on the half by which it was chosen; ``held_out``: on the other one, where it was tried there.
+    ``why``: what keeps it from being adopted; ``""`` for one that is proven."""
+
+    text: str
+    source: str
+    seen: VerdictChange
+    held_out: VerdictChange | None = None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Alignment:
+    """``errors``: of ``seen`` runs of the first half that the judge gets wrong now."""
+
+    runs: int
+    seen: int
+    errors: int
+    tried: list[TriedGuideline] = field(default_factory=list)
+
+    @property
+    def proven(self) -> TriedGuideline | None:
+        """The one that is proven."""
+        return next((each for each in self.tried if not each.why), None)
+
+
+def align(
+    runs: Sequence[LabelledRun],
+    judging: Judging,
+    written: Sequence[str] = (),
+    proposing: Proposing = lambda errors: (),
+    room: Callable[[int], bool] = lambda runs: True,
+) -> Alignment:
+    """``written``: candidates of people. ``room``: says whether the budget has room for that many more verdicts; what
+    it has none for is not tried. Raises ``ValueError`` for fewer than :data:`LEAST` runs."""
+    if len(runs) < LEAST:
+        raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
+    now = judging("", runs)
+    seen, other = ([run for run in runs if run.held_out == half] for half in (False, True))
+    errors = [(run, now[run.unit]) for run in seen if run.unit in now and now[run.unit].passed is not run.passed]
+    found = Alignment(len(runs), len(seen), len(errors))
+    proposed = [(text, "judge") for text in proposing(errors)] if errors else []
+    for text, source in [*((text, "people") for text in written), *proposed]:
+        if room(len(seen) + len(other)):
+            change = _change(seen, now, judging(text, seen))
+            found.tried.append(TriedGuideline(text, source, change, why="not the best of those that were tried"))
+    _conclude(found, other, now, judging)
+    return found
+
+
+def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, Judged], judging: Judging) -> None:
+    best = max(range(len(found.tried)), key=lambda at: found.tried[at].seen.gain, default=None)
+    if best is None:
+        return
+    tried = found.tried[best]
+    if tried.seen.gain <= 0:
+        found.tried[best] = TriedGuideline(tried.text, tried.source, tried.seen, why="no gain where it was tried")
+        return
+    change = _change(other, now, judging(tried.text, other))
+    why = "" if change.proven else "no gain is proven on the labels that it was not chosen by"
+    found.tried[best] = TriedGuideline(tried.text, tried.source, tried.seen, change, why)
+
+
+def _change(runs: Sequence[LabelledRun], now: Mapping[str, Judged], then: Mapping[str, Judged]) -> VerdictChange:
+    nothing = Judged(None)
+    before, after = ([said.get(run.unit, nothing).passed is run.passed for run in runs] for said in (now, then))
+    change = verdict_change(before, after, [run.session or run.unit for run in runs])
+    assert change is not None
+    return change

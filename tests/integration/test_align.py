@@ -1,0 +1,60 @@
+"""``pandaeval judge align`` as people run it: a judge with a known flaw, on a server by script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from support.judge import JudgeServer
+from support.refunds import COMMENT, USEFUL, USELESS, flawed, written
+
+_RUNS = 60
+
+
+def _align(server: JudgeServer, *arguments: str) -> Result:
+    environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
+    return CliRunner().invoke(app, ["judge", "align", "--model", "openai/gpt-4o-mini", *arguments], env=environ)
+
+
+@pytest.mark.slow
+def test_the_flaw_is_found_and_mended_and_taken_back_by_one_command(tmp_path: Path) -> None:
+    traces, labels = written(tmp_path, _RUNS)
+    file = tmp_path / "guidelines.yaml"
+    with JudgeServer(flawed) as server:
+        done = _align(server, str(labels), str(traces), "--guidelines", str(file), "--format", "json")
+        assert done.exit_code == 0, done.output
+        asked = [body for _, body in server.requests]
+    told = json.loads(done.stdout)
+    assert (told["labelled"], told["errors"] > 0) == (_RUNS, True)
+    assert {each["text"]: each["state"] for each in told["tried"]} == {USELESS: "rejected", USEFUL: "adopted"}
+    assert any(COMMENT in str(body) for body in asked), "people's words are shown to whom proposes"
+    kept = yaml.safe_load(file.read_text())
+    assert [each["state"] for each in kept] == ["rejected", "adopted"]
+    assert kept[1]["figures"]["held_out_gain_low"] > 0
+    with JudgeServer(flawed) as server:
+        environ = {"PANDAEVAL_JUDGE__API_BASE": server.url, "OPENAI_API_KEY": "sk-test"}
+        environ |= {"PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini", "PANDAEVAL_JUDGE__GUIDELINES": str(file)}
+        command = ["evaluate", str(traces), "--metrics", "task_completion", "--format", "json"]
+        results = [json.loads(line) for line in CliRunner().invoke(app, command, env=environ).stdout.splitlines()]
+    assert sum(result["success"] is False for result in results) == _RUNS // 3
+    assert all("+" in result["evaluator"]["version"] for result in results)
+    undone = CliRunner().invoke(app, ["judge", "align", "--undo", "--guidelines", str(file)])
+    assert undone.exit_code == 0
+    assert [each["state"] for each in yaml.safe_load(file.read_text())] == ["rejected", "withdrawn"]
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, why in (
+        ((), "name the file of guidelines with --guidelines"),
+        (("--guidelines", "g.yaml"), "name a file of labels"),
+        (("labels.csv", "--guidelines", "g.yaml"), "name a model with --model"),
+    ):
+        done = CliRunner().invoke(app, ["judge", "align", *arguments])
+        assert (done.exit_code, why in done.stderr) == (2, True), done.output

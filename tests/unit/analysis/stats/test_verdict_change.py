@@ -1,0 +1,57 @@
+"""When is another way of judging proven to be nearer to people?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.verdict_change import VerdictChange, verdict_change
+
+
+def change(better: int, worse: int, alike: int = 50) -> VerdictChange:
+    before = [False] * better + [True] * worse + [True] * alike
+    after = [True] * better + [False] * worse + [True] * alike
+    found = verdict_change(before, after, range(len(before)))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "proven"),
+    [(0, 0, False), (1, 0, False), (6, 0, False), (7, 0, True), (12, 3, True), (8, 3, False), (0, 20, False)],
+)
+def test_a_handful_of_runs_proves_nothing(better: int, worse: int, proven: bool) -> None:
+    assert change(better, worse).proven is proven
+
+
+def test_the_gain_is_in_shares_of_all_runs() -> None:
+    found = change(20, 5, 75)
+    assert (found.n, found.before, found.after, found.differ) == (100, 80, 95, 25)
+    assert found.gain == pytest.approx(0.15)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < 0.15 < found.high < 0.25
+
+
+def test_runs_of_one_session_count_as_about_one() -> None:
+    before, after = [False] * 12, [True] * 12
+    alone = verdict_change(before, after, range(12))
+    together = verdict_change(before, after, [at // 6 for at in range(12)])
+    assert alone is not None
+    assert together is not None
+    assert (alone.proven, together.proven) == (True, False)
+
+
+def test_without_a_run_there_is_no_change() -> None:
+    assert verdict_change([], [], []) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=1, max_size=60))
+def test_whatever_comes_the_gain_lies_in_its_interval(runs: list[tuple[bool, bool, int]]) -> None:
+    before, after, clusters = zip(*runs, strict=True)
+    found = verdict_change(before, after, clusters)
+    assert found is not None
+    if found.low is not None and found.high is not None:
+        assert -1 - 1e-9 <= found.low <= found.gain + 1e-9
+        assert found.gain - 1e-9 <= found.high <= 1 + 1e-9

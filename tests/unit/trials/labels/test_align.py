@@ -1,0 +1,95 @@
+"""Guidelines tried against labels: what is chosen, on which half it is proven, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from pandaeval_collector.trials.labels.align import LEAST, Judged, LabelledRun, align
+
+RUNS = [LabelledRun(f"run {at}", at % 3 > 0, f"session {at}") for at in range(120)]
+MENDS, SPOILS, IDLE = "mends", "spoils", "idle"
+
+
+class Judges:
+    """Passes everything; with ``mends`` it says what people say, with ``spoils`` the opposite of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, set[str]]] = []
+
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
+        self.asked.append((text, {run.unit for run in runs}))
+        said = {MENDS: lambda run: run.passed, SPOILS: lambda run: not run.passed}
+        return {run.unit: Judged(said.get(text, lambda run: True)(run), "said") for run in runs}
+
+
+def test_what_mends_a_flaw_is_found_among_the_candidates_and_proven_on_the_other_half() -> None:
+    judges = Judges()
+    found = align(RUNS, judges, [IDLE, SPOILS], lambda errors: [MENDS])
+    assert found.proven is not None
+    assert (found.proven.text, found.proven.source) == (MENDS, "judge")
+    assert found.proven.held_out is not None
+    assert found.proven.held_out.after == found.proven.held_out.n
+    half = {run.unit for run in RUNS if not run.held_out}
+    assert [(text, units == half) for text, units in judges.asked[1:4]] == [
+        (IDLE, True),
+        (SPOILS, True),
+        (MENDS, True),
+    ]
+    assert judges.asked[4] == (MENDS, {run.unit for run in RUNS if run.held_out}), "nothing chosen by it"
+    assert len(judges.asked) == 5, "the others never see the half that proves"
+    assert [each.why for each in found.tried] == ["not the best of those that were tried"] * 2 + [""]
+
+
+def test_what_gains_nothing_is_refused_without_the_other_half() -> None:
+    judges = Judges()
+    found = align(RUNS, judges, [IDLE])
+    assert (found.proven, found.tried[0].why, found.tried[0].held_out) == (None, "no gain where it was tried", None)
+    assert len(judges.asked) == 2
+
+
+def test_a_gain_by_chance_is_not_proven() -> None:
+    """Three runs of the first half are put right, none of the other."""
+    lucky = [run.unit for run in RUNS if not run.held_out and not run.passed][:3]
+
+    def judging(text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
+        return {run.unit: Judged(not (text and run.unit in lucky)) for run in runs}
+
+    found = align(RUNS, judging, ["lucky"])
+    assert found.proven is None
+    assert found.tried[0].seen.gain > 0
+    assert found.tried[0].why == "no gain is proven on the labels that it was not chosen by"
+
+
+def test_errors_of_the_first_half_alone_are_shown_to_whom_proposes() -> None:
+    shown: list[LabelledRun] = []
+
+    def proposing(errors: Sequence[tuple[LabelledRun, Judged]]) -> Sequence[str]:
+        shown.extend(run for run, _ in errors)
+        return []
+
+    found = align(RUNS, Judges(), (), proposing)
+    assert shown == [run for run in RUNS if not run.held_out and not run.passed]
+    assert found.errors == len(shown)
+    assert found.tried == []
+
+
+def test_no_verdict_is_no_right_one() -> None:
+    found = align(RUNS, lambda text, runs: {} if text else Judges()(text, runs), ["silent"])
+    assert found.tried[0].seen.after == 0
+
+
+def test_what_the_budget_has_no_room_for_is_not_tried() -> None:
+    found = align(RUNS, Judges(), [MENDS], room=lambda runs: False)
+    assert (found.tried, found.proven) == ([], None)
+
+
+def test_few_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match=rf"takes {LEAST} labelled runs with a verdict, and there are 39"):
+        align(RUNS[:39], Judges())
+
+
+def test_the_runs_of_a_session_are_in_one_half() -> None:
+    halves = {LabelledRun(f"run {at}", True, "one session").held_out for at in range(20)}
+    assert len(halves) == 1
