@@ -61,7 +61,7 @@ def test_the_first_page_says_what_where_on_what_grounds_and_what_is_missing(page
     page.open(demo)
     assert page.text("h1") == "6 of 10 sessions need a look"
     failed, grounds, missing = page.texts(".cards .card")
-    assert "tool_loop\n1 of 26" in failed
+    assert "Tool loop\n1 of 26" in failed
     assert "of what was asked has a score" in grounds
     assert "by code: counted" in grounds
     assert "by a judge" not in grounds  # none was asked, though code found what a judged metric names
@@ -101,7 +101,7 @@ def test_a_score_of_an_open_session_is_said_to_be_so_far(page: Page, tmp_path: P
     whole = replace(result("s1", "agent_reliability", 0.2, level="session"), final=False)
     page.open(report([made], [result(made, "response", 1.0), whole]).save(tmp_path))
     assert page.text(".row.unit .verdict").endswith("0.20 so far")
-    assert "agent_reliability so far: as composed" in page.text(".row.unit .said")
+    assert "so far: as composed" in page.text(".row.unit .said")
     page.click(".row.unit")
     page.wait("document.querySelector('h1').innerText === 's1'")
     assert page.texts(".result .tag") == ["so far"]
@@ -243,7 +243,7 @@ def test_dark_and_paper(page: Page, demo: Path, tmp_path: Path) -> None:
     page.dark()
     try:
         page.open(demo)
-        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 19, 23)"
         page.print(tmp_path / "report.pdf")
         assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
         assert page.run("document.documentElement.dataset.print") is None
@@ -340,7 +340,7 @@ def test_many_results_in_order_are_counted_and_assumed_ones_never_as_passed(page
     passed = [result(made, name) for name in ("coherence", "confidence", "tool_correctness", "step_efficiency")]
     others = [result(made, "plan_quality", Assumed("no plan")), result(made, "task_completion", 0.1)]
     page.open(report([made], [*passed, *others]).save(tmp_path), "#/traces")
-    assert page.texts(".row .chip") == ["✗\ntask_completion\n0.10", "✓\n4 passed", "≈\n1 assumed"]
+    assert page.texts(".row .chip") == ["✗\nTask completion\n0.10", "✓\n4 passed", "≈\n1 assumed"]
 
 
 def test_only_unscored_results(page: Page, tmp_path: Path) -> None:

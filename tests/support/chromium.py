@@ -148,6 +148,21 @@ class Page:
             self._call("Input.dispatchKeyEvent", type="keyDown", text=text, **shared)
             self._call("Input.dispatchKeyEvent", type="keyUp", **shared)
 
+    def drag(self, selector: str, start: float, end: float) -> None:
+        """Drags over an element, from one share of its width to another."""
+        box = self.run(
+            f"(() => {{ const box = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); "
+            "return [box.x, box.y + box.height / 2, box.width]; })()"
+        )
+        for kind, share in (
+            ("mouseMoved", start),
+            ("mousePressed", start),
+            ("mouseMoved", end),
+            ("mouseReleased", end),
+        ):
+            said = {"x": box[0] + box[2] * share, "y": box[1], "button": "left", "clickCount": 1, "buttons": 1}
+            self._call("Input.dispatchMouseEvent", type=kind, **said)
+
     def resize(self, width: int, height: int) -> None:
         self._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600

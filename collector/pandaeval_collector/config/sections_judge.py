@@ -184,6 +184,11 @@ class JudgeSection(Section):
         description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
         "adopts; null: none.",
     )
+    cascade: FilePath | None = Field(
+        default=None,
+        description="File that pandaeval judge cascade --write made: where a cheap judge's verdict stands, so that "
+        "this judge is asked on doubt alone; null: it is asked always.",
+    )
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)
     language: Text = Field(

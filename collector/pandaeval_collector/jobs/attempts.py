@@ -16,6 +16,7 @@ from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.jobs.budgets import RecordBudgets
+from pandaeval_collector.jobs.cascade import Cascade
 from pandaeval_collector.jobs.checks import Checks
 from pandaeval_collector.jobs.complaints import Complaints
 from pandaeval_collector.jobs.desks import Desks
@@ -78,7 +79,7 @@ class Attempts:
         self._hide = desks.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
-        self._checks = checks or Checks(Votes(desks, memory, 1))
+        self._checks = checks or Checks(Cascade(desks, memory, Votes(desks, memory, 1)))
         self._complaints, self._kinship = Complaints(), Kinship()
         self.pauses = Pauses(self._patience.interactive)
         """While they last, no job is to be begun."""
@@ -205,7 +206,7 @@ class Attempts:
         if given_up := self.pauses.given_up:
             return GivenUp(Unscored(Why.JUDGE_FAILED, given_up), "not asked")
         try:
-            finding = await self._checks.votes.verdict(question, loaded.subject, judge)
+            finding = await self._checks.verdicts.verdict(question, loaded.subject, judge)
             self.pauses.answered()
             return finding
         except NoVerdictError as error:

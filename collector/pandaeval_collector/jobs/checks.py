@@ -1,4 +1,5 @@
-"""Puts together, from the configuration, what looks at verdicts more than once: votes, retests, a second judge."""
+"""Puts together, from the configuration, what looks at verdicts more than once: a cascade, votes, retests, a second
+judge."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
+from pandaeval_collector.jobs.cascade import Cascade
 from pandaeval_collector.jobs.compare import Check
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.kinship import warn_of_second
@@ -19,9 +21,9 @@ from pandaeval_collector.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """``votes`` gives a verdict; ``beside`` look at it, one after the other."""
+    """``verdicts`` gives a verdict; ``beside`` look at it, one after the other."""
 
-    votes: Votes
+    verdicts: Cascade
     beside: Sequence[Check] = ()
 
 
@@ -33,4 +35,4 @@ def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telem
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
         beside.append(SecondJudge(desks, memory, agreement, telemetry, judge.second, judge.second_share))
-    return Checks(Votes(desks, memory, judge.votes), beside)
+    return Checks(Cascade(desks, memory, Votes(desks, memory, judge.votes)), beside)

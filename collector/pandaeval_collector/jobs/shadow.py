@@ -100,7 +100,7 @@ class Shadow:
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """The settings of scoring with another model as the judge of all metrics: one verdict each, of all traces."""
     assert settings.judge is not None
-    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection())
+    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection(), cascade={})
     return replace(settings, judge=judge)
 
 

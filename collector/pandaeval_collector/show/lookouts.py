@@ -42,6 +42,11 @@ def open_lookouts(
     return lookouts.routes
 
 
+def _port(address: str) -> int | None:
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
+
+
 def _page(config: Config) -> str | None:
     """Where people open the page; ``None`` without one."""
     if not config.ui.enabled:
@@ -63,5 +68,5 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         modules=scorer.settings.modules,
         drill=lambda: last_drill(Path(config.store.path)),
         drill_schedule=config.drill.schedule,
-        page=PageWork(config.ui.links, config.ui.refresh) if config.ui.enabled else None,
+        page=PageWork(config.ui.links, config.ui.refresh, _port(config.server.grpc)) if config.ui.enabled else None,
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import list_pages, numbers, people, tally
+from pandaeval_collector.store import incidents, list_pages, numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
@@ -27,6 +27,7 @@ from pandaeval_collector.store.found import (
     results_about,
     sessions_of,
 )
+from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.timed_reads import TimedReads
@@ -207,6 +208,31 @@ class Finder:
         with self._reads.reading() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
+
+    def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
+        """What failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
+        with self._reads.reading() as reader:
+            return incidents.failed_results(reader, wanted), {row.id: row for row in groups(reader, MOST_GROUPS)}
+
+    def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
+        """The wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+        with self._reads.reading() as reader:
+            return incidents.buckets(reader, wanted, since, step)
+
+    def oldest(self, wanted: Wanted) -> int | None:
+        """When the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        with self._reads.reading() as reader:
+            return incidents.oldest(reader, wanted)
+
+    def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
+        """(microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
+        with self._reads.reading() as reader:
+            return incidents.measured(reader, wanted)
+
+    def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """JSON objects of results by their numbers."""
+        with self._reads.reading() as reader:
+            return incidents.bodies(reader, seqs)
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """The groups of failures, the one in which something failed last first."""

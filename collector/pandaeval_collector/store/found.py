@@ -18,8 +18,9 @@ COLUMNS = "no, session, badness, failures, facts"
 """Of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
 OF_SESSION = "session = ? AND session > 0 AND no > 0"
 """Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
+_FACTS = "CAST(facts AS TEXT)"
 MOST_STATES = 48
-"""So many traces of a session are told failed from not failed in a list."""
+"""So many traces of a session are told apart in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class ListedSession:
     """A session in a list, or a trace that belongs to none (``id`` is ``None`` then). ``traces``: how many it has;
-    ``failing``: whether each of the worst :data:`MOST_STATES` of them failed, by their numbers; ``worst``: the row of
-    its worst trace, ``None`` where only the session's own results are known; ``results``: the session's own."""
+    ``badness``: of each of the worst :data:`MOST_STATES` of them, by their numbers; ``us``, ``tokens``, ``usd``: of all
+    of them together, the last ``None`` where nothing tells it; ``worst``: the row of its worst trace, ``None`` where
+    only the session's own results are known; ``results``: the session's own."""
 
     id: str | None
     no: int
@@ -61,7 +63,10 @@ class ListedSession:
     failed: bool
     worst: Listed | None
     results: Mapping[str, Mapping[str, Any]]
-    failing: Sequence[bool] = ()
+    badness: Sequence[float] = ()
+    us: int = 0
+    tokens: int = 0
+    usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,12 @@ def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> li
 def _alone(row: Sequence[Any], trace: Listed) -> ListedSession:
     at = int(trace.facts.get("at", 0))
     position = trace.badness, trace.no
-    return ListedSession(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.failed])
+    return ListedSession(
+        *(None, row[0], position, 1, int(trace.failed), at, at, trace.failed, trace, {}, [trace.badness]),
+        us=int(trace.facts.get("us", 0)),
+        tokens=sum(trace.facts.get("tokens", ())),
+        usd=trace.facts.get("usd"),
+    )
 
 
 def _session(
@@ -116,10 +126,10 @@ def _session(
     worst: Listed | None,
     names: Mapping[int, str],
     results: Mapping[int, Mapping[str, Mapping[str, Any]]],
-    of_session: Mapping[int, tuple[Sequence[Any], Sequence[tuple[int, int]]]],
+    of_session: Mapping[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]],
 ) -> ListedSession:
     session, badness = row[1], row[2]
-    (traces, failed, first, last), states = of_session[session]
+    (traces, failed, first, last, us, tokens, usd), states = of_session[session]
     return ListedSession(
         names.get(session),
         session,
@@ -131,21 +141,26 @@ def _session(
         badness < NOT_FAILED,
         worst,
         results.get(-session, {}),
-        [bool(failing) for _, failing in sorted(states)],
+        [badness for _, badness in sorted(states)],
+        us=int(us),
+        tokens=int(tokens),
+        usd=usd,
     )
 
 
 def _traces_of(
     reader: sqlite3.Connection, sessions: Sequence[int]
-) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, int]]]]:
-    """Of each session: number of traces, of failed ones, first and last start; and (number, whether it failed) of the
-    worst ones."""
+) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]]:
+    """Of each session: number of traces, of failed ones, first and last start, and what all took; and (number, badness)
+    of the worst ones."""
     (found,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
-                json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at))
+                json((SELECT json_array(count(*), total(badness < {NOT_FAILED:g}), min(at), max(at),
+                          total(json_extract({_FACTS}, '$.us')), total(json_extract({_FACTS}, '$.tokens[0]')
+                          + json_extract({_FACTS}, '$.tokens[1]')), sum(json_extract({_FACTS}, '$.usd')))
                       FROM listed WHERE session = s.value AND session > 0 AND no > 0)),
-                json((SELECT json_group_array(json_array(no, badness < {NOT_FAILED:g})) FROM (
+                json((SELECT json_group_array(json_array(no, badness)) FROM (
                       SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
                       ORDER BY badness, no LIMIT {MOST_STATES})))))
             FROM json_each(?) AS s""",  # noqa: S608

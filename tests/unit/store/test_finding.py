@@ -11,6 +11,7 @@ import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, list_pages
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
 
 AGENTS, WORDS = ("booker", "library_help"), ("parcel", "Ticket", "50% off", "a_b")
@@ -151,7 +152,7 @@ def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
     assert found is not None
     unit, rows = found
     assert (unit.traces, unit.failed_traces) == (len(of_it), sum(each["failed"] for each in of_it))
-    assert list(unit.failing) == [each["failed"] for each in of_it]
+    assert [badness < NOT_FAILED for badness in unit.badness] == [each["failed"] for each in of_it]
     assert len(rows) == 4
     assert finder.members("s3") == [each["id"] for each in of_it]
     assert finder.session("nobody's") is None

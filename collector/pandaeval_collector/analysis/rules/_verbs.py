@@ -100,7 +100,7 @@ def _by_name(name: str) -> Nature:
         return Nature.READING
     if words[0] in WAIT or (words[0] in WAIT_ALONE and len(words) == 1):
         return Nature.WAITING
-    if words[0] in THINK:
+    if words[0] in THINK or any(word.endswith("thinking") for word in words):
         return Nature.THINKING
     if _hands_over(words):
         return Nature.HAND_OVER

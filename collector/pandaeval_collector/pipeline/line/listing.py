@@ -14,6 +14,9 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import RawSpan
 
 _EXCERPT, _NAME = 160, 80
+_COSTS = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
+"""Attributes of a model call with its cost in US dollars: Pydantic AI's, OpenLIT's, OpenInference's."""
+_MOST_USD = 1e6
 _VALUES, _VALUE = 8, 200
 """So many values of an attribute are kept of a trace, and so many characters of each."""
 
@@ -60,9 +63,18 @@ def _add(values: dict[str, None], value: Any) -> None:
         values[text if text.isascii() else text.encode(errors="replace").decode()] = None
 
 
-def listed(trace: Trace, attributes: tuple[str, ...] = ()) -> ListedRow:
-    """The row of a trace. ``attributes``: of :func:`pairs_of`."""
+def cost_of(spans: Iterable[RawSpan]) -> float | None:
+    """What the model calls cost together in US dollars, as their instrumentation tells it; ``None`` where none does."""
+    found = (next((span.attributes[key] for key in _COSTS if key in span.attributes), None) for span in spans)
+    costs = [float(cost) for cost in found if isinstance(cost, int | float) and 0 <= cost < _MOST_USD]
+    return sum(costs) if costs else None
+
+
+def listed(trace: Trace, attributes: tuple[str, ...] = (), usd: float | None = None) -> ListedRow:
+    """The row of a trace. ``attributes``: of :func:`pairs_of`; ``usd``: of :func:`cost_of`."""
     facts = shown_facts(trace)
+    if usd is not None:
+        facts["usd"] = usd
     return ListedRow(
         trace_id=bytes.fromhex(trace.trace_id),
         at_ms=facts["at"],

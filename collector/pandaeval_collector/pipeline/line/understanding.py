@@ -18,7 +18,7 @@ from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.pipeline.line.grading import live_trials
 from pandaeval_collector.pipeline.line.hints import Lacking, lacking
-from pandaeval_collector.pipeline.line.listing import listed, pairs_of
+from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
 from pandaeval_collector.pipeline.line.stored_traces import Chunks, Part, closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
@@ -192,7 +192,7 @@ class Understanding:
             return _Built(evidence.digest)
         attributes = (some for span in evidence.spans for some in (span.attributes, span.resource.attributes))
         pairs = pairs_of(evidence.spans, self._evaluator.settings.listed_attributes)
-        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes), attributes=pairs)
+        return _Built(evidence.digest, trace, self._evaluator.judges(trace, attributes), pairs, cost_of(evidence.spans))
 
     def _scored(self, built: _Built, trace: Trace, texts: Texts) -> Understood:
         try:
@@ -219,7 +219,7 @@ class Understanding:
             lacking(trace),
             lost=Lost.of(texts.lost),
             trace=trace,
-            listed=listed(trace, built.attributes),
+            listed=listed(trace, built.attributes, built.usd),
             graded=()
             if self.trials is None or member.facts.trial is None
             else self.trials.alone(trace, member.facts.trial),
@@ -260,8 +260,9 @@ class _Built:
     digest: str
     trace: Trace | None = None
     is_judged: bool = False
-    failed: tuple[str, str] | None = None
     attributes: tuple[str, ...] = ()
+    usd: float | None = None
+    failed: tuple[str, str] | None = None
 
 
 def _failed(trace_id: str, error: Exception) -> tuple[str, str]:

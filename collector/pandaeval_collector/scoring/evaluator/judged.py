@@ -104,11 +104,15 @@ class Judged:
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """The questions about the same turn that are put in one call with this one: those to the same model."""
-        if not self._judge.shares_turns or question.metric.part is None or question.guidance.texts:
+        if not self._judge.shares_turns or question.metric.part is None or self._is_apart(question):
             return ()
-        alike = (each for each in questions if each.model == question.model and not each.guidance.texts)
+        alike = (each for each in questions if each.model == question.model and not self._is_apart(each))
         same = [each for each in alike if each.unit.id == question.unit.id]
         return tuple(each.metric.part for each in same if each.metric.part is not None)
+
+    def _is_apart(self, question: Question) -> bool:
+        """Whether it is put in a call of its own: with guidelines, or to a cheap judge first."""
+        return bool(question.guidance.texts) or question.metric.key in self._judge.cascade
 
     def _asked(
         self,

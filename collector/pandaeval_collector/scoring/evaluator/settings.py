@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pandaeval_collector.judge.cascade import CascadeStep
 from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection
@@ -19,7 +20,8 @@ class JudgeSettings:
     ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
     questions about one turn are put in one call; ``language``: that of reasons; ``parameters``: of the calls of single
-    models; ``defaults``: of all others; ``guidelines``: what is added to questions."""
+    models; ``defaults``: of all others; ``guidelines``: what is added to questions; ``cascade``: who is asked first, by
+    metric key."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class JudgeSettings:
     defaults: CallParameters = field(default_factory=CallParameters)
     parameters: Mapping[str, CallParameters] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
+    cascade: Mapping[str, CascadeStep] = field(default_factory=dict)
 
     @property
     def shares_turns(self) -> bool:

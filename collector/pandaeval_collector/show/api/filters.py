@@ -70,13 +70,13 @@ RunFilters: type[FilterFields] = create_model(
 )
 """The filters of a run."""
 Window = Annotated[
-    Literal["1h", "24h", "7d", "all"], Query(description="How far back traces started that are looked at.")
+    Literal["1h", "6h", "24h", "7d", "all"], Query(description="How far back traces started that are looked at.")
 ]
 CursorText = Annotated[str | None, Query(alias="cursor", max_length=200, description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page.")]
 
 
-_REACH_MS = {"1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000}
+_REACH_MS = {"1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000, "7d": 604_800_000}
 
 
 def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:

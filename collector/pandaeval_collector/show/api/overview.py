@@ -47,6 +47,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
                 can=can(),
                 links={} if work.page is None else dict(work.page.links),
                 refresh_s=None if work.page is None else work.page.refresh_s,
+                grpc_port=None if work.page is None else work.page.grpc_port,
             )
 
         return await reads.answer(request, read, beside=raised)

@@ -12,9 +12,18 @@ from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Win
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.shapes import Order, PageIndex, PageSession, PageTrace
+from pandaeval_collector.show.api.shapes import (
+    Order,
+    PageAgent,
+    PageIncident,
+    PageIncidents,
+    PageIndex,
+    PageSession,
+    PageTrace,
+)
 from pandaeval_collector.show.api.understood import drawn, plain
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
 from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
 from pandaeval_collector.show.report.trace_page import told
@@ -23,7 +32,11 @@ from pandaeval_collector.store.found import Position
 from pandaeval_collector.store.wanted import Wanted
 
 _MOST_TRACES = 300
+_MOST_PAGES, _ENOUGH = 6, 10
+"""Of sessions that failed alike so many pages are read, until there are so many rows."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
+Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
+Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 
 
@@ -40,6 +53,7 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
         of: Of = "sessions",
         window: Window = "24h",
         order: Order = "worst",
+        together: Together = False,
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> Response:
@@ -47,7 +61,19 @@ def pages(reads: Reads, work: Work, version: str) -> APIRouter:
 
         def read() -> PageIndex:
             here = within(names.wanted(wanted), window, int(time.time() * 1000))
-            return shown.sessions(here, after, limit) if of == "sessions" else shown.traces(here, order, after, limit)
+            if of == "sessions":
+                return shown.sessions(here, after, limit, together)
+            return shown.traces(here, order, after, limit)
+
+        return await reads.answer(request, read)
+
+    @router.get("/incidents", response_model=PageIncidents, summary="What failed in a window, by cause and over time")
+    async def failing(
+        request: Request, wanted: Filters, window: Window = "24h", measured: Measured = False, limit: Limit = 50
+    ) -> Response:
+        def read() -> PageIncidents:
+            now = int(time.time() * 1000)
+            return shown.incidents(within(names.wanted(wanted), window, now), now, measured, limit)
 
         return await reads.answer(request, read)
 
@@ -68,12 +94,17 @@ class _Shown:
     def __init__(self, finder: Finder, about: ReportOrigin) -> None:
         self._finder, self._about = finder, about
 
-    def sessions(self, wanted: Wanted, after: Position | None, limit: int) -> PageIndex:
-        page = self._finder.sessions(wanted, after=after, limit=limit)
+    def sessions(self, wanted: Wanted, after: Position | None, limit: int, together: bool) -> PageIndex:
+        """``together``: those that failed alike are one row, so that further pages are read until there are enough."""
         made = LiveIndex()
-        for unit in page.rows:
-            made.unit(unit)
-        return self._index(made, wanted, page.next)
+        for _ in range(_MOST_PAGES if together else 1):
+            page = self._finder.sessions(wanted, after=after, limit=limit)
+            for unit in page.rows:
+                made.unit(unit, together)
+            after = page.next
+            if after is None or len(made) >= _ENOUGH:
+                break
+        return self._index(made, wanted, after)
 
     def traces(self, wanted: Wanted, order: Order, after: Position | None, limit: int) -> PageIndex:
         page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
@@ -81,6 +112,32 @@ class _Shown:
         for row in page.rows:
             made.trace(row, brief=True)
         return self._index(made, wanted, page.next)
+
+    def incidents(self, wanted: Wanted, now: int, measured: bool, limit: int) -> PageIncidents:
+        """What failed. ``measured``: with what the runs of each agent took."""
+        find = self._finder
+        oldest = find.oldest(wanted)
+        until = now if wanted.until_ms is None else wanted.until_ms
+        since = wanted.since_ms if wanted.since_ms is not None else until - 3_600_000 if oldest is None else oldest
+        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
+        failing, groups = find.failing(wanted)
+        found = sorted(incidents(failing, groups), key=lambda each: each.rank(begun))
+        bodies = find.bodies([each.newest.seq for each in found[:limit]])
+        over = find.over_time(wanted, span.since, span.step)
+        runs, failed = over_time(over)
+        return PageIncidents(
+            since=span.since,
+            until=span.until,
+            step=span.step,
+            runs=runs,
+            failed=failed,
+            total=len(found),
+            incidents=[
+                PageIncident(**shown_incident(each, span, each.state(begun), bodies.get(each.newest.seq)))
+                for each in found[:limit]
+            ],
+            agents=[PageAgent(**row) for row in by_agent(over, find.measured(wanted) if measured else {})],
+        )
 
     def _index(self, made: LiveIndex, wanted: Wanted, following: Position | None) -> PageIndex:
         traces, failed = self._finder.counts(wanted) or (None, None)

@@ -146,6 +146,7 @@ class Overview(BaseModel):
     can: Annotated[list[str], Field(description="What may be changed here, such as POST /annotations.")]
     links: dict[str, str]
     refresh_s: float | None
+    grpc_port: int | None = Field(description="Where OTLP/gRPC is listened to; null where it is not by TCP.")
 
 
 class MetricShape(BaseModel):
@@ -178,6 +179,56 @@ class PageIndex(BaseModel):
     failed: int | None
     newest: int
     next: Cursor
+
+
+class PageIncident(BaseModel):
+    """What failed for one cause within a window. ``state``: `new`, `rising` or empty; ``first_at``: since when it is
+    known, before the window perhaps; ``spark``: its runs over the window; the rest is of its newest failure."""
+
+    id: str
+    groups: list[str]
+    metric: str
+    label: str
+    severity: str
+    state: str
+    runs: int
+    first_at: Milliseconds
+    last_at: Milliseconds
+    agents: list[str]
+    spark: list[int]
+    reason: str
+    trace_id: str | None
+    span_id: str | None
+    session_id: str | None
+
+
+class PageAgent(BaseModel):
+    """An agent within a window. ``spark``: its runs over time; ``bad``: those that failed; ``us`` and ``us95``: median
+    and 95th percentile of the latency; ``tokens`` and ``usd``: medians by run; null where they were not read."""
+
+    agent: str
+    runs: int
+    failed: int
+    spark: list[int]
+    bad: list[int]
+    us: int | None
+    us95: int | None
+    tokens: int | None
+    usd: float | None
+
+
+class PageIncidents(BaseModel):
+    """What failed within a window, by cause, what asks for attention first. ``step``: milliseconds of each of the bars
+    ``runs`` and ``failed``, from ``since`` on; ``total``: how many incidents there are."""
+
+    since: Milliseconds
+    until: Milliseconds
+    step: int
+    runs: list[int]
+    failed: list[int]
+    total: int
+    incidents: list[PageIncident]
+    agents: list[PageAgent]
 
 
 class PageSession(BaseModel):

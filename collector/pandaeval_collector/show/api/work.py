@@ -16,10 +16,11 @@ from pandaeval_otel.wire.labels import HumanLabel
 @dataclass(frozen=True, slots=True)
 class PageWork:
     """``links``: addresses in other programs by their names, with ``{trace_id}`` and the like; ``refresh_s``: seconds
-    between two looks for what is new."""
+    between two looks for what is new; ``grpc_port``: where OTLP/gRPC is listened to."""
 
     links: Mapping[str, str]
     refresh_s: float
+    grpc_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

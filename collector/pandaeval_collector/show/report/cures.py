@@ -36,7 +36,7 @@ _PARTS = (
 
 NOT_ENOUGH = (
     "What was captured of these runs is not enough: the question, the answer, or what calls were given and gave back. "
-    "The reason on each says which; the log says how to switch it on."
+    "The reason on each says which, and the log how to switch it on; for most instrumentations: " + capture_cure(())
 )
 """What to do about many runs without content."""
 

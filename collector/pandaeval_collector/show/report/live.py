@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +12,9 @@ from pandaeval_collector.show.report.cures import listed_cure
 from pandaeval_collector.show.report.index import Ranked, ReportOrigin, index
 from pandaeval_collector.show.report.results import shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
+from pandaeval_collector.store.failures.live import plain
 from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 
 
 @dataclass(slots=True)
@@ -23,14 +26,26 @@ class LiveIndex:
     _sessions: dict[str, ReportSession] = field(default_factory=dict)
     _known: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _order: list[Ranked] = field(default_factory=list)
+    _alike: dict[Hashable, int] = field(default_factory=dict)
+    _same: Counter[int] = field(default_factory=Counter)
 
-    def unit(self, unit: ListedSession) -> None:
-        """A row of the list of sessions: a session with its worst trace, or a trace that belongs to none."""
+    def unit(self, unit: ListedSession, together: bool = False) -> None:
+        """A row of the list of sessions: a session with its worst trace, or a trace that belongs to none. ``together``:
+        one that failed as an earlier one did is counted with it."""
+        if together and unit.failed:
+            place = self._alike.setdefault(_cause(unit), len(self._order))
+            self._same[place] += 1
+            if place < len(self._order):
+                return
         worst = [] if unit.worst is None else [unit.worst]
         if unit.id is None:
             self._order += [Ranked(None, self._traces(worst, brief=True))]
         else:
             self.session(unit, worst, whole=False)
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self._order)
 
     def trace(self, row: Listed, brief: bool = False) -> ReportTrace:
         """A trace by itself; its session, if there is one, is known by its id alone. ``brief``: for a list."""
@@ -49,9 +64,12 @@ class LiveIndex:
         self._known[unit.id] = {
             "count": unit.traces,
             "failing": unit.failed_traces,
-            "states": ["bad" if failing else "good" for failing in unit.failing],
+            "states": [_state(badness) for badness in unit.badness],
             "first": unit.first_ms,
             "last": unit.last_ms,
+            "us": unit.us,
+            "tokens": unit.tokens,
+            "usd": unit.usd,
         }
         self._order.append(Ranked(session, self._traces(rows, brief=True)))
 
@@ -62,6 +80,8 @@ class LiveIndex:
             row.number = number
         shown = index(self._rows, self._sessions, self._all(), (), about)
         del shown["order"][len(self._order) :]
+        for place, times in self._same.items():
+            shown["order"][place].append(times)
         for session_id, session in zip(self._sessions, shown["sessions"], strict=True):
             session |= {"href": quote(session_id, safe=""), **self._known.get(session_id, {})}
             if members and session_id in members:
@@ -77,6 +97,27 @@ class LiveIndex:
         made = [_trace(row, brief) for row in rows]
         self._rows += made
         return made
+
+
+def _cause(unit: ListedSession) -> Hashable:
+    """What failed in a session, its worst trace and for whom: equal for those that failed alike."""
+    worst = unit.worst
+    failed = [said for said in unit.results.values() if said["success"] is False]
+    failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
+    causes = {(said["metric"], said["label"], _group(said) or plain(said["reason"])) for said in failed}
+    facts = {} if worst is None else worst.facts
+    return facts.get("agent"), plain(facts.get("error", "")), frozenset(causes)
+
+
+def _group(said: Mapping[str, Any]) -> str:
+    return str((said["metadata"].get("failure_group") or {}).get("id", ""))
+
+
+def _state(badness: float) -> float | str:
+    """A trace on the heat scale: below a half where it failed; ``none`` without a score."""
+    if badness < NOT_FAILED:
+        return min(0.49, badness)
+    return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)
 
 
 def _trace(row: Listed, brief: bool) -> ReportTrace:

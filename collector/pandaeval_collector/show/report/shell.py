@@ -28,26 +28,24 @@ _LIVE_LOADING = (
 @cache
 def file_shell() -> str:
     """A report's page; its data belongs where ``<!-- data -->`` stands."""
-    library, licence = _asset("file/vendor/chart.umd.min.js"), _asset("file/vendor/chart.LICENSE.txt")
-    held = f"<!-- data -->\n<!-- {licence} -->\n<script>{library}</script>"
-    return _filled("file", held, [library], "", "", _FILE_LOADING)[0]
+    return _filled("file", "<!-- data -->\n", "", "", _FILE_LOADING)[0]
 
 
 @cache
 def live_shell() -> tuple[str, str]:
     """The live page, and the policy that it has to be served with: it may ask whoever served it."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
-    return _filled("live", "", [], " connect-src 'self';", icon, _LIVE_LOADING)
+    return _filled("live", "", " connect-src 'self';", icon, _LIVE_LOADING)
 
 
-def _filled(
-    kind: str, data: str, libraries: list[str], allowed: str, head: str, loading: tuple[str, str]
-) -> tuple[str, str]:
-    styles = "".join(_asset(name) for name in _names("css", kind))
+def _filled(kind: str, data: str, allowed: str, head: str, loading: tuple[str, str]) -> tuple[str, str]:
+    library, licence = _asset("common/vendor/uPlot.iife.min.js"), _asset("common/vendor/uPlot.LICENSE.txt")
+    data += f"<!-- {licence} -->\n<script>{library}</script>"
+    styles = "".join(_asset(name) for name in ("common/vendor/uPlot.min.css", *_names("css", kind)))
     own = "\n".join(_asset(name) for name in _names("js", kind))
     script = f'(() => {{"use strict";\n{own}\nstart();\n}})();\n'
     policy = (
-        f"default-src 'none'; script-src {' '.join(_digest(each) for each in [*libraries, script])}; "
+        f"default-src 'none'; script-src {' '.join(_digest(each) for each in (library, script))}; "
         f"style-src {_digest(styles)}; img-src data:;{allowed} base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'"
     )

@@ -79,9 +79,9 @@ def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
         said[label.unit].append(label)
     found = {}
     for unit, verdicts in said.items():
-        share = fmean(_passes(each, _MIDDLE) for each in verdicts)
+        share = fmean(passes(each, _MIDDLE) for each in verdicts)
         if share != 0.5:
-            agreeing = (each.comment for each in verdicts if _passes(each, _MIDDLE) == (share > 0.5))
+            agreeing = (each.comment for each in verdicts if passes(each, _MIDDLE) == (share > 0.5))
             found[unit] = share > 0.5, next(filter(None, agreeing), "")
     return found
 
@@ -90,7 +90,7 @@ def _calibration(
     metric: str, judge: str, version: str, pairs: list[tuple[JudgedRow, list[HumanLabel]]]
 ) -> Calibration | None:
     threshold = next((row.threshold for row, _ in reversed(pairs) if row.threshold is not None), _MIDDLE)
-    shares = [fmean(_passes(label, threshold) for label in verdicts) for _, verdicts in pairs]
+    shares = [fmean(passes(label, threshold) for label in verdicts) for _, verdicts in pairs]
     kept = [at for at, share in enumerate(shares) if share != 0.5]
     if not kept:
         return None
@@ -102,14 +102,15 @@ def _calibration(
         weights([row.probability for row in rows], chances),
         [row.session or row.unit for row in rows],
     )
-    passes = np.asarray([float(shares[at] > 0.5) for at in kept])
-    among = [list({each.annotator: _passes(each, threshold) for each in verdicts}.values()) for _, verdicts in pairs]
-    found = agreement(labelled, passes, threshold)
+    passing = np.asarray([float(shares[at] > 0.5) for at in kept])
+    among = [list({each.annotator: passes(each, threshold) for each in verdicts}.values()) for _, verdicts in pairs]
+    found = agreement(labelled, passing, threshold)
     return Calibration(metric, judge, version, len(pairs) - len(kept), found, annotator_agreement(among))
 
 
-def _passes(label: HumanLabel, threshold: float) -> bool:
-    return label.passed if label.passed is not None else _grade(label) >= threshold - 1e-9
+def passes(label: HumanLabel, threshold: float | None) -> bool:
+    """Whether a person passes a run."""
+    return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 
 def _grade(label: HumanLabel) -> float:

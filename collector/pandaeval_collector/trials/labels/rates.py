@@ -27,9 +27,13 @@ _UNLABELLED = f"""
        GROUP BY metric, agent, CASE session WHEN '' THEN unit ELSE session END)
     GROUP BY metric, agent ORDER BY count(*) DESC, metric, agent
 """  # noqa: S608
+_BY_JUDGE = f"""
+    SELECT metric, agent, model || ' ' || version, sum(1.0 / probability), sum(score / probability)
+    FROM {people.STANDING} WHERE probability > 0 GROUP BY metric, agent, model, version
+"""  # noqa: S608
 _PASSED = "CASE WHEN l.passed IS NULL THEN l.score >= coalesce(s.threshold, 0.5) - 1e-9 ELSE l.passed END"
 _LABELLED = f"""
-    SELECT s.metric, s.agent, avg({_PASSED}), s.score, s.probability,
+    SELECT s.metric, s.agent, s.model || ' ' || s.version, avg({_PASSED}), s.score, s.probability,
            max(coalesce(d.probability, l.probability)), CASE s.session WHEN '' THEN s.unit ELSE s.session END
     FROM {people.STANDING} s JOIN {people.STANDING_LABELS} l USING (metric, unit)
          LEFT JOIN label_draws d USING (metric, unit)
@@ -71,6 +75,11 @@ class _Population:
     squares: float = 0.0
     runs: int = 0
 
+    @property
+    def mean(self) -> float:
+        """Of the judge's scores."""
+        return self.total / self.weight
+
 
 @dataclass(slots=True)
 class _Labels:
@@ -106,8 +115,10 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
         sums.weight, sums.total = sums.weight + weight, sums.total + total
         sums.passed, sums.squares, sums.runs = sums.passed + passed, sums.squares + squares, sums.runs + runs
     labels: dict[Key, _Labels] = {}
-    for metric, agent, passed, score, judged, chance, session in connection.execute(_LABELLED):
+    means = _means(connection, of_metric)
+    for metric, agent, judge, passed, score, judged, chance, session in connection.execute(_LABELLED):
         agent = agent if agent in of_metric[metric] else OTHER
+        score += populations[metric, agent].mean - means[metric, agent, judge]
         held = labels.setdefault((metric, agent), _Labels())
         for values, value in (
             (held.passed, passed),
@@ -120,13 +131,24 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
     return list(_rates(populations, labels))
 
 
+def _means(connection: sqlite3.Connection, of_metric: dict[str, set[str]]) -> dict[tuple[str, str, str], float]:
+    """Of the scores that each judge (model and version) gave. A labelled run's score is taken for how far it lies from
+    its own judge's mean: where a judge or a question has changed within the window, the rate does not move for that."""
+    sums: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for metric, agent, judge, weight, total in connection.execute(_BY_JUDGE):
+        key = metric, agent if agent in of_metric[metric] else OTHER, judge
+        before = sums.get(key, (0.0, 0.0))
+        sums[key] = before[0] + weight, before[1] + total
+    return {key: total / weight for key, (weight, total) in sums.items()}
+
+
 def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> Iterator[AgentRate]:
     for key, held in sorted(labels.items()):
         sums, rate = populations[key], None
         labelled = held.labelled(whole=len(held.passed) >= sums.runs)
         n = len(labelled.people)
         if n >= LEAST_LABELS:
-            rate = corrected_rate(labelled, Scores(sums.total / sums.weight, sums.weight**2 / sums.squares))
+            rate = corrected_rate(labelled, Scores(sums.mean, sums.weight**2 / sums.squares))
         yield AgentRate(*key, n, sums.passed / sums.weight, rate, len(held.passed) - n)
 
 

@@ -63,3 +63,22 @@ def test_a_history_that_the_provider_keeps_is_not_captured() -> None:
     one = found(trace)
     assert (one.loose, one.hidden) == ([], "the conversation before was not captured")
     assert found(replace(trace, continues="")).loose
+
+
+@pytest.mark.parametrize(
+    ("result", "cut"),
+    [
+        ('{"sailings": [{"id": "KO-77...', True),
+        ('{"sailings": [{"id": "KO-77', True),
+        ("KO-7731 departs at 13:15 and …", True),
+        ("KO-7731 departs [output truncated, 812 more characters]", True),
+        ('{"sailings": []}', False),
+        ("[KO-7731", False),
+        ("KO-7731 departs at 13:15.", False),
+        ({"ref": "KO-7731", "note": "and so on..."}, False),
+    ],
+)
+def test_results_that_break_off_open_what_is_not_found(result: Any, cut: bool) -> None:
+    one = found(booked(*EARLIER, result=result, answer="Booked: FJ-88214."))
+    assert [each.value.text for each in one.open] == (["FJ-88214"] if cut else [])
+    assert one.hidden == ("results of tools were captured in part" if cut else None)

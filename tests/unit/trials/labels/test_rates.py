@@ -44,6 +44,21 @@ def test_the_rate_is_that_of_the_formula(store: Store) -> None:
     assert found.rate.low < passed.mean() < found.rate.high < found.judge
 
 
+def test_the_rate_does_not_move_when_another_version_of_the_question_takes_over(tmp_path: Path) -> None:
+    """A stricter version scores the newer half 0.4 lower; people say what they said. Labels are of the older half."""
+    before, after = filled(tmp_path / "before"), filled(tmp_path / "after")
+    scores = flattered(400)[1]
+    newer = [judged_row(at, max(0.0, float(scores[at]) - 0.4)) for at in range(200, 400)]
+    after.commit(WriteSet(judged=[replace(each, version="5+a1b2c3") for each in newer])).result()
+    (old,), (new,) = (pass_rates(each.people.reader()) for each in (before, after))
+    assert old.rate is not None
+    assert new.rate is not None
+    assert new.judge < old.judge - 0.1, "the judge's own rate jumps"
+    assert abs(new.rate.value - old.rate.value) < 0.02
+    before.close()
+    after.close()
+
+
 def test_below_fifty_labels_it_is_unknown(tmp_path: Path) -> None:
     opened = filled(tmp_path / "few", labelled=49)
     assert [(each.n, each.rate) for each in pass_rates(opened.people.reader())] == [(49, None)]

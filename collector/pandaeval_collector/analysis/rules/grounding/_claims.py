@@ -14,7 +14,17 @@ from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without, without_code
 from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
 from pandaeval_collector.analysis.rules.grounding._together import SENTENCE
-from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, IDENTIFIER, NAME, NUMBER, STRICT, URL, Value
+from pandaeval_collector.analysis.rules.grounding._value import (
+    AMOUNT,
+    DURATION,
+    IDENTIFIER,
+    NAME,
+    NUMBER,
+    STRICT,
+    TIME,
+    URL,
+    Value,
+)
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
@@ -45,6 +55,14 @@ _IN_GENERAL = re.compile(
     re.IGNORECASE,
 )
 """What stands before examples and rules of thumb: a name or a number after it is no fact of the case."""
+_EXAMPLE = re.compile(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|say)),?:? ?[\"'(*`]*$", re.IGNORECASE)
+"""What stands right before an example of anything."""
+_ALTERNATIVE = re.compile(r"\b(?:like|or) \"$", re.IGNORECASE)
+_PROPOSED = re.compile(
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?)\b",
+    re.IGNORECASE,
+)
+"""What stands before a time that the agent proposes."""
 _PROSE = 8
 """Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
 _PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
@@ -56,7 +74,8 @@ class Claim:
     """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
     known (:func:`~._sources.moment`). ``around``: the text about it; ``sentence``: the one that states it, of the
     paragraph ``block``. ``accepted``: a tool took the identifier and names
-    it in its result: it exists, so that somebody told the agent."""
+    it in its result: it exists, so that somebody told the agent. ``aside``: it does not count, but what follows from it
+    may."""
 
     value: Value
     at: int
@@ -66,6 +85,7 @@ class Claim:
     accepted: bool = False
     sentence: str = ""
     block: int = 0
+    aside: bool = False
 
 
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
@@ -87,12 +107,23 @@ def in_answers(trace: Trace) -> Iterator[Claim]:
                 start, stop = _sentence(text, value)
                 block = text.count("\n\n", 0, start)
                 said = text[start:stop]
-                if (
-                    value.kind in (NAME, NUMBER)
-                    and _IN_GENERAL.search(text, max(0, start - 8), value.start) is not None
-                ):
+                if _is_no_fact(text, max(0, start - 8), value):
                     continue
                 yield Claim(value, moment(end) + 1, span_id, _around(text, value), sentence=said, block=block)
+
+
+def _is_no_fact(text: str, start: int, value: Value) -> bool:
+    """Whether a value, of a sentence that begins at ``start``, is an example, one of several names or a proposal."""
+    before, end = text[max(start, value.start - 24) : value.start], value.start + len(value.text)
+    if _EXAMPLE.search(before) is not None:
+        return True
+    if value.kind == NAME:
+        before, after = text[max(0, value.start - 6) : value.start + 1], text[end + 2 : end + 7]
+        if _ALTERNATIVE.search(before) is not None or after.startswith(' or "'):
+            return True
+    if value.kind in (TIME, DURATION):
+        return _PROPOSED.search(text, start, value.start) is not None
+    return value.kind in (NAME, NUMBER) and _IN_GENERAL.search(text, start, value.start) is not None
 
 
 def in_calls(trace: Trace) -> Iterator[Claim]:

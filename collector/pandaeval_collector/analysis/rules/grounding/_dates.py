@@ -34,7 +34,7 @@ DATE = (
 )
 TIME = (
     rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
-    rf"|{_FREE}{_DAY}\s?[ap]\.?m\b\.?"
+    rf"|{_FREE}{_DAY}(?:[0-5]\d)?\s?[ap]\.?m\b\.?"
     rf"|{_FREE}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_FREE}{_DAY} ?h ?\d{{2}}(?!\d)"
     rf"|(?:午前|午後|上午|下午|晚上|早上|오전|오후)?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
 )
@@ -65,6 +65,8 @@ def dates(text: str) -> tuple[float, ...]:
 def minutes(text: str) -> tuple[float, ...]:
     """Minutes since midnight that it may name: two where 3:15 may be in the afternoon."""
     numbers = [int(each) for each in _NUMERAL.findall(text)[:2]]
+    if numbers[0] > 99:  # 515 AM, as weather services write
+        numbers = list(divmod(numbers[0], 100))
     hour, minute = numbers[0], numbers[1] if len(numbers) > 1 else (30 if "半" in text else 0)
     if hour > 24 or minute > 59:
         return ()
@@ -77,9 +79,12 @@ def minutes(text: str) -> tuple[float, ...]:
 
 
 def ordinal(day: float) -> int | None:
-    """Days since the year 1; ``None`` without a year."""
+    """Days since the year 1; ``None`` without a year, or for February 29th of a year that has none."""
     year, rest = divmod(int(day), 10000)
-    return date(year, rest // 100, rest % 100).toordinal() if year else None
+    try:
+        return date(year, rest // 100, rest % 100).toordinal()
+    except ValueError:
+        return None
 
 
 def _day(year: int, month: int, day: int) -> int:

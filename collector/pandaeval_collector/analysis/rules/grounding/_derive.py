@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 from pandaeval_collector.analysis.rules.grounding._dates import ordinal
 from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._sources import RESULT
 from pandaeval_collector.analysis.rules.grounding._together import in_text
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, PERCENTAGE, Value
+from pandaeval_collector.analysis.rules.grounding._zones import converted
 
 MOST_OPERANDS = 80
 """Among more numbers than this any sum can be found by chance."""
@@ -17,6 +19,8 @@ _MOST_LENGTHS = 20
 _UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
 _SMALL = 31.0
 _DAY_MINUTES = 1440.0
+_WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+"""By the days since the year 1, modulo 7."""
 _CLOSE = 1e-6
 
 
@@ -101,15 +105,30 @@ def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> b
     return False
 
 
-def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:
+def from_named(value: Value, own: Sequence[float], there: Iterable[float]) -> bool:
+    """An amount that is a grounded one of the same answer, added to or taken from one of a result that the sentence
+    names: what is left of a balance."""
+    return any(
+        abs(each + sign * other - number) <= 0.005 or abs(other - each - number) <= 0.005
+        for number in value.readings
+        for other in there
+        for each in own[:_MOST_SETTLED]
+        for sign in (1.0, -1.0)
+    )
+
+
+def from_dates(value: Value, known: Known, at: int, start_ns: int, sentence: str) -> bool:
     """The day itself with or without its year, one that lies a known number of days from a known one, or within a span
-    of days that a source names, or at most two weeks after the day of the run."""
+    of days that a source names, or at most two weeks after the day of the run, or the next day of its name (Sunday)
+    after a day that a result names."""
     there = [day for day, since in known.index.dates.items() if since <= at]
-    for day in value.readings:
-        if any(_same_day(day, each) for each in there):
-            return True
-        today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
-        wanted = ordinal(day if day >= 10000 else today.year * 10000 + day)
+    if any(_same_day(day, each) for day in value.readings for each in there):
+        return True
+    today = datetime.fromtimestamp(start_ns / 1e9, UTC).date()
+    years = dict.fromkeys([today.year, *(int(each) // 10000 for each in there if each >= 10000)])
+    days = [day for day in value.readings if day >= 10000]
+    days += [year * 10000 + day for day in value.readings if day < 10000 for year in years]
+    for wanted in map(ordinal, days):
         if wanted is None:
             continue
         if -1 <= wanted - today.toordinal() <= 14:
@@ -118,7 +137,7 @@ def from_dates(value: Value, known: Known, at: int, start_ns: int) -> bool:
         steps = {each for each, since in known.index.said.items() if since <= at and each < 400} | {1.0}
         if any(float(abs(wanted - anchor)) in steps for anchor in anchors):
             return True
-        if _within_a_span(wanted, known, at):
+        if _within_a_span(wanted, known, at) or _is_next_of_its_name(wanted, sentence, known, at):
             return True
     return False
 
@@ -132,8 +151,17 @@ def _within_a_span(wanted: int, known: Known, at: int) -> bool:
     return len(days) == 2 and min(days) <= wanted <= max(days)
 
 
-def from_times(value: Value, known: Known, at: int) -> bool:
-    """The time itself, or one that lies a known duration away."""
+def _is_next_of_its_name(wanted: int, sentence: str, known: Known, at: int) -> bool:
+    """Whether the sentence names the day of the week on which the day falls, of the week after one of a result."""
+    if _WEEKDAYS[wanted % 7] not in sentence.casefold():
+        return False
+    found = known.index.dates_of.get(RESULT, set())
+    days = [ordinal(day) for day, since in known.index.dates.items() if since <= at and day % 10000 in found]
+    return any(day is not None and 0 < wanted - day < 7 for day in days)
+
+
+def from_times(value: Value, known: Known, at: int, sentence: str) -> bool:
+    """The time itself, or one that lies a known duration away or is the same in another time zone."""
     there = [minute for minute, since in known.index.times.items() if since <= at]
     lengths = [length for length, since in known.index.durations.items() if since <= at][:_MOST_LENGTHS]
     lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120][:_MOST_LENGTHS]
@@ -144,7 +172,7 @@ def from_times(value: Value, known: Known, at: int) -> bool:
             apart = abs(minute - each) % _DAY_MINUTES
             if any(apart in (length, _DAY_MINUTES - length) for length in lengths):
                 return True
-    return False
+    return converted(value.readings, sentence, there, known.zones, at)
 
 
 def from_durations(value: Value, known: Known, at: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from pandaeval_collector.analysis.rules.grounding._sources import Before
 from pandaeval_otel.model import Kind, Message, Span, Trace
@@ -10,18 +12,31 @@ from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 BEFORE = "the conversation before was not captured"
+_CUT = re.compile(r"(?:\.\.\.|…|[\[(<]?(?:\w+ )?truncated[^\n]{0,40})\s*\Z", re.IGNORECASE)
+_CLOSED = {"{": "}", "[": "]"}
 
 
 def not_captured(trace: Trace) -> str | None:
     """What of this trace itself is missing, in words: results, messages, the user's words."""
     if any(not call.has_result and call.error is None for call in trace.tool_calls):
         return "results of tools were not captured"
+    if any(is_cut(call.result) for call in trace.tool_calls if call.has_result):
+        return "results of tools were captured in part"
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     if any(message.hidden for span in models for message in span.input or ()):
         return "messages were captured in part"
     if (trace.input is None and not trace.turns) or any(turn.user is None for turn in trace.turns):
         return "the user's words were not captured"
     return None
+
+
+def is_cut(result: Any) -> bool:
+    """Whether a result breaks off: it ends in dots or says that it is truncated, or is JSON that nobody closed."""
+    if not isinstance(result, str):
+        return False
+    text = result.strip()
+    closing = _CLOSED.get(text[:1])
+    return _CUT.search(text[-60:]) is not None or (closing is not None and text[1:2] in '"{[' and closing not in text)
 
 
 def hidden(trace: Trace, before: Before | None = None) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
 
 from pandaeval_collector.analysis.rules.grounding._fold import squeezed
 from pandaeval_collector.analysis.rules.grounding._index import Index
-from pandaeval_collector.analysis.rules.grounding._sources import Source
-from pandaeval_collector.analysis.rules.grounding._together import MOST_GROUPS, Group, together
+from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Source
+from pandaeval_collector.analysis.rules.grounding._together import MOST_GROUPS, Group, named, together, words_of
 from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
+from pandaeval_collector.analysis.rules.grounding._zones import Zones, zones
 
 
 class Known:
@@ -26,12 +28,20 @@ class Known:
         self._lower: list[str] | None = None
         self._sorted: list[float] | None = None
         self._groups: list[tuple[int, Group]] | None = None
+        self._named: list[tuple[int, float, frozenset[str]]] | None = None
+        self._zones: Zones | None = None
 
     @property
     def index(self) -> Index:
         if self._index is None:
             self._index = Index(self.sources)
         return self._index
+
+    @property
+    def zones(self) -> Zones:
+        if self._zones is None:
+            self._zones = zones(self.sources)
+        return self._zones
 
     def has_key(self, key: str, at: int) -> bool:
         """Whether an identifier, an address or a name stands there by then, in any spelling."""
@@ -77,6 +87,18 @@ class Known:
                     break
             self._groups = [(since, group) for group, since in first.items()]
         return [group for since, group in self._groups if since <= at]
+
+    def named(self, sentence: str, at: int) -> set[float]:
+        """The numbers of results that a sentence names: a balance whose record has a word of it."""
+        if self._named is None:
+            self._named = [
+                (source.at, number, words)
+                for source in self.sources
+                if source.who == RESULT
+                for number, words in islice(named(source.raw), MOST_GROUPS)
+            ]
+        said = words_of(sentence)
+        return {number for since, number, words in self._named if since <= at and not said.isdisjoint(words)}
 
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether one of these words stands there by then."""

@@ -11,10 +11,11 @@ _SCALES = {
     **dict.fromkeys(("m", "mn", "mio", "million", "millions", "millionen", "millones", "млн"), 1e6),
     **dict.fromkeys(("crore", "crores"), 1e7),
     **dict.fromkeys(("亿", "億", "억"), 1e8),
+    **dict.fromkeys(("tn", "trillion", "trillions", "billionen", "biljoen", "трлн", "万亿", "兆", "조"), 1e12),
     **dict.fromkeys(("b", "bn", "billion", "billions", "milliarden", "mrd", "milliards", "млрд"), 1e9),
 }
 _LONG = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
-SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd)\b\.?|[万萬만亿億억千]|[ \-]?(?:{_LONG})\b)"
+SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG})\b)"
 PLAIN = r"\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
 NUMBER = rf"(?:{PLAIN})(?:{SCALE})?"
 _PARTS = re.compile(rf"({PLAIN})\s?-?({SCALE})?", re.IGNORECASE)

@@ -17,7 +17,7 @@ SIGNS = _CURRENCIES + "+("
 _SIGN = rf"(?:R\$|US\$|[{_CURRENCIES}])"
 _AFTER = (
     rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{CODES})\b"
-    r"|(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|Ft)\b)"
+    r"|(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b)"
 )
 _MINUTES = r"(?:m|mins?|minutes?|Minuten)\b"
 _UNIT = (
@@ -43,7 +43,7 @@ _ALTERNATIVES = {
 VALUE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)
 """Matched where a value may begin; the groups tell its kind."""
 ADDRESS = re.compile(
-    r"(?P<url>\b(?:https?://|www\.)[^\s<>\"')\]}|`]+)|(?P<email>[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
+    r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
 )
 QUOTED = re.compile(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
 FENCED = re.compile(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
@@ -59,7 +59,9 @@ _STATES = (
 IDIOM = re.compile(
     rf"(?:(?:{_STATES})-\d{{1,3}}|(?:{_STANDARDS})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
     r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s|\d+-?[a-z]{1,5}-?\d+"
-    r"|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2})$",
+    r"|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
+    r"|[a-z]+\d+(?:_[a-z]{3,})+)$",
     re.IGNORECASE,
 )
-"""What has letters and digits and names nothing of a case: standards, roads, models; decades, spans, sizes, odds."""
+"""What has letters and digits and names nothing of a case: standards, roads, models; decades, spans, sizes, odds;
+functions (aes256_encrypt)."""

@@ -36,13 +36,11 @@ class Source:
 @dataclass(slots=True)
 class Before:
     """What the earlier traces of a session held, oldest first. ``hidden``: why a value may have been known that is not
-    ``found`` among them; ``responses``: the model responses that they gave; ``looked``: whether any of them had a call
-    or a document."""
+    ``found`` among them; ``responses``: the model responses that they gave."""
 
     found: Sequence[tuple[str, Any]] = ()
     hidden: str | None = None
     responses: frozenset[str] = frozenset()
-    looked: bool = False
     first: bool = False
     """Whether there is no earlier trace."""
 

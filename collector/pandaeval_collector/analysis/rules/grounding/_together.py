@@ -23,6 +23,38 @@ _MOST_TOGETHER = 24
 """Numbers of an object and all that it holds; a larger one is looked at part by part."""
 _LONGEST = 20_000
 _DEPTH = 12
+_LONGEST_NAME = 40
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_OF_ANYTHING = frozenset(
+    {
+        "amount",
+        "price",
+        "total",
+        "cost",
+        "payment",
+        "payments",
+        "value",
+        "number",
+        "date",
+        "name",
+        "type",
+        "item",
+        "items",
+        "status",
+        "method",
+        "methods",
+        "user",
+        "with",
+        "your",
+        "will",
+        "have",
+        "that",
+        "this",
+        "which",
+        "from",
+    }
+)
+"""Words that tell none of the numbers of a result from the others."""
 
 
 def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
@@ -52,6 +84,34 @@ def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
         for item in value:
             if isinstance(item, dict | list | tuple | str):
                 yield from together(item, depth - 1)
+
+
+def named(
+    value: Any, words: frozenset[str] = frozenset(), depth: int = _DEPTH
+) -> Iterator[tuple[float, frozenset[str]]]:
+    """The numbers of JSON, each with the words that name it: of its keys, and of short texts beside it."""
+    if depth == 0:
+        return
+    if isinstance(value, str):
+        inner = parsed(value)
+        if inner is not None:
+            yield from named(inner, words, depth - 1)
+    elif isinstance(value, dict):
+        beside = [item for item in value.values() if isinstance(item, str) and len(item) <= _LONGEST_NAME]
+        here = words | words_of(" ".join(beside))
+        for key, item in value.items():
+            if isinstance(item, dict | list | tuple | str):
+                yield from named(item, here | words_of(str(key)), depth - 1)
+            else:
+                yield from ((number, here | words_of(str(key))) for number in _of(item))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from named(item, words, depth - 1)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text that may name a thing."""
+    return frozenset(word.casefold() for word in _WORD.findall(text)) - _OF_ANYTHING
 
 
 def in_text(text: str) -> Group:

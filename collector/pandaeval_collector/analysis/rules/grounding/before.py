@@ -46,24 +46,21 @@ def pack(trace: Trace) -> bytes:
             left -= size
     hidden = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    looked = bool(trace.tool_calls) or any(who == RESULT for who, _ in told)
-    return zstandard.compress(_json([hidden, began, looked, kept]).encode(), 1)
+    return zstandard.compress(_json([hidden, began, kept]).encode(), 1)
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[str, Any]] = []
-    looked = False
     hidden = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
         if not each:
             hidden = hidden or BEFORE
             continue
-        why, began_before, has_looked, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
+        why, began_before, *_, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
         hidden = hidden or why or (BEFORE if began_before and not index else None)
-        looked = looked or has_looked
         found.extend((who, value) for who, value in kept)
-    return Before(found, hidden, responses, looked, first=not packed)
+    return Before(found, hidden, responses, first=not packed)
 
 
 def _told(trace: Trace) -> list[tuple[str, Any]]:

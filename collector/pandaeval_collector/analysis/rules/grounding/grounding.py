@@ -19,6 +19,7 @@ from pandaeval_collector.analysis.rules.grounding._contradicts import instead, m
 from pandaeval_collector.analysis.rules.grounding._derive import (
     from_dates,
     from_durations,
+    from_named,
     from_numbers,
     from_own,
     from_times,
@@ -68,6 +69,7 @@ _CONSTANTS = frozenset(
     )
 )
 """Of conversions between units."""
+_ORDINAL = ("st", "nd", "rd", "th")
 _YEARS = (1900.0, 2100.0)
 
 
@@ -106,12 +108,14 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     counts."""
     answered, called = list(in_answers(trace)), list(in_calls(trace))
     if not _looked(trace):
-        answered = [claim for claim in answered if of_case(claim)]
+        for claim in answered:
+            claim.aside = not of_case(claim)
+        answered.sort(key=lambda claim: claim.aside)
     done = used(trace)
     wrong = [
         (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
     ]
-    if not answered and not called and not wrong:
+    if all(claim.aside for claim in answered) and not called and not wrong:
         return None
     given = sources(trace, before.found if before is not None else ())
     known = Known(given.found)
@@ -126,8 +130,7 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     for claim in (*answered, *called)[:MOST_CLAIMS]:
         other = instead(claim, done, answered, known)
         if other is not None:
-            _count(found, claim.value.kind)
-            found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
+            _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
         elif verbatim(claim.value, known.sources, claim.at) or grounded(claim, known, trace.start_ns):
             _settle(found, settled, claim)
         else:
@@ -135,16 +138,16 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     missing = found.hidden
     unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
     for claim in _still_loose(found, settled, pending, known):
+        if claim.aside:
+            continue
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
             found.open.append(claim)
         else:
-            _count(found, claim.value.kind)
-            found.loose.append(Loose(claim))
+            _flag(found, Loose(claim))
     for value, other, end, span_id in wrong:
-        _count(found, value.kind)
         claim = Claim(value, moment(end), span_id, value.text)
-        found.loose.append(Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
+        _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
 
@@ -169,9 +172,9 @@ def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
     if value.kind == URL:
         return known.has_key(value.key, at) or _put_together(value.text, known, at, start_ns)
     if value.kind == DATE:
-        return from_dates(value, known, at, start_ns)
+        return from_dates(value, known, at, start_ns, claim.sentence)
     if value.kind == TIME:
-        return from_times(value, known, at)
+        return from_times(value, known, at, claim.sentence)
     if value.kind == DURATION:
         return from_durations(value, known, at)
     if value.kind == IDENTIFIER:
@@ -184,11 +187,14 @@ def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
 
 
 def _by_the_way(value: Value, known: Known, at: int) -> bool:
-    """A year of a known date, the end of an identifier, or a number that is spelled out."""
+    """A year of a known date or the next one, a day of one (11th), the end of an identifier, or a number that is
+    spelled out."""
     if not value.readings:
         return known.has_key(value.key, at)
     number = value.readings[0]
-    if _YEARS[0] <= number <= _YEARS[1] and any(day // 10000 == number for day in known.index.dates):
+    if _YEARS[0] <= number <= _YEARS[1] and any(0 <= number - day // 10000 <= 1 for day in known.index.dates):
+        return True
+    if value.text.endswith(_ORDINAL) and any(day % 100 == number for day in known.index.dates):
         return True
     if value.key.isdigit() and len(value.key) >= 3 and known.ends_with(value.key, at):
         return True
@@ -238,14 +244,23 @@ def _said_before(claim: Claim, settled: list[Claim]) -> bool:
 def _follows(claim: Claim, settled: list[Claim], known: Known) -> bool:
     near = [each for each in settled if each.span_id == claim.span_id and abs(each.block - claim.block) <= 1]
     near.sort(key=lambda each: each.value.start)
-    return from_own(claim.value, [each.value.readings[0] for each in near], known, claim.at)
+    own = [each.value.readings[0] for each in near]
+    return from_own(claim.value, own, known, claim.at) or from_named(
+        claim.value, own, known.named(claim.sentence, claim.at)
+    )
 
 
 def _settle(found: Grounding, settled: list[Claim], claim: Claim) -> None:
-    _count(found, claim.value.kind)
+    _count(found, claim)
     if claim.value.kind == AMOUNT and claim.value.readings:
         settled.append(claim)
 
 
-def _count(found: Grounding, kind: str) -> None:
-    found.checked[kind] = found.checked.get(kind, 0) + 1
+def _flag(found: Grounding, loose: Loose) -> None:
+    _count(found, loose.claim)
+    found.loose.append(loose)
+
+
+def _count(found: Grounding, claim: Claim) -> None:
+    if not claim.aside:
+        found.checked[claim.value.kind] = found.checked.get(claim.value.kind, 0) + 1

@@ -3,7 +3,8 @@
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
 other words), nothing new in the answer and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
-ratio. Calls whose arguments were not captured cannot be compared: where they are most, there is no score.
+ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
+captured, there is no score.
 
 Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
 right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
@@ -39,6 +40,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
             f"{found.unseen} of {found.calls} calls may have repeated another one: their arguments or results were not"
         )
         return Unscored(Why.NO_CONTENT, f"{told} captured")
+    calls = trace.tool_calls
+    if calls and not found.cycles and not any(call.has_arguments or call.has_result for call in calls):
+        return Unscored(Why.NO_CONTENT, "neither arguments nor results of any call were captured")
     metadata = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
@@ -83,7 +87,7 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",

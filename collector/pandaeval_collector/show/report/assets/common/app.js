@@ -24,7 +24,7 @@ function header() {
     redrawn();
   } }, "◐");
   document.getElementById("top").append(el("a", { class: "brand", href: "#/" }, "pandaeval"), el("span", { class: "source" }),
-    el("nav", { "aria-label": "Pages" }, el("a", { href: "#/" }, "Overview"), el("a", { href: "#/traces" }, "Traces")), el("span", { class: "made muted" }), theme);
+    el("nav", { "aria-label": "Pages" }, NAVIGATION.map((name) => el("a", { href: `#/${name}` }, humane(name || "overview")))), el("span", { class: "made muted" }), theme);
 }
 
 function headed() {
@@ -56,7 +56,7 @@ async function show(quietly) {
   const main = document.getElementById("main");
   main.replaceChildren(...[made].flat(5).filter((node) => node !== null && node !== undefined && node !== false));
   for (const link of document.querySelectorAll("#top nav a")) {
-    if (link.getAttribute("href") === `#/${kind}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href").split("?")[0] === `#/${kind}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (quietly !== true) {

@@ -30,6 +30,12 @@ function chip(result, named) {
     el("span", { class: "value" }, value(result) + label + open));
 }
 
+// What failed in a row of a list, by the name of the failure.
+function failedChip(result) {
+  return el("span", { class: "chip fail", title: `${metricName(result.metric)} (${result.metric})${result.reason ? `: ${result.reason}` : ""}` },
+    el("span", { class: "mark", "aria-hidden": "true" }, "✗"), el("span", { class: "name" }, failureName(result)), el("span", { class: "value" }, score(result.score) + (isSoFar(result) ? " so far" : "")));
+}
+
 // What asks for attention first.
 function byUrgency(a, b) {
   const order = { fail: 0, unscored: 1, said: 2, pass: 2, assumed: 3 };
@@ -60,7 +66,7 @@ function crashed(trace) {
 // The traces of a session as a row of squares, in order. `states`: of the first or the worst; `size`: how many there are.
 function strip(states, size, bad) {
   const most = 48;
-  const squares = states.slice(0, most).map((state) => el("i", { class: `square ${state}` }));
+  const squares = states.slice(0, most).map((state) => el("i", { class: `square ${typeof state === "number" ? `heat-${heat(state)}` : state}` }));
   return el("span", { class: "strip", role: "img", "aria-label": `${many(size, "trace")}, ${number(bad)} with a failure` },
     squares, size > squares.length && el("span", { class: "muted" }, `+${number(size - squares.length)}`));
 }

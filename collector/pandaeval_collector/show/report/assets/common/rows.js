@@ -38,25 +38,36 @@ function unscoredOf(unit) {
   return whys.length ? `not scored: ${whys.join(", ")}` : "nothing to score";
 }
 
-// A session, or a trace that belongs to none, in the list.
-function unitRow(unit) {
+// A session, or a trace that belongs to none, in the list. `query`: the view, in which like ones can be looked at one by one.
+function unitRow(unit, query) {
   const worst = worstOf(unit);
   const state = unitState(unit);
   const first = unit.rows[0] || {};
   const broken = unit.rows.find((row) => row.error !== undefined);
   const agents = [...new Set(unit.rows.map((row) => row.agent).filter(Boolean))];
   const told = worst && worst.row && worst.result.success === false && !(broken && broken.out === undefined);
-  const said = broken && !told ? [el("b", {}, "run failed"), `: ${broken.error}`]
-    : state === "bad" && worst ? [el("b", {}, metricName(worst.result.metric)), isSoFar(worst.result) ? " so far" : "", `: ${worst.result.reason || ""}`]
+  const said = broken && !told ? broken.error
+    : state === "bad" && worst ? [isSoFar(worst.result) ? "so far: " : "", worst.result.reason || ""]
       : worst ? el("span", { class: "muted" }, calm(unit, worst.result)) : el("span", { class: "muted" }, unscoredOf(unit));
   const asked = broken && !told ? broken : worst && worst.row;
+  const verdict = broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? (state === "bad" ? failedChip(worst.result) : chip(worst.result, false)) : el("span", { class: "chip unscored" }, "no score");
+  const { us, tokens, usd, at } = takenBy(unit);
   return el("a", { class: `row unit ${state}`, href: unit.href },
     el("span", { class: "head" },
       el("span", { class: unit.session ? "id" : "title" }, unit.session ? unit.session.id : first.in || first.id),
       el("span", { class: "muted" }, agents.slice(0, 3).join(", "))),
-    el("span", { class: "says" }, el("span", { class: "said" }, said), asked ? exchange(asked) : null),
+    el("span", { class: "says" }, el("span", { class: "said", dir: "auto" }, said), asked ? exchange(asked) : null),
     el("span", { class: "traces" }, strip(statesOf(unit), sizeOf(unit), failingOf(unit)), el("span", { class: "muted" }, many(sizeOf(unit), "trace"))),
-    el("span", { class: "verdict" }, broken && !told ? crashed(broken) : state === "quiet" ? chip(inWords(unit), false) : worst ? chip(worst.result, false) : el("span", { class: "chip unscored" }, "no score")));
+    el("span", { class: "verdict" }, verdict, unit.same > 1 && el("b", { class: "same", title: `${number(unit.same)} that failed alike` }, `×${number(unit.same)}`)),
+    el("span", { class: "taken" }, el("span", {}, us ? duration(us) : "–"), el("small", {}, [tokens && `${compact(tokens)} tokens`, usd && dollars(usd)].filter(Boolean).join(" · "))),
+    el("span", { class: "when" }, at ? when(at) : ""));
+}
+
+// What all runs of a unit took together, and when the last began.
+function takenBy({ session, rows }) {
+  if (session && session.us !== undefined) return { us: session.us, tokens: session.tokens, usd: session.usd, at: session.last };
+  const costs = rows.map((row) => row.usd).filter((usd) => usd !== undefined);
+  return { us: sum(rows.map((row) => row.us || 0)), tokens: sum(rows.map((row) => sum(row.tokens || []))), usd: costs.length ? sum(costs) : null, at: Math.max(0, ...rows.map((row) => row.at)) };
 }
 
 function choice(label, name, options, query, change) {
@@ -77,6 +88,6 @@ function traceRow(trace, position) {
     el("span", { class: "said" },
       el("span", { class: "q", dir: "auto" }, trace.in === undefined ? el("i", {}, "input not captured") : trace.in || el("i", {}, "empty input")),
       el("span", { class: "a", dir: "auto" }, trace.out === undefined ? el("i", {}, "no answer captured") : trace.out || el("i", {}, "empty answer"))),
-    el("span", { class: "facts muted" }, [trace.agent, moment(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`].filter(Boolean).join(" · ")),
+    el("span", { class: "facts muted" }, [trace.agent, when(trace.at), duration(trace.us), trace.tools && many(trace.tools, "tool call"), tokens && `${number(tokens)} tokens`, trace.usd && dollars(trace.usd)].filter(Boolean).map((fact, at) => [at ? " · " : "", fact])),
     el("span", { class: "scores" }, crashed(trace), chips(trace.results)));
 }

@@ -1,6 +1,6 @@
 // What is known of traces and sessions, wherever it came from: a report's file or a running collector. Each source
 // gives an index, whose traces and sessions are linked here, and brings these functions: open, pageOf, details,
-// traceHref, sessionHref, home, missingSpans, beyond, beside, again, redrawn, heading.
+// traceHref, sessionHref, home, missingSpans, beyond, beside, again, relative, heading, NAVIGATION.
 
 const store = { index: null, metrics: {} };
 
@@ -34,20 +34,27 @@ function judge(unit, results) {
 }
 
 function metric(key) {
-  return store.metrics[key] || { name: key, level: "", question: "", needs: "", models: [] };
+  return store.metrics[key] || { name: key.slice(key.indexOf(".") + 1), level: key.split(".")[0], question: "", needs: "", models: [] };
 }
 
-// The bare name; with the level where two levels have it.
+// What people call it; with the level where two levels have it.
 function metricName(key) {
   const { name, level } = metric(key);
   const twice = Object.entries(store.metrics).some(([other, each]) => other !== key && each.name === name && each.asked);
-  return twice && level !== "trace" ? `${level} ${name}` : name;
+  const plain = name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
+  return twice && level !== "trace" ? `${plain} (${level})` : plain;
+}
+
+// What a failed result is called: by its label, which says what went wrong, else by its metric.
+function failureName({ metric: key, label }) {
+  return humane(["pass", "fail", "", undefined, "problem_found"].includes(label) ? metric(key).name : label);
 }
 
 // Everything of a session or of a trace that belongs to none, as the order of an index names it.
-function unitOf(index, [kind, at]) {
+// `same`: how many are like it, of which it is one.
+function unitOf(index, [kind, at, same]) {
   const session = kind === "s" ? index.sessions[at] : null;
-  return session ? { session, rows: session.rows, href: sessionHref(session) } : { session: null, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
+  return session ? { session, same, rows: session.rows, href: sessionHref(session) } : { session: null, same, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
 }
 
 function unitState(unit) {

@@ -1,7 +1,6 @@
 // Distributions of scores: per metric a histogram, stacked by agent, and the numbers in a table.
 
 const BINS = 20, MOST_AGENTS = 6;
-const charts = [];
 
 function distributions() {
   const { index } = store;
@@ -18,7 +17,6 @@ function distributions() {
   if (!groups.size) return el("p", { class: "muted" }, "No metric gave a score.");
   const names = mostSeen(index.traces.map((trace) => trace.agent || "(no name)"));
   const keys = [...groups.keys()].sort();
-  charts.length = 0;
   return [names.length > 1 ? agentLegend(names) : null, el("div", { class: "charts" }, keys.map((key) => chartCard(key, groups.get(key), names))),
     el("details", {}, el("summary", {}, "The same as numbers"), numbers(keys, groups))];
 }
@@ -39,82 +37,57 @@ function chartCard(key, agents, names) {
   const all = [...agents.values()].flat().map(([result]) => result);
   const failed = all.filter((result) => result.success === false).length;
   const mean = all.reduce((total, result) => total + result.score, 0) / all.length;
-  const canvas = el("canvas", { role: "img", "aria-label": `${metricName(key)}: ${many(all.length, "score")}, mean ${score(mean)}, ${number(failed)} failed` });
-  charts.push({ key, agents, names, canvas });
-  return el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, metricName(key)), el("div", { class: "muted" }, metric(key).question),
-    el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed")), el("div", { class: "canvas" }, canvas));
+  const told = el("output", { class: "told muted" });
+  const holder = el("div", { class: "plot", role: "img", "aria-label": `${metricName(key)}: ${many(all.length, "score")}, mean ${score(mean)}, ${number(failed)} failed` });
+  return el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, metricName(key)), " ", el("code", { class: "muted" }, key), el("div", { class: "muted" }, metric(key).question),
+    el("div", { class: "muted" }, `${many(all.length, "score")}, mean ${score(mean)}, `, failed ? el("b", { class: "bad" }, `${number(failed)} failed`) : "none failed", told)), plotted(holder, (width, colour) => histogram(key, layered(agents, names), told, width, colour)));
 }
 
-function drawCharts() {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim();
-  for (const each of charts) {
-    if (!each.canvas.isConnected) continue;
-    if (each.chart) each.chart.destroy();
-    each.chart = new Chart(each.canvas, settings(each, colour));
-  }
+// By agent, the most seen first and all others last: {fill, counts}; counts include those of the layers below.
+function layered(agents, names) {
+  const shown = names.slice(0, MOST_AGENTS).filter((name) => agents.has(name)).map((name) => [`--series-${names.indexOf(name)}`, agents.get(name)]);
+  const rest = names.slice(MOST_AGENTS).flatMap((name) => agents.get(name) || []);
+  const below = new Array(BINS).fill(0);
+  return [...shown, ...(rest.length ? [["--muted", rest]] : [])].map(([fill, held]) => {
+    for (const [result] of held) below[Math.min(BINS - 1, Math.floor(result.score * BINS + 1e-9))] += 1;
+    return { fill, counts: [...below] };
+  }).reverse();
 }
 
-function settings({ key, agents, names }, colour) {
-  const shown = names.slice(0, MOST_AGENTS).filter((name) => agents.has(name));
-  const rest = names.slice(MOST_AGENTS).filter((name) => agents.has(name));
-  const datasets = shown.map((name) => dataset(name, agents.get(name), colour(`--series-${names.indexOf(name)}`)));
-  if (rest.length) datasets.push(dataset(many(rest.length, "other agent"), rest.flatMap((name) => agents.get(name)), colour("--muted")));
-  const small = { color: colour("--muted"), font: { size: 11, family: getComputedStyle(document.body).fontFamily } };
+// A bar leads to its traces; a dashed line stands where scores pass.
+function histogram(key, layers, told, width, colour) {
   const threshold = metric(key).threshold;
-  return {
-    type: "bar",
-    data: { labels: Array.from({ length: BINS }, (_, at) => (at / BINS).toFixed(2)), datasets },
-    options: {
-      layout: { padding: { bottom: 18, right: 8 } },
-      animation: false, responsive: true, maintainAspectRatio: false,
-      scales: {
-        x: { stacked: true, grid: { display: false }, border: { color: colour("--line") }, ticks: { display: false } },
-        y: { stacked: true, beginAtZero: true, grid: { color: colour("--line") }, border: { display: false }, ticks: { ...small, precision: 0, maxTicksLimit: 5 } },
-      },
-      plugins: {
-        legend: { display: false },
-        tooltip: { callbacks: { title: ([item]) => `score ${(item.dataIndex / BINS).toFixed(2)} to ${((item.dataIndex + 1) / BINS).toFixed(2)}` } },
-      },
-      onClick: (_, [item]) => { if (item && metric(key).level !== "session") location.hash = `#/traces?metric=${encodeURIComponent(key)}&from=${item.index / BINS}&to=${(item.index + 1) / BINS}`; },
+  const binAt = (u) => (u.cursor.left < 0 ? -1 : Math.min(BINS - 1, Math.floor(u.posToVal(u.cursor.left, "x") * BINS)));
+  const xs = Array.from({ length: BINS }, (_, at) => at / BINS);
+  return [plain2d(width, 170, colour, 0.92, {
+    series: layers.map((layer) => layer.fill), x: { splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_, all) => all.map(String) },
+    scales: { x: { time: false, range: [0, 1] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+    cursor: { y: false, points: { show: false }, drag: { x: false } },
+    hooks: {
+      setCursor: [(u) => {
+        const bin = binAt(u);
+        told.textContent = bin < 0 ? "" : `; ${(bin / BINS).toFixed(2)} to ${((bin + 1) / BINS).toFixed(2)}: ${number(layers[0].counts[bin])}`;
+      }],
+      ready: [(u) => u.over.addEventListener("click", () => {
+        const bin = binAt(u);
+        if (bin >= 0 && metric(key).level !== "session") location.hash = `#/traces?metric=${encodeURIComponent(key)}&from=${bin / BINS}&to=${(bin + 1) / BINS}`;
+      })],
+      draw: [(u) => thresholdLine(u, threshold, colour("--bad"))],
     },
-    plugins: [{ id: "scale", afterDatasetsDraw: (chart) => { edges(chart, small); thresholdLine(chart, threshold, colour("--bad")); } }],
-  };
+  }), [xs, ...layers.map((layer) => layer.counts)]];
 }
 
-// The scale, written at the edges of the bins, where the scores are that it names.
-function edges(chart, { color, font }) {
-  const { left, right, bottom } = chart.chartArea;
-  chart.ctx.save();
-  chart.ctx.fillStyle = color;
-  chart.ctx.font = `${font.size}px ${font.family}`;
-  chart.ctx.textAlign = "center";
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) chart.ctx.fillText(String(share), left + (right - left) * share, bottom + 14);
-  chart.ctx.restore();
-}
-
-// The threshold, as a dashed line between the bars.
-function thresholdLine(chart, threshold, colour) {
+function thresholdLine(u, threshold, colour) {
   if (threshold === null || threshold === undefined || threshold > 1) return;
-  const { left, right, top, bottom } = chart.chartArea;
-  const x = left + (right - left) * threshold;
-  chart.ctx.save();
-  chart.ctx.strokeStyle = chart.ctx.fillStyle = colour;
-  chart.ctx.setLineDash([4, 3]);
-  chart.ctx.beginPath();
-  chart.ctx.moveTo(x, top);
-  chart.ctx.lineTo(x, bottom);
-  chart.ctx.stroke();
-  chart.ctx.font = `11px ${getComputedStyle(document.body).fontFamily}`;
-  chart.ctx.fillText(`passes from ${threshold}`, Math.min(x + 4, right - 90), top + 10);
-  chart.ctx.restore();
-}
-
-function dataset(label, held, colour) {
-  const data = new Array(BINS).fill(0);
-  for (const [result] of held) data[Math.min(BINS - 1, Math.floor(result.score * BINS + 1e-9))] += 1;
-  const seen = data.map((count) => count || null); // one score among thousands is to be seen, none is not
-  return { label, data: seen, backgroundColor: colour, categoryPercentage: 1, barPercentage: 0.92, minBarLength: 3 };
+  const { left, top, height } = u.bbox, x = u.valToPos(threshold, "x", true);
+  u.ctx.save();
+  u.ctx.strokeStyle = u.ctx.fillStyle = colour;
+  u.ctx.setLineDash([4, 3]);
+  u.ctx.beginPath();
+  u.ctx.moveTo(Math.max(left + 1, x), top);
+  u.ctx.lineTo(Math.max(left + 1, x), top + height);
+  u.ctx.stroke();
+  u.ctx.restore();
 }
 
 function numbers(keys, groups) {

@@ -1,6 +1,7 @@
 // The data of a report: in the file itself, an index that is there at once, and blocks of traces that are unpacked when
 // one of them is looked at. Addresses: #/ , #/traces?… , #/s/<session> , #/t/<trace>, by position.
 
+const NAVIGATION = ["", "traces"];
 const blocks = new Map(), positions = new Map();
 
 async function unpack(id) {
@@ -17,8 +18,8 @@ async function open() {
     throw new Error(`The report cannot be read: ${error}. It needs a browser from 2023 or newer, and the whole file.`);
   }
   store.index.traces.forEach((trace, at) => positions.set(trace.id, at));
-  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawCharts(); });
-  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawCharts(); });
+  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; redrawn(); });
+  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; redrawn(); });
 }
 
 function heading() {
@@ -77,6 +78,6 @@ function again() {
   return null;
 }
 
-function redrawn() {
-  drawCharts();
+function relative() {
+  return false; // a file is read whenever
 }

@@ -1,53 +1,74 @@
-// Failures by root cause: what has to be mended, how grave it is, how often and when it occurred last, and where to look.
+// Incidents: what failed within the window by cause, how grave, since when and how often, and one example.
 
-const GRAVITY = ["critical", "high", "medium", "low"];
-const FIRST_GROUPS = 5;
-const LINKS = 5;
+const FIRST = 8;
 
-// The gravest first, of these the newest.
-async function groups(query) {
-  const { body } = await ask(`/failures?limit=1000${query.get("agent") ? `&agent=${encodeURIComponent(query.get("agent"))}` : ""}`);
-  return [...body.items].sort((a, b) => GRAVITY.indexOf(a.severity) - GRAVITY.indexOf(b.severity) || b.last_at - a.last_at);
+async function failing(query, measured) {
+  const asked = asking(query);
+  asked.delete("failed");
+  asked.set("limit", "200");
+  if (measured) asked.set("measured", "true");
+  return (await ask(`/page/incidents?${asked}`)).body;
 }
 
-function groupRow(group) {
-  // A title repeats the label and the beginning of what is told; one that a judge gave does not.
-  const own = group.title.startsWith(`${group.label}:`) ? group.label.replaceAll("_", " ") : group.title;
-  return el("div", { class: "why group" },
-    el("div", {}, el("span", { class: `tag ${["critical", "high"].includes(group.severity) ? "fail" : ""}` }, group.severity), " ",
-      el("b", {}, own), ` × ${number(group.occurrences)}`),
-    el("div", {}, words(group.description)),
-    el("div", { class: "muted" }, [group.metric.split(".").at(-1), group.agent, `last seen ${moment(group.last_at)} UTC`].filter(Boolean).join(" · ")),
-    el("div", { class: "examples" }, el("span", { class: "muted" }, "Examples "), group.examples.slice(0, LINKS).map((example) => exampleLink(example))));
+function incidentRow(incident, query) {
+  const agents = incident.agents.filter(Boolean);
+  const to = new URLSearchParams(query);
+  to.set("group", groupOf(incident));
+  return el("a", { class: `incident ${incident.severity}`, href: `#/failures?${to}` },
+    el("span", { class: "severity" }, el("i", { "aria-hidden": "true" }), incident.severity),
+    el("span", { class: "what" }, el("b", {}, failureName(incident)), " ", incident.state && el("span", { class: "state" }, incident.state), el("span", { class: "reason", dir: "auto" }, incident.reason)),
+    el("span", { class: "agents muted" }, agents[0] || "", agents.length > 1 && ` +${agents.length - 1}`),
+    spark(incident.spark, "runs over time"),
+    el("span", { class: "times" }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
+    el("span", { class: "when" }, when(incident.last_at), el("small", {}, "since ", when(incident.first_at))));
 }
 
-// A trace with the span that the result speaks of, or the session where the failure is that of a session.
-function exampleLink(example) {
-  const at = moment(example.at);
-  const name = example.turn === null ? at : `turn ${example.turn + 1}, ${at}`;
-  if (example.trace_id) return el("a", { href: `#/trace/${example.trace_id}${example.span_id ? `?span=${example.span_id}` : ""}`, title: example.reason }, name);
-  return example.session_id ? el("a", { href: `#/session/${encodeURIComponent(example.session_id)}`, title: example.reason }, name) : null;
+// What an incident is called in an address.
+function groupOf(incident) {
+  return incident.id || `${incident.metric}/${incident.label}`;
 }
 
-// Of the first page: the gravest few.
-function causes(found, query) {
-  if (!found.length) return null;
-  const more = found.length - FIRST_GROUPS;
-  const all = `#/failures${query.get("agent") ? `?agent=${encodeURIComponent(query.get("agent"))}` : ""}`;
-  return [el("h2", {}, "Failures by root cause"), el("p", { class: "muted" }, "Since the store began, the gravest first."),
-    el("section", { class: "card causes" }, found.slice(0, FIRST_GROUPS).map(groupRow)),
-    more > 0 ? el("p", {}, el("a", { href: all }, `All ${number(found.length)} groups`)) : null];
+function incidentList(found, query, most) {
+  if (!found.total) return null;
+  const more = found.total - Math.min(most, found.incidents.length);
+  return [el("h2", {}, "Incidents ", el("small", {}, "gravest, newest and rising first")),
+    el("section", { class: "card flush incidents" }, found.incidents.slice(0, most).map((each) => incidentRow(each, query))),
+    more > 0 ? el("p", {}, el("a", { href: `#/failures${carried(query)}` }, `All ${number(found.total)} incidents`)) : null];
 }
 
-// The page of all groups, or of the one that the address names.
+// The page of all incidents of the window, or of the one that the address names.
 async function failuresPage(query) {
   watched = null;
   said("");
   const wanted = query.get("group");
-  const found = (await groups(query)).filter((group) => !wanted || group.id === wanted);
-  const rows = el("section", { class: "card causes" });
-  const more = paged(found, 3 * STEP, groupRow, rows);
-  return [el("h1", {}, "Failures by root cause"), el("p", { class: "muted", role: "status" }, [
-    found.length ? `${many(found.length, "group")}${query.get("agent") ? ` of ${query.get("agent")}` : ""}, since the store began, the gravest first. ` : wanted ? "This group is not kept any more. " : "Nothing failed with a label that says what went wrong. ",
-    wanted || query.get("agent") ? el("a", { href: "#/failures" }, "All groups") : null]), found.length ? rows : null, more];
+  if (wanted) return incidentPage(wanted, query);
+  const found = await failing(query);
+  const rows = el("section", { class: "card flush incidents" });
+  const more = paged(found.incidents, 3 * STEP, (each) => incidentRow(each, query), rows);
+  return [el("div", { class: "top" }, el("h1", {}, "Failures"), el("span", { class: "muted", role: "status" }, summary(found) || "nothing failed here"), windows(query)), zoomable(found, query), filters("failures", query), found.total ? rows : null, more];
+}
+
+async function incidentPage(id, query) {
+  const found = await failing(query);
+  const incident = found.incidents.find((each) => groupOf(each) === id || each.groups.includes(id));
+  const examples = await examplesOf(incident ? incident.groups : [id]);
+  const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/failures" }, "Failures"), " / incident");
+  if (!incident && !examples.length) return [crumbs, el("h1", {}, "This incident is not kept any more"), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All that is kept"))];
+  const rows = el("section", { class: "card flush" }, examples.map((example) => el("a", { class: "example", href: exampleHref(example) }, el("span", { dir: "auto" }, example.reason),
+    el("span", { class: "muted" }, example.turn === null ? example.session_id || "" : `turn ${example.turn + 1}`), el("span", { class: "when" }, when(example.at)))));
+  return [crumbs, el("div", { class: "top" }, el("h1", {}, incident ? failureName(incident) : "Incident"), incident && el("span", { class: "muted" }, metricName(incident.metric), " ", el("code", {}, incident.metric)), windows(query)),
+    incident ? el("section", { class: "card flush incidents" }, incidentRow(incident, query)) : el("p", { class: "muted" }, "Nothing of it in this window."),
+    el("h2", {}, "Examples ", el("small", {}, "the newest")), examples.length ? rows : incident && incident.trace_id && el("a", { href: exampleHref(incident) }, "The newest of them")];
+}
+
+// The newest failures of these groups.
+async function examplesOf(groups) {
+  const { body } = await ask("/failures?limit=1000");
+  return body.items.filter(({ id }) => groups.includes(id)).flatMap(({ examples }) => examples).sort((a, b) => b.at - a.at).slice(0, 40);
+}
+
+// A trace with the span that the result speaks of, or the session where the failure is that of a session.
+function exampleHref(example) {
+  if (example.trace_id) return `#/trace/${example.trace_id}${example.span_id ? `?span=${example.span_id}` : ""}`;
+  return `#/session/${encodeURIComponent(example.session_id)}`;
 }

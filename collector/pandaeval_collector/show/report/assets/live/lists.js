@@ -1,31 +1,75 @@
-// Lists of a window: sessions or traces, filtered by the collector, with the filters in the address.
+// Lists of a window: sessions or traces, filtered by the collector, with the filters in the address, which is the view.
 
-const WINDOWS = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["all", "all that is kept"]];
+const WINDOWS = [["1h", "last hour", "1 h"], ["6h", "last 6 hours", "6 h"], ["24h", "last 24 hours", "24 h"], ["7d", "last 7 days", "7 d"], ["all", "", "all"]];
 const STEP = 10;
+const VIEW = ["window", "since", "until", "agent", "service", "metric", "q", "failed", "order", "each"];
 
-function windowOf(query) {
-  return WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[1];
+function windowName(query) {
+  return isZoomed(query) ? "chosen time" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[1];
 }
 
-function pathOf(of, query) {
-  const asked = new URLSearchParams({ of, window: windowOf(query)[0], limit: "50" });
+function isZoomed(query) {
+  return query.get("since") !== null || query.get("until") !== null;
+}
+
+// The view in an address of another page.
+function carried(query) {
+  const kept = new URLSearchParams([...query].filter(([name]) => VIEW.includes(name)));
+  return kept.size ? `?${kept}` : "";
+}
+
+// What the view asks the collector for.
+function asking(query) {
+  const asked = new URLSearchParams({ window: isZoomed(query) ? "all" : (WINDOWS.find(([key]) => key === query.get("window")) || WINDOWS[2])[0] });
+  for (const name of ["since", "until"]) if (query.get(name)) asked.set(name, new Date(Number(query.get(name))).toISOString());
   for (const name of ["agent", "service", "metric"]) if (query.get(name)) asked.set(name, query.get(name));
   if (query.get("q")) asked.set("text", query.get("q"));
   if (query.get("failed")) asked.set(query.get("metric") ? "success" : "failed", query.get("metric") ? "false" : "true");
+  return asked;
+}
+
+function pathOf(of, query, collapsed) {
+  const asked = asking(query);
+  asked.set("of", of);
+  asked.set("limit", "50");
+  if (collapsed && !query.get("each")) asked.set("together", "true");
   if (of === "traces" && query.get("order")) asked.set("order", query.get("order"));
   return `/page/index?${asked}`;
 }
 
-// The rows, and a button for more of them: of what is at hand, then of the collector.
-async function listing(of, query) {
-  const path = pathOf(of, query);
+// The same page with another window.
+function windows(query) {
+  const [path] = addressed().split("?");
+  const to = (key) => {
+    const view = new URLSearchParams(query);
+    for (const name of ["since", "until"]) view.delete(name);
+    view.set("window", key);
+    return `${path}?${view}`;
+  };
+  const now = isZoomed(query) ? "" : query.get("window") || "24h";
+  return el("nav", { class: "pills", "aria-label": "Window" }, isZoomed(query) && el("a", { class: "pill", "aria-current": "true", href: to(query.get("window") || "24h"), title: "Back to the whole window" },
+    `${moment(Number(query.get("since"))).slice(5, 16)} – ${moment(Number(query.get("until"))).slice(5, 16)} ✕`), WINDOWS.map(([key, name, short]) => el("a", { class: "pill", href: to(key), title: name || "all that is kept", "aria-current": key === now ? "true" : null }, short)));
+}
+
+// The chart, in which a part of the window can be chosen.
+function zoomable(found, query) {
+  return overTime(found, (since, until) => {
+    const view = new URLSearchParams(query);
+    view.set("since", String(since));
+    view.set("until", String(until));
+    location.hash = `${addressed().split("?")[0]}?${view}`;
+  });
+}
+
+async function listing(of, query, collapsed) {
+  const path = pathOf(of, query, collapsed);
   const { body } = await ask(path);
   const list = (watched = { path, newest: body.newest, grown: false });
   const rows = el("div", { class: "rows" });
   const foot = el("div", {});
   const draw = ({ index, next }) => {
     const made = linked(index);
-    const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each)), rows);
+    const more = paged(made.order, of === "traces" ? 3 * STEP : STEP, (each) => of === "traces" ? traceRow(made.traces[each[1]]) : unitRow(unitOf(made, each), query), rows);
     more.addEventListener("click", () => { list.grown = true; further(); });
     const on = next === null ? null : el("button", { class: "more", type: "button", hidden: true, onclick: async () => draw((await ask(`${path}&cursor=${next}`)).body) }, "Ask for more");
     const further = () => { if (on) on.hidden = !more.hidden; };
@@ -38,11 +82,11 @@ async function listing(of, query) {
 }
 
 function filters(of, query) {
-  const kind = of === "traces" ? "traces" : "";
+  const [path] = addressed().split("?");
   const change = (name) => (event) => {
     const value = event.target.type === "checkbox" ? (event.target.checked ? "1" : "") : event.target.value;
     if (value) query.set(name, value); else query.delete(name);
-    history.replaceState(null, "", `#/${kind}${query.size ? `?${query}` : ""}`);
+    history.replaceState(null, "", `${path}${query.size ? `?${query}` : ""}`);
     const held = event.target.id;
     show(true).then(() => { // as if it had not been made anew
       const field = held && document.getElementById(held);
@@ -53,7 +97,6 @@ function filters(of, query) {
   const asked = [...new Set(whole.rates.map((rate) => `${rate.level}.${rate.metric}`))].sort();
   const field = (label, name, options) => { const made = choice(label, name, options, query, change); made.querySelector("select").id = `by-${name}`; return made; };
   return el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    field("Window", "window", [WINDOWS[1], WINDOWS[0], WINDOWS[2], WINDOWS[3]]),
     field("Agent", "agent", named(whole.agents)), whole.services.length > 1 && field("Service", "service", named(whole.services)),
     field("Metric", "metric", [["", "any"], ...asked.map((key) => [key, metricName(key)])]),
     of === "traces" && field("Order", "order", [["worst", "worst first"], ["newest", "newest first"]]),
@@ -63,13 +106,21 @@ function filters(of, query) {
 
 async function tracesPage(query) {
   const { body, rows } = await listing("traces", query);
-  return [el("h1", {}, "Traces"), raised(), filters("traces", query), el("p", { class: "muted", role: "status" }, counted(body, query)), rows];
+  return [el("div", { class: "top" }, el("h1", {}, "Traces"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), raised(), filters("traces", query), rows];
+}
+
+async function sessionsPage(query) {
+  const { body, rows } = await listing("sessions", query, true);
+  const each = new URLSearchParams(query);
+  if (query.get("each")) each.delete("each"); else each.set("each", "1");
+  return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query), ". ", query.get("each") ? "Each by itself. " : "Equal ones together. ",
+    el("a", { href: `#/sessions?${each}` }, query.get("each") ? "Equal ones together" : "Each by itself")), windows(query)), filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
 function counted(body, query) {
-  const [key, name] = windowOf(query);
-  const of = key === "all" ? "" : ` of the ${name}`;
+  const name = windowName(query);
+  const of = name ? ` of the ${name}` : "";
   if (body.traces !== null) return `${many(body.traces, "trace")}${of}, ${number(body.failed)} failed`;
   const here = body.index.order.length;
-  return here ? `${body.next === null ? "" : "more than "}${many(here, "trace")}${of}` : `No trace${of} matches`;
+  return here ? `${body.next === null ? "" : "more than "}${many(here, addressed().startsWith("#/traces") ? "trace" : "row")}${of}` : `Nothing${of} matches`;
 }

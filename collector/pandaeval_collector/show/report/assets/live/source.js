@@ -1,5 +1,8 @@
-// The data of the live page: what the collector that served it answers. Addresses: #/?… and #/traces?… with the filters, #/failures,
-// #/session/<id> , #/trace/<id>?span=<id>… for any that the collector knows.
+// The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
+// #/session/<id>, #/trace/<id>?span=<id>… for any that the collector knows.
+
+const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, drill: drillPage, trust: trustPage };
+const NAVIGATION = Object.keys(PAGES);
 
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;
@@ -51,8 +54,7 @@ async function pageOf(kind, at, query) {
     return kind === "trace" ? traceOf(at, query) : sessionOf(at);
   }
   lastList = addressed();
-  if (kind === "failures") return failuresPage(query);
-  return kind === "traces" ? tracesPage(query) : overview(query);
+  return (PAGES[kind] || overview)(query);
 }
 
 async function traceOf(id, query) {
@@ -97,6 +99,6 @@ function beyond(trace) {
   return links.length ? el("span", { class: "beyond" }, links) : null;
 }
 
-function redrawn() {
-  // nothing here is drawn by hand
+function relative() {
+  return true;
 }

@@ -1,0 +1,62 @@
+// Charts, drawn by uPlot once they are in the document, and anew when the theme or the width is another.
+
+const plots = new Map(); // by the element that holds it: {draw, made}
+
+function plotted(holder, draw) {
+  plots.set(holder, { draw, made: null });
+  return holder;
+}
+
+function redrawn() {
+  const style = getComputedStyle(document.documentElement);
+  for (const [holder, each] of plots) {
+    if (each.made) each.made.destroy();
+    if (holder.isConnected) each.made = new uPlot(...each.draw(holder.clientWidth, (name) => style.getPropertyValue(name).trim()), holder);
+    else plots.delete(holder);
+  }
+}
+
+addEventListener("resize", later(redrawn));
+
+// What all charts have in common. `size`: of bars, as a share of their places.
+function plain2d(width, height, colour, size, more) {
+  const axis = { stroke: colour("--muted"), grid: { show: false }, ticks: { show: false }, font: `11px ${getComputedStyle(document.body).fontFamily}` };
+  return {
+    width, height, legend: { show: false }, padding: [6, 8, 0, 0], ...more,
+    series: [{}, ...more.series.map((fill) => ({ fill: colour(fill), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [size, 100], align: 1 }) }))],
+    axes: [{ ...axis, ...more.x, size: 22 }, { ...axis, size: 36, space: 36, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6], grid: { show: true, stroke: colour("--line"), width: 1 } }],
+  };
+}
+
+// Runs over time, the failed ones on top. `zoom`: is told the two ends of what somebody drags over.
+function overTime({ since, step, runs, failed }, zoom) {
+  const told = el("output", { class: "told muted" }, "drag to zoom");
+  const bad = sum(failed), all = sum(runs);
+  const holder = el("div", { class: "plot", role: "img", "aria-label": `${many(all, "run")} over time, ${number(bad)} failed` });
+  const day = runs.length * step > 2 * 86400e3;
+  const at = (s) => moment(s * 1000).slice(day ? 5 : 11, 16);
+  const xs = runs.map((_, bar) => (since + bar * step) / 1000);
+  const draw = (width, colour) => [plain2d(width, width < 600 ? 120 : 150, colour, 0.85, {
+    series: ["--bad", "--bar"], x: { values: (_, splits) => splits.map(at), space: 80 },
+    scales: { x: { time: false, range: [xs[0], xs[0] + (runs.length * step) / 1000] }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+    cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
+    hooks: {
+      setCursor: [(u) => {
+        const bar = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, "x") * 1000 - since) / step);
+        told.textContent = runs[bar] === undefined ? "drag to zoom" : `${at(xs[bar])} · ${many(runs[bar], "run")}, ${number(failed[bar])} failed`;
+      }],
+      setSelect: [(u) => {
+        const { left, width: wide } = u.select;
+        if (wide > 4) zoom(Math.round(1000 * u.posToVal(left, "x")), Math.round(1000 * u.posToVal(left + wide, "x")));
+      }],
+    },
+  }), [xs, runs, runs.map((count, bar) => count - failed[bar])]];
+  return el("figure", { class: "over-time" }, el("figcaption", {}, el("span", {}, el("i", { class: "dot", "--dot": "var(--bar)" }), "runs "), el("span", {}, el("i", { class: "dot", "--dot": "var(--bad)" }), "failed"), told), plotted(holder, draw));
+}
+
+// Some numbers as a row of small bars. `of`: what they are, for those who do not see them; `bad`: parts of them.
+function spark(values, of, bad) {
+  const most = Math.max(1, ...values);
+  return el("span", { class: "spark", role: "img", "aria-label": `${of}: ${values.join(", ")}` },
+    values.map((value, at) => el("i", { "--tall": `${(100 * value) / most}%`, "--part": bad && value ? `${(100 * bad[at]) / value}%` : null })));
+}

@@ -1,0 +1,165 @@
+"""Makes incidents of what failed within a window: one for each cause, the gravest, newest and rising first."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.failures.failure import SEVERITIES, severity_of
+from pandaeval_collector.store.failures.live import plain
+from pandaeval_collector.store.incidents import AgentBucket, FailedResult
+
+BARS, SPARKS = 72, 24
+"""Bars of the chart over time, and of the small ones beside a name."""
+_RISES, _LEAST = 2.0, 3
+"""Rising: in its last quarter so many times as often as a quarter before, and so many times at least."""
+_FIRST = "false_success"
+"""The label that comes before all others: nobody who reads the answer would notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """From ``since`` until ``until``, Unix milliseconds."""
+
+    since: int
+    until: int
+
+    @property
+    def step(self) -> int:
+        """Milliseconds of a bar of the chart."""
+        return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
+
+    def spark(self, times: Iterable[int]) -> list[int]:
+        """How many of these times lie in each part of it."""
+        counts = Counter(min(SPARKS - 1, max(0, (at - self.since) * SPARKS // self._width)) for at in times)
+        return [counts[part] for part in range(SPARKS)]
+
+    @property
+    def _width(self) -> int:
+        return max(1, self.until - self.since)
+
+    @property
+    def last_quarter(self) -> int:
+        return self.until - self._width // 4
+
+
+@dataclass(slots=True)
+class Incident:
+    """What failed for one cause. ``at``: when each of its runs began, by the number of the run; ``newest``: its newest
+    failure; ``first_ever``: since when it is known, before the window perhaps."""
+
+    metric: str
+    label: str
+    severity: str
+    newest: FailedResult
+    first_ever: int
+    text: str = ""
+    at: dict[int, int] = field(default_factory=dict)
+    agents: Counter[str] = field(default_factory=Counter)
+    groups: dict[str, None] = field(default_factory=dict)
+
+    def state(self, span: TimeSpan) -> str:
+        """``new``: nothing like it before the last quarter of the window; ``rising``: more often there than before;
+        ``""``: neither."""
+        if self.first_ever >= span.last_quarter:
+            return "new"
+        late = sum(at >= span.last_quarter for at in self.at.values())
+        quarter_before = (len(self.at) - late) / 3
+        return "rising" if late >= max(_LEAST, _RISES * quarter_before) else ""
+
+    def rank(self, span: TimeSpan) -> tuple[int, bool, bool, int, int]:
+        """A key to sort by, what asks for attention first."""
+        gravity = -SEVERITIES.index(self.severity)
+        return gravity, self.label != _FIRST, not self.state(span), -len(self.at), -self.newest.at
+
+
+def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
+    """The failures by cause, in no order. ``failed``: oldest first; ``groups``: those that are known, by id. Groups of
+    several agents with the same words are one incident."""
+    found: dict[tuple[str, ...], Incident] = {}
+    for each in failed:
+        group = groups.get(each.group)
+        text = each.reason if group is None else group.text
+        key = (each.metric, each.label, each.group if group is None and each.group else plain(text))
+        known = found.get(key)
+        first = each.at if group is None else min(each.at, int(group.first_at * 1000))
+        if known is None:
+            severity = group.severity if group is not None else each.severity or severity_of(each.label)
+            known = found[key] = Incident(each.metric, each.label, severity, each, first, text)
+        known.first_ever, known.newest = min(known.first_ever, first), each
+        known.at[each.no] = each.at
+        known.agents[each.agent] += 1
+        known.groups[each.group] = None
+    return [*found.values()]
+
+
+def shown_incident(incident: Incident, span: TimeSpan, state: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """As the page shows it. ``state``: see :meth:`Incident.state`; ``said``: the JSON object of its newest result,
+    ``None`` where there is none."""
+    example = said or {}
+    return {
+        "id": next((group for group in incident.groups if group), ""),
+        "groups": [group for group in incident.groups if group],
+        "metric": incident.metric,
+        "label": excerpt(incident.label, 60) or "",
+        "severity": incident.severity,
+        "state": state,
+        "runs": len(incident.at),
+        "first_at": min(incident.first_ever, *incident.at.values()),
+        "last_at": max(incident.at.values()),
+        "agents": [excerpt(agent, 80) or "" for agent, _ in incident.agents.most_common(5)],
+        "spark": span.spark(incident.at.values()),
+        "reason": excerpt(example.get("reason") or incident.text, 300) or "",
+        "trace_id": example.get("trace_id") or None,
+        "span_id": next(iter(example.get("span_ids") or ()), None) or example.get("span_id") or None,
+        "session_id": example.get("session_id"),
+    }
+
+
+def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
+    """How many runs began in each bar of the chart, and how many of them failed."""
+    runs, failed = [0] * BARS, [0] * BARS
+    for each in found:
+        bar = min(BARS - 1, max(0, each.bucket))
+        runs[bar] += each.runs
+        failed[bar] += each.failed
+    return runs, failed
+
+
+def by_agent(
+    found: Sequence[AgentBucket], measured: Mapping[str, Sequence[tuple[int, int, float | None]]]
+) -> list[dict[str, Any]]:
+    """A row for each agent, most failures first. ``spark``: its runs over time; ``bad``: those that failed."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each in found:
+        row = rows.setdefault(
+            each.agent, {"agent": each.agent, "runs": 0, "failed": 0, "spark": [0] * SPARKS, "bad": [0] * SPARKS}
+        )
+        part = min(SPARKS - 1, max(0, each.bucket * SPARKS // BARS))
+        row["runs"] += each.runs
+        row["failed"] += each.failed
+        row["spark"][part] += each.runs
+        row["bad"][part] += each.failed
+    for row in rows.values():
+        row |= _typical(measured.get(row["agent"], ()))
+    return sorted(rows.values(), key=lambda row: (-row["failed"], -row["runs"], row["agent"]))
+
+
+def _typical(runs: Sequence[tuple[int, int, float | None]]) -> dict[str, Any]:
+    """Median and 95th percentile of the latency in microseconds, medians of tokens and of what a run cost, where that
+    is told."""
+    if not runs:
+        return {"us": None, "us95": None, "tokens": None, "usd": None}
+    took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]
+    return {
+        "us": int(median(took)),
+        "us95": took[min(len(took) - 1, math.ceil(0.95 * len(took)) - 1)],
+        "tokens": int(median(tokens for _, tokens, _ in runs)),
+        "usd": median(costs) if costs else None,
+    }

@@ -1,0 +1,71 @@
+"""What telemetry does not show is neither passed nor failed: captures with content, history, prompt, spans or ends of
+results taken away, as every metric without a judge sees them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from random import Random
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.config import load
+from pandaeval_collector.drill.fault import faults, plant
+from pandaeval_collector.drill.subject import NotApplicableError
+from pandaeval_collector.pipeline.line.stored_traces import Part
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_otel.model import Trace
+from tests.golden.test_drilled_captures import OWN, SETS, subjects
+
+TAKEN = {name: fault for name, fault in faults().items() if fault.family == "telemetry" and name != "ids_repeated"}
+MOST = 3
+ENOUGH = 0.5
+
+
+@pytest.fixture(scope="module")
+def scorer() -> Evaluator:
+    return evaluator(load(None, {}))
+
+
+def results(parts: list[Part], scorer: Evaluator) -> dict[str, Result]:
+    with FileRun(scorer) as run:
+        for logs, chunk in parts:
+            run.add(Request(logs, chunk))
+        return {f"{result.unit.level}.{result.metric}": result for result in run.results()}
+
+
+def coverage(result: Result) -> float:
+    found = result.finding.coverage if isinstance(result.finding, Score) else None
+    return 1.0 if found is None else found
+
+
+def _nobody_can_know(fault: str, trace: Trace) -> bool:
+    """Whether nothing shows that something is missing: the span of a failed step, a history of no session."""
+    return fault == "spans_lost" or (fault == "history_off" and trace.session_id is None)
+
+
+@pytest.mark.parametrize("name", [SETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SETS[1:])])
+def test_what_is_not_shown_is_neither_passed_nor_failed(name: str, scorer: Evaluator) -> None:
+    seen: Counter[str] = Counter()
+    for subject in islice(subjects(OWN / name), MOST):
+        whole = results(list(subject.parts), scorer)
+        for fault_name, fault in TAKEN.items():
+            try:
+                made = plant(fault, subject, Random(0))
+            except NotApplicableError:
+                continue
+            seen[fault_name] += 1
+            for key, result in results(made.parts, scorer).items():
+                told = f"{fault_name}: {key} {result.label} ({result.finding.reason})"
+                if result.unit.level != "session":  # there the judged kinds count as missing
+                    assert not result.success or coverage(result) >= ENOUGH, told
+                if fault_name == "content_off":
+                    assert not result.success, told
+                if key in whole and whole[key].success and not _nobody_can_know(fault_name, subject.trace):
+                    assert result.success is not False, told
+    assert seen

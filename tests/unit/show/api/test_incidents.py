@@ -1,0 +1,85 @@
+"""What failed in a window, by cause: the gravest first, whatever happens most often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.show.report.incidents import BARS, SPARKS, Incident, TimeSpan, by_agent, incidents, over_time
+from pandaeval_collector.store import FailureGroupRow
+from pandaeval_collector.store.incidents import AgentBucket, FailedResult
+
+SPAN = TimeSpan(0, 24_000)
+
+
+def failed(no: int, at: int, agent: str = "a", group: str = "g", **changed: Any) -> FailedResult:
+    said = {"metric": "trace.response", "label": "error", "severity": "high", "reason": ""} | changed
+    return FailedResult(no, at, agent, said["metric"], no, said["label"], group, said["severity"], said["reason"])
+
+
+def group(
+    id_: str, severity: str = "high", text: str = "it broke", first_at: float = 0.0, label: str = "error"
+) -> FailureGroupRow:
+    facts = ("trace.response", label, f"{label}: {text}", text, severity, "a", "s", text)
+    names = ("metric", "label", "title", "description", "severity", "agent", "service", "text")
+    more = {name: "" for name in ("tool", "cause") if name in FailureGroupRow.__dataclass_fields__}
+    return FailureGroupRow(
+        id=id_, count=1, first_at=first_at, last_at=first_at, **dict(zip(names, facts, strict=True)), **more
+    )
+
+
+def test_one_cause_of_several_agents_is_one_incident() -> None:
+    rows = [failed(1, 100, "a", "one"), failed(2, 200, "b", "two"), failed(2, 200, "b", "two")]
+    [found] = incidents(rows, {"one": group("one", text="item 17 broke"), "two": group("two", text="item 18 broke")})
+    assert (len(found.at), [*found.agents], [*found.groups]) == (2, ["a", "b"], ["one", "two"])
+    assert (found.first_ever, found.newest.at) == (0, 200)
+
+
+def test_what_has_no_group_stands_by_its_metric_and_reason() -> None:
+    rows = [
+        failed(1, 100, group="", reason="400: call 1"),
+        failed(2, 100, group="", reason="400: call 2"),
+        failed(3, 100, group="", reason="timeout"),
+    ]
+    assert sorted(len(each.at) for each in incidents(rows, {})) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("first_ever", "times", "state"),
+    [
+        (18_000, [18_000], "new"),
+        (17_999, [17_999, 20_000], ""),
+        (0, [1_000, 19_000, 20_000, 21_000], "rising"),
+        (0, [1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 19_000, 20_000, 21_000], ""),
+    ],
+)  # fmt: skip
+def test_new_and_rising(first_ever: int, times: list[int], state: str) -> None:
+    found = Incident("m", "l", "high", failed(1, times[-1]), first_ever, at=dict(enumerate(times)))
+    assert found.state(SPAN) == state
+
+
+def test_the_gravest_first_then_lies_then_what_is_new_then_the_most() -> None:
+    def one(label: str, severity: str, count: int, first: int = 0) -> Incident:
+        return Incident("m", label, severity, failed(1, 1), first, at=dict.fromkeys(range(count), 1))
+
+    wanted = [
+        one("false_success", "critical", 1),
+        one("unsafe", "critical", 9),
+        one("loop", "high", 1, 20_000),
+        one("error", "high", 60),
+        one("slow", "low", 99),
+    ]
+    assert sorted([*wanted[3:], *wanted[:3]], key=lambda each: each.rank(SPAN)) == wanted
+
+
+def test_bars_and_sparks_cover_the_window() -> None:
+    assert SPAN.step == 1000
+    assert TimeSpan(0, 86_400_000).step == 1_200_000
+    assert SPAN.spark([-5, 0, 999, 23_999, 24_000]) == [3, *[0] * (SPARKS - 2), 2]
+    rows = [AgentBucket(0, "a", 3, 1), AgentBucket(BARS, "b", 2, 2)]
+    runs, bad = over_time(rows)
+    assert (runs[0], bad[0], runs[-1], bad[-1], sum(runs)) == (3, 1, 2, 2, 5)
+    [b, a] = by_agent(rows, {"a": [(1000, 10, None), (3000, 30, 0.5)]})
+    assert (b["agent"], b["failed"], b["us"], b["spark"][-1], b["bad"][-1]) == ("b", 2, None, 2, 2)
+    assert (a["us"], a["us95"], a["tokens"], a["usd"]) == (2000, 3000, 20, 0.5)
