@@ -141,9 +141,15 @@ class FaultTally:
         return Share(self._could_not_tell, self.n)
 
     @property
+    def wrong(self) -> bool:
+        """Whether something is wrong with the copies; where telemetry alone is missing, nothing is, and a metric that
+        fails one raises a false alarm."""
+        return self.fault.family != "telemetry"
+
+    @property
     def right(self) -> Share:
-        """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
-        return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
+        """What the finding should be: that the fault is noticed, else "cannot tell"."""
+        return self.noticed if self.wrong else self.could_not_tell
 
 
 class Tally:
@@ -203,6 +209,7 @@ def _described(each: FaultTally) -> dict[str, Any]:
         "family": each.fault.family,
         "text": each.fault.text,
         "n": each.n,
+        "right": each.right.to_dict(),
         "noticed": each.noticed.to_dict(),
         "could_not_tell": each.could_not_tell.to_dict(),
         "blamed": each.blamed.to_dict(),
