@@ -3,10 +3,10 @@
     python tests/bench/align.py [--trials 200] [--judge [--drill 1]]
 
 Reads ``../shared/data/judge-arena``: a cheap judge's scores of 480 answers with labels (pass from 0.7 on), a judge that
-flatters. Each trial draws 240 of them with replacement (each draw a session of its own) and runs the procedure of
-the command, without a model: a *useless* guideline changes so many of the judge's verdicts whatever people say, or
-lets it change its mind by chance; a *stricter* one has it pass from 0.9 on, as a guideline against its flaw would; a
-*mending* one puts so many of its errors right. *Proven* is the share of trials in which a candidate would be adopted.
+flatters. Each trial draws 240 of them with replacement (each draw a session of its own) and runs the procedure of the
+command, without a model: a *useless* guideline changes that share of the judge's verdicts by chance, an *idle* one puts
+that share of its errors right and as many right verdicts wrong; a *stricter* one has it pass from 0.9 on; a *mending*
+one puts that share of its errors right. *Proven* is the share of trials in which a candidate would be adopted.
 With ``--judge`` the command itself is run on 60 runs of a refund desk, with a judge by script that believes the agent.
 """
 
@@ -28,7 +28,7 @@ from bench.corrected_rates import PASSING, policies  # noqa: E402
 from pandaeval_collector.trials.labels.align import Judged, LabelledRun, align  # noqa: E402
 
 RUNS = 240
-USELESS = ("useless 0.05", "useless 0.1", "useless 0.2", "useless 0.4")
+USELESS = ("useless 0.1", "useless 0.4", "idle 0.1", "idle 0.2", "idle 0.4", "idle 0.8")
 MENDING = ("stricter", "mending 0.1", "mending 0.2", "mending 0.4")
 
 
@@ -40,6 +40,8 @@ class ArenaJudge:
         self._draw = np.random.default_rng(seed)
         at = self._draw.integers(0, len(base.judge), RUNS)
         self.judge, self.passed = base.judge[at], base.label[at] >= PASSING
+        right = (self.judge >= PASSING) == self.passed
+        self._errors_per_right = float((~right).sum() / right.sum())
         self.runs = [LabelledRun(str(number), bool(passed)) for number, passed in enumerate(self.passed)]
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
@@ -51,6 +53,9 @@ class ArenaJudge:
             return bool(self.judge[at] >= 0.9)
         if kind == "useless" and self._draw.random() < float(share):
             return bool(self._draw.random() < 0.5) if now else not now
+        if kind == "idle":
+            wrong = now != self.passed[at]
+            return not now if self._draw.random() < float(share) * (1.0 if wrong else self._errors_per_right) else now
         if kind == "mending" and self._draw.random() < float(share):
             return bool(self.passed[at])
         return now
@@ -92,7 +97,7 @@ def main() -> None:
     if given.judge:
         print(command(given.drill))
         return
-    sets = [(each,) for each in (*USELESS, *MENDING)] + [USELESS[1:], (*USELESS[1:], "stricter")]
+    sets = [(each,) for each in (*USELESS, *MENDING)] + [USELESS[2:5], (*USELESS[2:5], "stricter")]
     rows = [(" + ".join(each), f"{trials(each, given.trials):.3f}") for each in sets]
     print(table(f"{given.trials} trials of {RUNS} labels, half to choose by", ("candidates", "proven"), rows))
 

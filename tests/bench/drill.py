@@ -1,10 +1,12 @@
 """How many planted faults the inline metrics notice, over runs labelled as successful and over real captures.
 
-    python tests/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both] [--json FILE]
+    python tests/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both]
+                                [--faults value false_success …] [--json FILE]
 
 Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
 sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
-and once with the conversation before dropped from the spans of every run (values in answers only).
+and once with the conversation before dropped from the spans of every run (values in answers only, if no faults are
+named).
 """
 
 from __future__ import annotations
@@ -42,13 +44,14 @@ def main() -> None:
     options.add_argument("--n", type=int, default=60)
     options.add_argument("--set", nargs="*", default=list(SETS), choices=SETS)
     options.add_argument("--as", dest="form", choices=("recorded", "history-off", "both"), default="both")
+    options.add_argument("--faults", nargs="*", help="faults or families of faults")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     told: dict[str, Any] = {}
     for form in ("recorded", "history-off") if given.form == "both" else (given.form,):
         for name in given.set:
             started = time.monotonic()
-            tally = drilled(name, given.n, form == "history-off")
+            tally = drilled(name, given.n, form == "history-off", given.faults)
             told[f"{name}, {form}"] = tally.to_dict()
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
@@ -59,11 +62,11 @@ def main() -> None:
         given.json.write_text(json.dumps(told, indent=1))
 
 
-def drilled(name: str, most: int, history_off: bool) -> Tally:
+def drilled(name: str, most: int, history_off: bool, named: list[str] | None) -> Tally:
     settings = Config()
     scorer, rules = evaluator(settings), close_rules(settings)
     good = successful(name)
-    chosen = chosen_faults(["value"] if history_off else None, faults())
+    chosen = chosen_faults(named or (["value"] if history_off else None), faults())
     with Drill(
         lambda where: FileRun(scorer, rules, where=where),
         chosen,

@@ -31,7 +31,7 @@ JUDGES = {
     "two sharp": (0.5, 0.7),
     "two alike": (0.8, 0.8),
     "three": (0.5, 0.7, 1.0),
-    "one, and one of no use": (0.6, 99.0),
+    "one, and one of no use": (0.6, 30.0),
 }
 FLATTERS = 0.6
 Values = NDArray[np.float64]

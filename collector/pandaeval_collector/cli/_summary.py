@@ -252,8 +252,6 @@ class Summary:
         if session_id is not None:
             session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
             session.note(cell)
-            if cell.score is not None and not of_turn:
-                session.scored.add(cell.metric)
 
     def _forget_the_best(self) -> None:
         if len(self._rows) >= 2 * KEEP:
@@ -278,5 +276,4 @@ def _cell(result: Result) -> Cell:
         success=result["success"],
         label=result.get("label") or "",
         inline=is_inline(result["metadata"]),
-        coverage=result.get("coverage", 1.0),
     )

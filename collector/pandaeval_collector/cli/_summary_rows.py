@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pandaeval_collector.show.report.ranking import NO_SCORE, rank
-from pandaeval_collector.show.report.verdicts import inline_signals, spelled_out, verdict
+from pandaeval_collector.show.report.verdicts import spelled_out, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,6 @@ class Cell:
     label: str = ""
     inline: bool = False
     """Whether it is a session's score in which no judge had a part."""
-    coverage: float = 1.0
 
     @property
     def badness(self) -> float:
@@ -85,8 +84,6 @@ class SessionSummaryRow:
     reliability: Cell | None = None
     failures: int = 0
     lowest: float = NO_SCORE
-    scored: set[str] = field(default_factory=set)
-    """Names of the metrics that gave a score to some trace of it."""
     _of_traces: Cell | None = None
     _of_session: Cell | None = None
 
@@ -125,8 +122,7 @@ class SessionSummaryRow:
             return f"{self.worst.metric}: {self.worst.reason}"
         held = self.reliability
         if held is not None and held.says:
-            signals = inline_signals(f"session.{held.metric}", self.scored)
-            return spelled_out(held.label, signals, held.coverage)
+            return spelled_out(held.label, held.reason)
         return f"nothing failed (lowest: {self.worst.metric})"
 
 

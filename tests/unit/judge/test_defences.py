@@ -187,10 +187,10 @@ class TestWhatTheJudgeIsShown:
 
 class TestWhatTheJudgeMaySay:
     @pytest.mark.parametrize("rubric", RUBRICS, ids=lambda rubric: rubric.name)
-    def test_the_probe_and_the_code_come_first_and_the_reason_before_the_score(self, rubric: Rubric[Any]) -> None:
+    def test_the_reason_comes_before_the_score_and_the_probe_and_the_code_last(self, rubric: Rubric[Any]) -> None:
         found = shape(rubric)
         names = list(found["properties"])
-        assert names[:2] == ["instructed", "echo"]
+        assert names[-2:] == ["instructed", "echo"]
         assert found["required"] == names
         assert found["additionalProperties"] is False
         scores = [name for name in names if found["properties"][name].get("maximum") == 1.0]

@@ -3,8 +3,8 @@
 An answer is a text that says something, or media. The end is declared by a call that hands over, speaks to the user or
 finishes (``transfer_to_human``, ``ask_user``, ``finish``), by a token that the instructions or the settings name, or by
 a call that the agent gives out as its output for others to run. A run did not end well if its outermost agent failed,
-if it stayed silent to the user or answered with a program's raw error, if the last thing it did was a call that nothing
-answered, or if what it was to change failed for good. What was not captured is held neither against a run nor for it.
+if it stayed silent to the user, if the last thing it did was a call that nothing answered, or if what it was to change
+failed for good. What was not captured is held neither against a run nor for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import StrEnum
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
-from pandaeval_collector.analysis.rules.response_raw_error import is_raw_error
+from pandaeval_collector.analysis.rules.response_raw_error import raw_error
 from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
@@ -80,9 +80,6 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
         return None  # nobody was asked: what a framework does around its runs
     if answer is not None and (failure := _passed_off_error(trace, answer)) is not None:
         return _crashed(trace, failure.error or "", failure)
-    if answer is not None and is_raw_error(answer, trace.input or "" if turn is None else turn.user or ""):
-        cause, at = plain_error(answer), trace.root_span_id if turn is None else turn.span_id or trace.root_span_id
-        return Response(0.0, f"the answer is a raw error: {cause}", Ending.ERROR, error=cause, span_ids=(at,))
     if trace.ends_in_tool_call or answer is None:
         return _without_answer(trace, turn)
     token = answer.strip()
@@ -90,6 +87,9 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
         return _lost(trace, None) or Response(1.0, f"the run ended by {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
+    if error := raw_error(answer, trace.input if turn is None else turn.user):
+        at = (trace.root_span_id if turn is None or not turn.span_id else turn.span_id,)
+        return Response(0.0, f"the answer is a raw error: {_short(error)}", Ending.ERROR, error=error, span_ids=at)
     return _lost(trace, answer) or Response(1.0, "the run ended with an answer")
 
 

@@ -1,28 +1,24 @@
-"""Whether an answer is what a program or a framework says of its own failure, and not a word to the user."""
+"""Whether an answer is nothing but the text of an error that was meant for programmers."""
 
 from __future__ import annotations
 
 import re
 
-_STACK = "Traceback (most recent call last):"
-_OF_STACK = re.compile(r"[ \t].*|[\w.]+(?:: .*)?|The above exception was .*:|During handling of .*:|")
 _RAW = re.compile(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z](?:Error|Exception): .{1,300}"
-    r"|Error code: [45]\d\d - \{.*\}"
-    r"|Agent stopped due to (?:max iterations|iteration limit or time limit)\.?"
+    r"Traceback \(most recent call last\):.*^[\w.]+(?::[^\n]*)?|"
+    r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): [^\n]+|"
+    r"Error code: \d{3} - \{.*\}|"
+    r"Agent stopped due to (?:max iterations|iteration limit or time limit)\.?",
+    re.DOTALL | re.MULTILINE,
 )
-_ABOUT_ERRORS = re.compile(r"error|exception|traceback|stack ?trace|\braise|\bbug|crash|\bfail|\bcode\b", re.IGNORECASE)
-_LONGEST = 8000
+_ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
+_LONGEST = 20_000
 
 
-def is_raw_error(answer: str, asked: str) -> bool:
-    """Whether the whole answer is such a text: a traceback, one line of an exception, a provider's refusal, a framework
-    that gave up. Where the user asks about errors or code, it may be what was wanted. Linear in the texts."""
+def raw_error(answer: str, user: str | None) -> str:
+    """The last line of an answer that is a traceback, an exception or a framework's word that it gave up, and nothing
+    else; empty for every other answer, and where the user asked about errors."""
     text = answer.strip()
-    if len(text) > _LONGEST or _ABOUT_ERRORS.search(asked):
-        return False
-    return (text.startswith(_STACK) and _is_stack(text)) or _RAW.fullmatch(text) is not None
-
-
-def _is_stack(text: str) -> bool:
-    return all(line == _STACK or _OF_STACK.fullmatch(line) for line in text.splitlines())
+    if len(text) > _LONGEST or _ASKED.search(user or "") or _RAW.fullmatch(text) is None:
+        return ""
+    return text.splitlines()[-1].strip()

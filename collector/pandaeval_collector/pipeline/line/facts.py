@@ -41,7 +41,8 @@ class TraceFacts:
     ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
     ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
     leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
-    with what earlier traces left, and ``before_evidence``: with what of it last."""
+    with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``: the user asked for a
+    repeat of what was said."""
 
     agent: str
     service: str
@@ -70,6 +71,7 @@ class TraceFacts:
     held: int = 0
     unsettled: tuple[str, ...] = ()
     before_evidence: str = ""
+    asked_again: bool = False
 
     @property
     def linked(self) -> bool:
@@ -117,6 +119,8 @@ class TraceFacts:
             body["held"] = self.held
         if self.unsettled:
             body["unsettled"], body["before_evidence"] = self.unsettled, self.before_evidence
+        if self.asked_again:
+            body["asked_again"] = True
         return orjson.dumps(body)
 
 
@@ -164,6 +168,7 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         get("held", 0),
         tuple(get("unsettled", ())),
         get("before_evidence", ""),
+        get("asked_again", False),
     ), older
 
 

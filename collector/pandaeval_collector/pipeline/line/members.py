@@ -10,6 +10,7 @@ import numpy as np
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.plain import plain
+from pandaeval_collector.analysis.rules.asked_again import asks_again
 from pandaeval_collector.analysis.rules.response_recovery import changed_by
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
@@ -154,6 +155,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         judged=is_judged,
         rootless=not trace.complete,
         held=len(held),
+        asked_again=asks_again(trace),
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)

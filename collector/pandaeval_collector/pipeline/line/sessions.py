@@ -259,7 +259,8 @@ class SessionPlaces:
             member.changed = True
         earlier = comparison.outputs()
         texts = own_texts(member, embedder, len(earlier[0].embedding) if earlier else 0, lost)
-        results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier)
+        asked = member.facts.asked_again
+        results = self._evaluator.in_session(remembered(member, unit), unit, texts, earlier, asked)
         member.facts.loop_evidence = evidence
         member.facts.signals.update(self._signals(results))
         if filing is None:

@@ -89,10 +89,15 @@ class Evaluator:
         metrics = [self._preparation.of(metric) for metric in self._trace]
         return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
 
-    def in_session(self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...]) -> list[Result]:
+    def in_session(
+        self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...], asked_again: bool = False
+    ) -> list[Result]:
         """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
-        ``unit`` covers the traces compared."""
-        return self._run(self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier), self._refusal(trace))
+        ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
+        refused = self._refusal(trace)
+        return self._run(
+            self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier, asked_again=asked_again), refused
+        )
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
@@ -143,9 +148,8 @@ class Evaluator:
         )
 
     def signal_value(self, result: Result) -> float | None:
-        """What session metrics see of a trace's result: its score, or what its metric says instead
-        (``metadata.session_signal``, but for ``coherence_signal: raw``, the source's letter); where the metric has a
-        calibrated scale, what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
+        """What session metrics see of a trace's result: its score; where the metric has a calibrated scale, what
+        ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
         without a calibrated one; and for one that passed where the metric counts by its failures only."""
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
@@ -154,8 +158,7 @@ class Evaluator:
             return finding.value
         metric = self._calibrated.get(result.metric)
         if metric is None or metric.calibrated is None:
-            said: float = finding.metadata.get("session_signal", finding.value)
-            return said
+            return finding.value
         if mode == "sure" and not (metric.sure is not None and finding.metadata.get(metric.sure)):
             return None
         calibrated: float | None = finding.metadata.get(metric.calibrated)

@@ -30,13 +30,14 @@ class TraceContext:
     first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
-    known, or there is no session."""
+    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said."""
 
     texts: Texts
     threshold: float
     earlier: tuple[EarlierOutput, ...] = ()
     end_tokens: tuple[str, ...] = ()
     before: Before | None = None
+    asked_again: bool = False
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from pandaeval_collector.show.report.ranking import rank
 from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.show.report.unasked import is_judged, unasked
-from pandaeval_collector.show.report.verdicts import INLINE, inline_signals, is_inline, spelled_out, verdict
+from pandaeval_collector.show.report.verdicts import INLINE, is_inline, spelled_out, verdict
 
 _MAX_REASONS = 3
 
@@ -96,10 +96,7 @@ def index(
             {
                 "id": excerpt(session.session_id, 200),
                 "traces": [row.number for row in by_session[session.session_id]],
-                "results": [
-                    _of_session(result, by_session[session.session_id] if session.whole else (), about.modules)
-                    for result in session.results.values()
-                ],
+                "results": [_of_session(result) for result in session.results.values()],
             }
             for session in sessions.values()
         ],
@@ -123,15 +120,13 @@ def _outcomes(units: Iterable[ReportTrace | ReportSession]) -> Counter[tuple[str
     return Counter((short["metric"], short["outcome"], short.get("why", "")) for short in results)
 
 
-def _of_session(result: ShownResult, rows: Iterable[ReportTrace], modules: tuple[str, ...]) -> dict[str, Any]:
+def _of_session(result: ShownResult) -> dict[str, Any]:
     """A session's result; one that no judge had a part in says in words what it means."""
     held = _whole(result)
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return held
-    scored = {each.short["metric"].partition(".")[2] for row in rows for each in row.results.values() if each.is_scored}
-    signals = inline_signals(result.short["metric"], scored, modules)
-    label, coverage = result.short["label"], result.full.get("coverage", 1.0)
-    return {**held, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, signals, coverage)}
+    label = result.short["label"]
+    return {**held, "basis": INLINE, "says": verdict(label), "spelled": spelled_out(label, result.full["reason"])}
 
 
 def _whole(result: ShownResult) -> dict[str, Any]:

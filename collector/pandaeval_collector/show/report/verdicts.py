@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
-
-from pandaeval_collector.scoring.registry import registry
 
 INLINE = "inline"
 """``metadata.basis`` of a session's score that rests on metrics without a model."""
+_CHECKS = re.compile(r"rule checks: \d+ of \d+ failed; task success: not judged")
+"""How the reason of ``agent_reliability`` begins where no judge had a part."""
 _SAID = {"problem_found": "problem found", "no_problem_found": "no problem found"}
 
 
@@ -22,18 +23,7 @@ def verdict(label: str | None) -> str:
     return _SAID.get(label or "", (label or "").replace("_", " "))
 
 
-def spelled_out(label: str | None, signals: int, coverage: float) -> str:
-    """What such a score says and does not say. ``signals``: how many metrics without a model spoke of the session, 0 if
-    that is not known; ``coverage``: share, 0..1, of the signals that a judged session would have."""
-    by = f"{signals} metric{'' if signals == 1 else 's'} without a model" if signals else "metrics without a model"
-    some = f" ({coverage:.0%} of a judged score)" if coverage < 1.0 else ""
-    return f"{verdict(label)} by {by}{some}; task success not judged"
-
-
-def inline_signals(key: str, scored: Collection[str], modules: tuple[str, ...] = ()) -> int:
-    """How many of the metrics that ``scored`` (by name) are signals without a model of the session metric ``key``."""
-    known = registry(modules)
-    if key not in known:
-        return 0
-    inline = {metric.name for metric in known.values() if metric.level == "trace" and metric.kind != "llm"}
-    return len(inline & set(known[key].signals) & set(scored))
+def spelled_out(label: str | None, reason: str) -> str:
+    """What such a score says and does not say: how many of its rule checks failed, by its ``reason``."""
+    told = _CHECKS.match(reason)
+    return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"

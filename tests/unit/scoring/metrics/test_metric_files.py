@@ -169,22 +169,29 @@ class TestLoopDetection:
         assert [each["trace_index"] for each in comparisons] == [4, 6], "oldest first, by position in the session"
         assert comparisons[0]["hybrid_score"] == 0.0, "near in meaning, but no word shared"
 
-    def test_new_values_in_the_same_words_are_an_update(self) -> None:
-        """The score is the source's; the session sees less of it."""
+    def test_new_values_in_the_same_words_are_no_loop(self) -> None:
         earlier = EarlierOutput(
             "c" * 32, 0, VECTORS["answer"], content_tokens("The total of your booking is 329 dollars")
         )
         again = trace(Turn("question", "answer"))
         texts = Texts(VECTORS, (), "tiny", BANDS)
-        for said, signal in (("299", 0.5), ("329", None)):
+        for said, excuse in (("299", "it brings new values: 299"), ("329", None)):
             texts.know(
                 "answer", texts.direction("answer"), content_tokens(f"The total of your booking is {said} dollars")
             )
             found = LOOP.evaluate(again, TraceContext(texts, 0.5, (earlier,)))
             assert isinstance(found, Score)
-            assert found.value < 0.5
-            assert found.metadata.get("session_signal") == signal
-            assert found.metadata.get("new_values") == ([said] if signal else None)
+            assert found.metadata.get("excused") == excuse
+            assert found.value == pytest.approx(0.5 if excuse else 0.0, abs=1e-9)
+            assert found.metadata["max_hybrid"] > 0.5, "what the source would say"
+
+    def test_what_the_user_asked_to_hear_again_is_no_loop(self) -> None:
+        texts = Texts(VECTORS, (), "tiny", BANDS)
+        context = TraceContext(texts, 0.5, (self.before("answer", 6),), asked_again=True)
+        found = LOOP.evaluate(trace(Turn("question", "answer")), context)
+        assert isinstance(found, Score)
+        assert (found.value, found.metadata["excused"]) == (0.5, "the user asked for it again")
+        assert found.reason.startswith("in the words of the answer of trace 7 of the session, but the user asked")
 
 
 def summary(crashed: bool = False, done: tuple[str, ...] = (), **signals: SessionSignal) -> TraceSummary:

@@ -77,7 +77,7 @@ def test_a_session_in_a_list_brings_its_worst_trace_and_tells_of_the_others() ->
     assert unquote(first["href"]) == "a/b\u202e%"
     assert re.fullmatch(r"[\w.~%-]+", first["href"])
     assert (first["count"], first["failing"], first["states"]) == (60, 2, [0.75, 0.25, 0.49, "none"])
-    assert first["results"][0]["spelled"].startswith("no problem found by metrics without a model")
+    assert first["results"][0]["spelled"].startswith("no problem found by rule checks")
     assert "members" not in first
 
 

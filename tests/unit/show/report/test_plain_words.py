@@ -91,7 +91,7 @@ def _inline(score: float, label: str, coverage: float = 1.0) -> tuple[str, dict[
 def test_no_problem_found_is_no_praise() -> None:
     printed, shown = _inline(1.0, "no_problem_found", 0.6)
     assert (shown["says"], shown["basis"]) == ("no problem found", "inline")
-    spelled = "no problem found by 2 metrics without a model (60% of a judged score); task success not judged"
+    spelled = "no problem found by rule checks; task success: not judged"
     assert shown["spelled"] == spelled
     row = printed.splitlines()[2]
     assert spelled in row
@@ -126,12 +126,12 @@ def test_a_judged_score_stays_a_number() -> None:
     assert row.rstrip().endswith("nothing failed (lowest: coherence)")
 
 
-def test_how_many_signals_is_said_only_where_it_is_known() -> None:
+def test_the_checks_are_counted_as_the_reason_counts_them() -> None:
+    checks = "rule checks: 2 of 5 failed; task success: not judged"
+    assert spelled_out("problem_found", f"{checks}; max risk 1.00 (response) in trace 1 of 3") == checks
     assert (
-        spelled_out("no_problem_found", 1, 1.0)
-        == "no problem found by 1 metric without a model; task success not judged"
+        spelled_out("problem_found", "of an older version") == "problem found by rule checks; task success: not judged"
     )
-    assert spelled_out("problem_found", 0, 1.0) == "problem found by metrics without a model; task success not judged"
 
 
 @pytest.mark.parametrize(

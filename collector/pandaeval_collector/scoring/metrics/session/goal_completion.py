@@ -38,7 +38,7 @@ class Goal(Verdict):
 
 RUBRIC = Rubric(
     name="goal_completion",
-    version="1",
+    version="2",
     text="""
 Was the user's goal fully completed by the end of this conversation? The record holds all of it: the user's messages and
 the answers by turn, and the calls of tools in their order.
@@ -49,6 +49,9 @@ the answers by turn, and the calls of tools in their order.
 - A later wish replaces an earlier one; what the user gave up is no longer the goal. A goal that the instructions forbid
   is not completed, however right the refusal.
 - Ways, tone and length are of no account.
+
+Example: the user wants an appointment and chooses ten o'clock of the free hours that the agent names; nothing was
+booked when the conversation ends: not completed.
 """,
     verdict=Goal,
 )
@@ -77,7 +80,7 @@ METRIC = Metric(
     level="session",
     name="goal_completion",
     kind="llm",
-    version="1",
+    version="2",
     threshold=0.5,
     question="Did the user get what the user was after, by the end of the conversation?",
     needs="session id; what was said; a judge",

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.value_text import as_text
+from pandaeval_collector.base.untrusted.excerpt import as_text
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
@@ -72,7 +72,7 @@ def _check(verdict: Arguments, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="argument_correctness",
-    version="6",
+    version="7",
     text="""
 Were the arguments of each tool call right? The calls are listed below under tool_calls, by their number in the record;
 long arguments are shortened there. Give exactly one verdict for each of them, and none for any other. "reasoning" is
@@ -89,6 +89,9 @@ arguments are not of the form that the tool asks for.
 
 unknown: the record does not tell. A value may come from a result that was not captured or from a part of the record
 that was cut: then it is neither right nor invented.
+
+Example: the user asked for Friday the 14th, and the call says date 13: no. It leaves out the language, which nobody
+named: no reason for a no.
 
 That a call failed is evidence if the error speaks of the arguments, and none if the service was down. Whether this tool
 was the right one is asked elsewhere.
@@ -204,7 +207,7 @@ METRIC = Metric(
     level="trace",
     name="argument_correctness",
     kind="llm",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",

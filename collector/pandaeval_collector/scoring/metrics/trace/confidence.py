@@ -30,7 +30,7 @@ class Confidence(Verdict):
 
 RUBRIC = Rubric(
     name="confidence",
-    version="4",
+    version="5",
     text="""
 How confident did the agent act throughout this run?
 
@@ -44,6 +44,8 @@ Caution in the right place is no lack of confidence: to check before something t
 needed, or to say plainly that something cannot be known, is decisive. Giving up after evidence is not doubt: who tried,
 saw in a result that it cannot be done and says so, is sure. Judge how sure the agent acted, not whether its answer is
 right.
+
+Example: it finds the booking, looks for it again without a reason, and says "it should be cancelled, I think": 0.5.
 
 Guide:
 1.0   sure throughout: every step is fit, nothing wavers, thoughts, calls and answer agree
@@ -73,7 +75,7 @@ METRIC = Metric(
     level="trace",
     name="confidence",
     kind="llm",
-    version="4",
+    version="5",
     threshold=0.5,
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",

@@ -2,9 +2,9 @@
 
 1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
 root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
-It does not see a loop inside one trace; that is ``tool_loop``. An answer in the words of an earlier one that brings new
-values (another total, another flight) is an update: the score stays the source's, and the session sees 0.5 at worst
-(``metadata.session_signal``).
+It does not see a loop inside one trace; that is ``tool_loop``. What the user asked to hear again, or in a second
+version, and an answer in the words of an earlier one that brings new values (another total, another flight) is no loop:
+such a comparison counts 0.5 at worst (``metadata.excused``), and ``max_hybrid`` says what the source's score would be.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -21,7 +21,8 @@ from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.scoring.metric import EarlierOutput, Metric, TraceContext
 from pandaeval_otel.model import Trace
 
-_UPDATE = 0.5
+_EXCUSED = 0.5
+"""What a repeat counts at most that was asked for, or brings new values."""
 _LISTED = 10
 
 
@@ -60,16 +61,32 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         }
         for comparison in found.comparisons
     ]
-    worst = max(found.comparisons, key=lambda comparison: comparison.hybrid_score)
-    if found.score < _UPDATE and (new := _new_values(here[1], context.earlier[worst.index])):
-        metadata |= {"new_values": new, "session_signal": _UPDATE}
-    return Score(found.score, _reason(context, worst), metadata)
+    excuses = {each.index: _excuse(here[1], each, context) for each in found.comparisons}
+    counted = {
+        each.index: min(each.hybrid_score, _EXCUSED if excuses[each.index] else 1.0) for each in found.comparisons
+    }
+    worst = max(found.comparisons, key=lambda each: (counted[each.index], each.hybrid_score))
+    if excuses[worst.index]:
+        metadata["excused"] = excuses[worst.index]
+    return Score(1.0 - counted[worst.index], _reason(context, worst, excuses[worst.index]), metadata)
 
 
-def _reason(context: TraceContext, worst: OutputComparison) -> str:
+def _excuse(words: frozenset[str], comparison: OutputComparison, context: TraceContext) -> str:
+    """Why an answer so close to an earlier one is no loop; empty where it is one, or not so close."""
+    if comparison.hybrid_score <= _EXCUSED:
+        return ""
+    if context.asked_again:
+        return "the user asked for it again"
+    new = _new_values(words, context.earlier[comparison.index])
+    return f"it brings new values: {', '.join(new)}" if new else ""
+
+
+def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
     """What was found in words; the numbers that it rests on in parentheses."""
     which = f"the answer of trace {context.earlier[worst.index].index + 1} of the session"
     numbers = f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
+    if excuse:
+        return f"in the words of {which}, but {excuse} ({numbers})"
     if 1.0 - worst.hybrid_score < context.threshold:
         return f"says again what {which} said ({numbers})"
     return f"does not repeat earlier answers; closest is {which} ({numbers})"
@@ -84,7 +101,7 @@ METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="4",
+    version="5",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",

@@ -32,7 +32,7 @@ class Adherence(Verdict):
 
 RUBRIC = Rubric(
     name="plan_adherence",
-    version="5",
+    version="6",
     text="""
 How closely did the agent follow its own plan, which is given below with the task, as it was first declared? Step by
 step:
@@ -46,6 +46,8 @@ step:
 cause in a result is part of the plan from there on. A change without one is a deviation, and so is one that was never
 declared. A detour that a failed call made necessary is a small deviation if the agent returned to its plan. Whether the
 plan was good is asked elsewhere: a bad plan that was followed to the letter was followed.
+
+Example: planned were search, compare and book; it searched and booked at once, so a step was skipped: 0.5.
 
 Guide:
 1.0   what happened is the plan, step by step
@@ -78,7 +80,7 @@ METRIC = Metric(
     level="trace",
     name="plan_adherence",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Did the agent do what it had planned?",
     needs="thoughts, words on the way or a planning tool; a judge",

@@ -32,7 +32,7 @@ class Quality(Verdict):
 
 RUBRIC = Rubric(
     name="plan_quality",
-    version="5",
+    version="6",
     text="""
 How good is the plan that is given below, for the task that is given with it? The record shows what was there when it
 was made, and nothing of what came of it. Judge it by what the agent could know then and by the tools that it had:
@@ -45,6 +45,8 @@ was made, and nothing of what came of it. Judge it by what the agent could know 
 
 Luck makes no plan better or worse: do not guess how the run ended. A short plan for a simple task is a good plan. Tools
 that were not captured are unknown: a step is not bad for a tool that is not listed then.
+
+Example: for "book the cheapest flight on Friday", the plan "search flights, book one" compares no prices: 0.5.
 
 Guide:
 1.0   excellent: complete, coherent, nothing too much
@@ -75,7 +77,7 @@ METRIC = Metric(
     level="trace",
     name="plan_quality",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Was the agent's plan a good one for its task?",
     needs="thoughts, words on the way or a planning tool; a judge",

@@ -1,7 +1,6 @@
 """Did the run end with an answer, or by declaring its end?
 
-1 if it did, else 0 with a label: ``error`` (the run ended with an error, or the answer to a user who did not ask about
-errors is one: a traceback, an exception's line, a provider's refusal), ``empty_answer`` (silence, or punctuation
+1 if it did, else 0 with a label: ``error`` (the run ended with an error), ``empty_answer`` (silence, or punctuation
 alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like instead of an answer),
 ``dangling_tool_call`` (the last thing was a tool call that nothing answered), ``unrecovered_tool_error`` (the last call
 that was to change something, or all there were, failed and nothing made up for it; 0.4 where the answer owns up to

@@ -36,7 +36,7 @@ class Efficiency(Verdict):
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="5",
+    version="6",
     text="""
 How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
 agent with the same tools would have needed. Against it count:
@@ -49,6 +49,8 @@ agent with the same tools would have needed. Against it count:
 What does not: another try after a failure that gave reason to hope, a check before something that cannot be undone,
 paging through results, waiting for something that takes its time, calls in parallel that were all used. Many steps are
 fine where the task needs many. Whether the task was accomplished is asked elsewhere.
+
+Example: it read the same file twice before it answered from it: 0.75.
 
 Guide:
 1.0   nothing could have been left out
@@ -82,7 +84,7 @@ METRIC = Metric(
     level="trace",
     name="step_efficiency",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",

@@ -82,7 +82,7 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="task_completion",
-    version="5",
+    version="6",
     text="""
 How much of the user's task was accomplished? Task, results of the calls and answer are given below, shortened; look up
 in the record what is in doubt.
@@ -100,6 +100,9 @@ in the record what is in doubt.
 
 The number follows from "answered" and "taken". "yes" and "yes", or "rightly not": 0.5 at least. "answered" "no": 0.74
 at most. "taken" "no", unless "rightly not": less than 0.5. "answered" "unknown", or "yes" with "taken" "unknown": null.
+
+Example: the user wants order 12 cancelled and to know the refund. The result says "cancelled, refund 20.00", the answer
+that it is cancelled and 25.00 come back: "answered" is "yes", "taken" is "no", the number 0.4.
 
 Guide:
 1.0          accomplished in full
@@ -138,7 +141,7 @@ METRIC = Metric(
     level="trace",
     name="task_completion",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and what the user asked; a judge",

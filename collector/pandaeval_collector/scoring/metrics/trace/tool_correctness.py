@@ -66,7 +66,7 @@ def _check(verdict: ToolSelection, given: Mapping[str, Any]) -> str | None:
 
 RUBRIC = Rubric(
     name="tool_correctness",
-    version="5",
+    version="6",
     text="""
 Did the agent choose its tools well for what the user wanted? Compare the tools that it called with those that it had:
 
@@ -82,6 +82,8 @@ agent rightly asked back or refused, no tool is missing. Where the facts say tha
 calls that were made: what is still to come is not missing.
 
 "choice" comes before the number: with "right" it is 0.75 at least, with "unknown" null.
+
+Example: asked where a parcel is, it called track_parcel and, needlessly, list_offices: "right", 0.75.
 
 Guide:
 1.0   exactly the tools that the task needs
@@ -129,7 +131,7 @@ METRIC = Metric(
     level="trace",
     name="tool_correctness",
     kind="llm",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Did the agent choose the right tools?",
     needs="tool calls or tool definitions; a judge",

@@ -19,13 +19,15 @@ from pandaeval_collector.scoring.metrics.turn._sent import templates
 
 PART = rated(
     "helpfulness",
-    "1",
+    "2",
     """
 How helpful is the answer? Does it move the user closer to the goal, and can the user act on what it says?
 
 Things that cost: general talk where something specific is needed; asking for what was said already; suggestions that do
 not help here. A question that has to be answered before the agent can go on, or a refusal that the instructions demand
 and that says what is possible instead, helps.
+
+Example: asked when the library opens tomorrow, it answers "usually in the morning": 2.
 
 Guide:
 5  directly advances the goal, with specific information that can be acted on
@@ -49,7 +51,7 @@ METRIC = Metric(
     level="turn",
     name="helpfulness",
     kind="llm",
-    version="1",
+    version="2",
     threshold=3.0,
     scale=SCALE,
     question="Does the answer move the user closer to the goal?",

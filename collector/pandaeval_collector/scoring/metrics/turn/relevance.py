@@ -19,12 +19,14 @@ from pandaeval_collector.scoring.metrics.turn._sent import templates
 
 PART = rated(
     "relevance",
-    "1",
+    "2",
     """
 How relevant is the answer? Does every part of it address the user's message and the goal?
 
 Things that cost: explaining what nobody asked for; tangents that have nothing to do with the goal; answering another
 question than the one that was asked. A question back, a warning or a limit that concerns the request is to the point.
+
+Example: asked for a price, it gives the price and then the history of the shop: 3.
 
 Guide:
 5  all of it is on the topic and addresses what the user needs
@@ -48,7 +50,7 @@ METRIC = Metric(
     level="turn",
     name="relevance",
     kind="llm",
-    version="1",
+    version="2",
     threshold=3.0,
     scale=SCALE,
     question="Does every part of the answer address the user's message and goal?",

@@ -19,13 +19,15 @@ from pandaeval_collector.scoring.metrics.turn._sent import templates
 
 PART = rated(
     "verbosity",
-    "1",
+    "2",
     """
 Is the answer appropriately concise? 5 means that every word serves a purpose.
 
 Things that cost: details that nobody needs here; the same said several times; phrases that say nothing; and, as much,
 a bare word where the user needs context. What counts is what this message asks for: a long answer to a question that
 needs one is not too long.
+
+Example: a yes-or-no question is answered with yes and two paragraphs of background: 3.
 
 Guide:
 5  the right length, every word is needed
@@ -49,7 +51,7 @@ METRIC = Metric(
     level="turn",
     name="verbosity",
     kind="llm",
-    version="1",
+    version="2",
     threshold=3.0,
     scale=SCALE,
     question="Is the answer as long as it has to be, and no longer?",
