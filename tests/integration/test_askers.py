@@ -243,6 +243,9 @@ async def test_ten_questions_of_a_stranger(collector: CollectorProcess) -> None:
         rates = await agent("pass_rates", agent=one)  # 10. how often does it pass?
         assert all(f'agent "{one}"' in line for line in _MARKED.search(rates)[2].split("\n"))  # type: ignore[index]
         assert seen in rates
+        series = await agent.data("over_time", agent=one, hours=8760)
+        counted = [*map(int, re.findall(r": \d+ of (\d+) runs failed", series))]
+        assert sum(counted) == sum(row["agent"] == one for row in told.traces)
 
 
 async def test_the_same_over_stdio(collector: CollectorProcess) -> None:

@@ -231,7 +231,11 @@ def test_links_lead_to_dashboards_and_variables_that_are_there() -> None:
 def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) -> None:
     assert not _words(rule["expr"]) - _series() - _LABELS
     kebab = re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"].removeprefix("PandaEval")).lower()
-    assert rule["annotations"]["runbook"] == f"docs/operations.md#alert-{kebab}"
+    assert rule["annotations"]["runbook"].endswith(f"/runbook#alert-{kebab}")
+    for link in (rule["annotations"]["runbook"], rule["annotations"]["page"]):
+        assert link.startswith(
+            "{{ with $externalLabels.pandaeval_url }}{{ . }}{{ else }}http://localhost:4328{{ end }}/"
+        )
     assert rule["labels"]["severity"] in ("warning", "critical")
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"

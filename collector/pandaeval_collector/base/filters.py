@@ -13,6 +13,8 @@ MOST_PAIRS = 10
 PAIR = r"^[^=\s][^=]*=(.|\n)*$"
 """Of ``key=value``."""
 STATUSES = ("error", "ok")
+SEVERITIES = ("low", "medium", "high", "critical")
+"""From the least to the gravest."""
 OUTCOMES = ("scored", "assumed", "unscored")
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 _ADDRESS = "Address of the collector's HTTP listener; else port 4328 of this machine."
 Url = Annotated[str, typer.Option(metavar="URL", envvar="PANDAEVAL_URL", show_default=False, help=_ADDRESS)]
-TokenEnv = Annotated[str, typer.Option(help="Name of the variable that holds the token, where one is demanded.")]
+TokenEnv = Annotated[
+    str, typer.Option(metavar="VARIABLE", help="Name of the variable that holds the token, where one is demanded.")
+]
 URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
 
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._extras import hint
+from pandaeval_collector.cli._hand import alike
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import find
 
@@ -20,15 +21,28 @@ _INTERRUPTED = 128 + 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""Of the Click that Typer brings along, or has beside it."""
+
+
 class Commands(TyperGroup):
     """Turns the errors that users can do something about into a message and an exit code; all others are ours and
     keep their traceback."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the options of the whole command; leaves with 2 for one that there is not."""
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            raise _misused(error) from error
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; leaves with 2 for a :class:`UserError` and for an extra that is not installed."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except _UsageError as error:
+            raise _misused(error) from error
         except UserError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(error.exit_code) from error
@@ -52,6 +66,17 @@ class Commands(TyperGroup):
         return result
 
 
+def _misused(error: Any) -> Exception:
+    """Says on one line what is wrong with how a command is written, and where to read how it is; the help of a command
+    that wants to be told more is shown as it is."""
+    if "NoArgs" in type(error).__name__:
+        return error  # type: ignore[no-any-return]
+    command = "pandaeval" if error.ctx is None else error.ctx.command_path
+    what = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+    typer.echo(f"{command}: {what}{'' if what.endswith('?') else ';'} `{command} -h` says what it takes", err=True)
+    return typer.Exit(2)
+
+
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
@@ -66,13 +91,14 @@ def _build() -> typer.Typer:
         cls=Commands,
         help="Find out whether your AI agents did the job, inside the OpenTelemetry you already run.",
         no_args_is_help=True,
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
         rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
     )
     built.callback()(_root)
     for register in find("pandaeval_collector.cli", "register"):
         register(built)
+    alike(built)
     return built
 
 

@@ -37,6 +37,8 @@ class RunFormat(StrEnum):
     json = "json"
 
 
+Format = Annotated[RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
+TABLE = RunFormat.table
 _OUTCOME: Any = StrEnum("Outcome", list(OUTCOMES))  # type: ignore[misc]
 _STATUS: Any = StrEnum("Status", list(STATUSES))  # type: ignore[misc]
 _ANNOTATED: Any = Annotated

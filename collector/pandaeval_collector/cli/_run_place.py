@@ -6,14 +6,16 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._api import Api, ApiClient
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, ApiClient, TokenEnv, Url
+from pandaeval_collector.cli._hand import in_place_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
@@ -39,6 +41,23 @@ WorkedOn = Annotated[
 Configured = Annotated[
     Path | None, typer.Option("--config", help="With --store: configuration file (YAML), else variables alone.")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command looks: at a running collector, or into a data directory (``store``)."""
+
+    url: str
+    token_env: str
+    store: Path | None
+
+    def looking(self) -> AbstractContextManager[ApiClient]:
+        """The API for reading."""
+        return looking(self.url, self.token_env, self.store)
+
+
+placed = in_place_of("place", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV), "store": (LookedAt, None)}, Place)
+"""Gives a command the options that say where it looks, in place of its parameter ``place``."""
 
 
 @contextmanager

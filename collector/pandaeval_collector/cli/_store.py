@@ -6,20 +6,33 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.store.connection import Durability
 
 
+StoreFolder = Annotated[
+    Path | None, typer.Option("--store", metavar="FOLDER", help="The data directory; else as the configuration says.")
+]
+
+
 @contextmanager
-def opened_store(config: Path | None) -> Iterator[sqlite3.Connection]:
-    """The store that the configuration names. Raises ``UserError`` where there is none, or an older one."""
+def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """The store in a folder, else that which the configuration names. Raises ``UserError`` where there is none, or an
+    older one."""
     from pandaeval_collector.cli._config import resolve_config
 
-    settings = resolve_config(config).config.store
+    settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:
         yield connection
+
+
+def given(folder: Path | None) -> dict[str, str]:
+    """The option as it stands in for the configuration."""
+    return {} if folder is None else {"store.path": str(folder)}
 
 
 @contextmanager

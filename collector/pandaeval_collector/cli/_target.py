@@ -23,7 +23,9 @@ class OutputFile:
         try:
             self._file = self._path.open("w", encoding="utf-8")
         except OSError as error:
-            raise UserError(f"--output {self._path}: {error.strerror or error}") from error
+            raise UserError(
+                f"--output {self._path}: {error.strerror or error}; name a file in a folder that is there"
+            ) from error
         return self._file
 
     def __exit__(self, *_: object) -> None:

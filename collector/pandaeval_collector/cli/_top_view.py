@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from pandaeval_collector.cli._output import safe, table
 
 _RATES = 20
+_WIDE, _AROUND, _LONGEST_NAME = 110, 11, 28
+_NAMES = ("session", "metric", "agent")
+_NARROW = ({"session", "worst", "what was found"}, {"metric", "agent", "failed", "pass rate"})
+"""Columns on a terminal that is not wide: what is wrong, before how much there is of it."""
 _MOST = 80
 Row = Mapping[str, Any]
 
@@ -19,17 +24,39 @@ def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableTy
     """``whole``: the API's overview, ``sessions``: items of its list, worst first."""
     rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
+    is_small = out.is_terminal and out.width < _WIDE
+    kept, most = (_NARROW, _rows(out)) if is_small else ((None, None), (len(sessions), _RATES))
     columns = ("session", "agent", "traces", "failed", "worst", "what was found")
+    ratings = ("metric", "agent", "service", "scored", "failed", "pass rate", "unscored")
+    found = [_session(row) for row in sessions[: most[0]]]
+    rated = [_rate(rate) for rate in rates[: most[1]]]
     return [
         Text(_judge(whole)),
-        table(columns, map(_session, sessions), on=out, title="Sessions, worst first"),
-        table(
-            ("metric", "agent", "service", "scored", "failed", "pass rate", "unscored"),
-            map(_rate, rates[:_RATES]),
-            on=out,
-            title=f"Results since the store began{more}",
-        ),
+        _fitting(columns, found, kept[0], out, "Sessions, worst first"),
+        _fitting(ratings, rated, kept[1], out, f"Results since the store began{more}"),
     ]
+
+
+def _rows(out: Console) -> tuple[int, int]:
+    """How many sessions and rates fit on a small terminal, below what stands around them."""
+    room = max(4, out.height - _AROUND)
+    return room - room // 3, room // 3
+
+
+def _fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], kept: Collection[str] | None, out: Console, title: str
+) -> Table:
+    """A table with all columns, or with the ``kept`` ones, each row on one line."""
+    at = [place for place, name in enumerate(columns) if kept is None or name in kept]
+    made = table([columns[place] for place in at], [[row[place] for place in at] for row in rows], on=out, title=title)
+    if kept is not None:
+        for column in made.columns:
+            column.no_wrap, column.overflow = True, "ellipsis"
+            if column.header == "what was found":
+                column.ratio, made.expand = 1, True  # it takes what the others leave
+            elif column.header in _NAMES:
+                column.max_width = _LONGEST_NAME
+    return made
 
 
 def _judge(whole: Row) -> str:
@@ -48,7 +75,7 @@ def _session(row: Row) -> tuple[object, ...]:
     if found is None and worst is not None:
         found = next((each for each in worst["results"] if each.get("success") is False), None)
     open_ = " so far" if found and found.get("final") is False else ""
-    why = f"{found['metric']}{open_}: {found['reason']}" if found else (worst and worst["error"]) or ""
+    why = f"{found['reason']} ({found['metric']}{open_})" if found else (worst and worst["error"]) or ""
     return (
         _short(name),
         _short(worst["agent"]) if worst else "",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli import _run_options as given
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,11 +36,14 @@ def calibrate(
             help="Results as JSON lines: `pandaeval evaluate --format json`. Once more for a further judge of the runs."
         ),
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="Take the scores from this data directory instead.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
+    ] = None,
     also: Annotated[
         str, typer.Option(help="Further metrics, comma-separated, whose scores are to help with the pass rate.")
     ] = "",
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per metric, judge and version.")] = False,
+    format_: given.Format = given.TABLE,
+    json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
@@ -52,7 +57,7 @@ def calibrate(
     from pandaeval_collector.trials.labels.joint import joint_pass_rates
 
     if bool(results) == (store is not None):
-        raise UserError("say where the scores are: --results FILE or --store DIR")
+        raise UserError("say where the scores are: --results FILE or --store FOLDER")
     names = metric_names(config)
     verdicts, beside = read_labels(labels, names).labels, _keys(also, names)
     standings = _standings(results or (), store, verdicts, whole=bool(beside))
@@ -62,7 +67,7 @@ def calibrate(
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
         calibration.write(found, write)
-    if json_:
+    if json_ or format_ is given.RunFormat.json:
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
         for rate in joint:

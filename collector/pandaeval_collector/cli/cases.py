@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def register(app: typer.Typer) -> None:
     cases = typer.Typer(help="Cases with a reference: what an agent is to do.", no_args_is_help=True)
     cases.command("schema")(schema)
     cases.command("check")(check)
+    cases.command("promote")(promote)
     cases.command("from-trace")(from_trace)
     cases.command("from-failure")(from_failure)
     app.add_typer(cases, name="cases")
@@ -54,6 +56,63 @@ def check(
         typer.echo(safe(f"{path}: {told}{more}"))
         for line in doubts(suite):
             typer.echo(safe(f"notice: {path}: {line}"), err=True)
+
+
+def promote(
+    results: Annotated[
+        Path, typer.Argument(help="Results of repeated trials as JSON lines: `pandaeval evaluate --format json`.")
+    ],
+    cases: Annotated[Path | None, typer.Option(help="The case file, of which -o writes the proposed ones.")] = None,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, max=1000, help="So many trials in a row have to pass.")] = 3,
+    least: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="pass^k, by the lower end of its interval.")
+    ] = 0.7,
+    format_: given.Format = given.TABLE,
+    output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
+) -> None:
+    """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.trials.passk.attempts import trials
+    from pandaeval_collector.trials.passk.promoting import promotion
+    from pandaeval_collector.trials.passk.words import between
+
+    if (output is None) != (cases is None):
+        raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
+    found = promotion(trials(result_lines(results), per="case"), k, least)
+    if format_ is given.RunFormat.json:
+        print_json([each.to_dict() for each in found.candidates])
+    elif found.candidates:
+        out = console()
+        rows = [
+            (
+                each.case.id,
+                f"{each.case.c} of {each.case.n + each.case.undetermined}",
+                between(each.power.median, each.power.ci_low, each.power.ci_high),
+                "promote" if each.steady else "no" if each.more is None else f"after {each.more} more that pass",
+            )
+            for each in found.candidates
+        ]
+        out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
+    typer.echo(found.told, err=format_ is given.RunFormat.json)
+    if output is not None and cases is not None:
+        _write_promoted(cases, {each.case.id for each in found.steady}, output)
+
+
+def _write_promoted(cases: Path, ids: set[str], output: Path) -> None:
+    import yaml
+
+    from pandaeval_collector.cli._output import many
+    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.scoring.cases.files import read_suite
+
+    kept = [case for case in read_suite(cases).cases if case.id in ids]
+    told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
+    with OutputFile(output) as target:
+        target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
+    typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
 
 def from_trace(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli._store import opened_store
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._store import StoreFolder, opened_store
 
 if TYPE_CHECKING:
     from pandaeval_collector.store import Job
@@ -40,14 +41,19 @@ def register(app: typer.Typer) -> None:
 def list_(
     state: Annotated[State | None, typer.Option(help="Only jobs in this state; dead ones were given up.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
+    format_: given.Format = given.TABLE,
     config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """List jobs, newest first."""
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.store import jobs
 
-    with opened_store(config) as connection:
+    with opened_store(config, store) as connection:
         found = list(jobs.listed(connection, state.value if state else None, limit))
+    if format_ is given.RunFormat.json:
+        return print_json([_facts(job) for job in found])
     if not found:
         typer.echo(f"no {state.value} jobs" if state else "no jobs")
         return
@@ -57,34 +63,44 @@ def list_(
 
 
 def show(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")], config: _Config = None
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Beginning of a job's id.")],
+    format_: given.Format = given.TABLE,
+    config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """Show one job in full."""
     from pandaeval_collector.cli._output import safe
+    from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.store import jobs
 
-    with opened_store(config) as connection:
-        for job in _one_or_more(jobs.found(connection, id_), id_):
-            due = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.due_at))
-            facts = {
-                "id": job.id,
-                "state": job.state,
-                "metric": job.metric,
-                "trace": job.trace_id.hex(),
-                "due": due,
-                "attempts": job.attempts,
-                "crashes": job.crashes,
-                "why": job.why,
-                "last error": job.error,
-            }
-            for name, value in facts.items():
-                typer.echo(f"{name:<10}  {safe(str(value))}")
+    with opened_store(config, store) as connection:
+        found = [_facts(job) for job in _one_or_more(jobs.found(connection, id_), id_)]
+    if format_ is given.RunFormat.json:
+        return print_json(found)
+    for facts in found:
+        for name, value in facts.items():
+            typer.echo(f"{name.replace('_', ' '):<10}  {safe(str(value))}")
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "state": job.state,
+        "metric": job.metric,
+        "trace": job.trace_id.hex(),
+        "due": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.due_at)),
+        "attempts": job.attempts,
+        "crashes": job.crashes,
+        "why": job.why,
+        "last_error": job.error,
+    }
 
 
 def retry(
     ids: _Ids = None,
     all_: Annotated[bool, typer.Option("--all", help="All dead jobs.")] = False,
     config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """Make dead jobs due again, with all their attempts. Their traces must still be in the store (late.window)."""
     from pandaeval_collector.base.errors import UserError
@@ -93,7 +109,7 @@ def retry(
 
     if bool(ids) == all_:
         raise UserError("name the jobs to retry, or give --all")
-    with opened_store(config) as connection:
+    with opened_store(config, store) as connection:
         if all_:
             wanted = [job.id for job in jobs.listed(connection, "dead", 1_000_000)]
         else:

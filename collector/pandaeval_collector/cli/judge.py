@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._terminal import write_json
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def check(
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
     repeat: Annotated[int, typer.Option(min=2, max=50, help="How often each known run is judged.")] = 3,
     attacks: Annotated[int, typer.Option(min=1, max=1000, help="How many attacks are tried, of those there are.")] = 40,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the sheet.")] = False,
+    format_: given.Format = given.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Put known runs, the same runs in other words and order, and attacks to a model, and say whether to trust it.
 
@@ -69,7 +71,7 @@ def check(
             raise
         interrupted = True
     found = sheet(name, len(items), asked[0].replies, asked[0].spent)
-    if as_json:
+    if as_json or format_ is given.RunFormat.json:
         import json
 
         write_json(json.dumps(found.to_dict()))

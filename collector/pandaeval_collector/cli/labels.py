@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.cli._store import opened_store
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._store import StoreFolder, opened_store
 
 if TYPE_CHECKING:
     from pandaeval_collector.trials.labels.queue import Queue
@@ -40,6 +42,7 @@ def import_(
         bool, typer.Option("--skip-unknown", help="Pass over verdicts on runs that this store does not hold.")
     ] = False,
     config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """Take people's verdicts from a file: all of it, or nothing where a line is wrong. Again is no harm."""
     from pandaeval_collector.cli._config import metric_names
@@ -47,7 +50,7 @@ def import_(
     from pandaeval_collector.trials.labels.files import read_labels
 
     found = read_labels(file, metric_names(config))
-    with opened_store(config) as connection:
+    with opened_store(config, store) as connection:
         labels = _of_known_runs(connection, found.labels, skip_unknown)
         connection.execute("BEGIN IMMEDIATE")
         fates = people.put(connection, labels, time.time())
@@ -80,8 +83,11 @@ def next_(
     number: Annotated[int, typer.Option("--n", min=1, max=10_000, help="So many runs.")] = 20,
     metric: Annotated[str, typer.Option(help="The judged metric to label for; needed where there are several.")] = "",
     agent: Annotated[str, typer.Option(help="Only runs of this agent.")] = "",
-    out: Annotated[Path | None, typer.Option(help="CSV (or .jsonl) to be filled in and imported.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--output", "--out", help="CSV (or .jsonl) to be filled in and imported.")
+    ] = None,
     config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
     not shown, so that nobody follows it."""
@@ -89,7 +95,7 @@ def next_(
     from pandaeval_collector.trials.labels.queue import draw, metric_to_label
     from pandaeval_collector.trials.labels.writing import save, written
 
-    with opened_store(config) as connection:
+    with opened_store(config, store) as connection:
         key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
         queue = draw(connection, key, agent, number, time.time())
@@ -105,9 +111,12 @@ def next_(
 
 
 def export(
-    out: Annotated[Path | None, typer.Option(help="CSV, or .jsonl; if not given, CSV to standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--output", "--out", help="CSV, or .jsonl; if not given, CSV to standard output.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Those about metrics that are not known here, too.")] = False,
     config: _Config = None,
+    store: StoreFolder = None,
 ) -> None:
     """Write all verdicts as import reads them."""
     from pandaeval_collector.cli._config import metric_names
@@ -115,7 +124,7 @@ def export(
     from pandaeval_collector.trials.labels.writing import row_of, save, written
 
     known = metric_names(config).keys
-    with opened_store(config) as connection:
+    with opened_store(config, store) as connection:
         labels = list(people.labels(connection))
     kept = [each for each in labels if all_ or each.metric in known]
     if len(kept) < len(labels):
@@ -128,10 +137,10 @@ def export(
         save(out, text)
 
 
-def rates(config: _Config = None) -> None:
+def rates(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
     """Show the pass rates as people would give them, by metric and agent."""
-    with opened_store(config) as connection:
-        _print_rates(connection)
+    with opened_store(config, store) as connection:
+        _print_rates(connection, as_json=format_ is given.RunFormat.json)
 
 
 def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
@@ -152,13 +161,16 @@ def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> N
     typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
-def _print_rates(connection: sqlite3.Connection) -> None:
+def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.trials.labels.rates import pass_rates
 
     connection.execute("BEGIN")
     found = pass_rates(connection)
     connection.execute("COMMIT")
+    if as_json:
+        return print_json([{**asdict(each), "why": each.why or None} for each in found])
     if not found:
         typer.echo("no judged run has a label yet: there is no corrected pass rate")
         return

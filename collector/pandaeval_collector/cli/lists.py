@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 from typer.core import TyperGroup
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, TokenEnv, Url
-from pandaeval_collector.cli._run_place import LookedAt, looking
+from pandaeval_collector.cli._run_place import Place, placed
 
-_Format = Annotated[given.RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
 _Most = Annotated[int, typer.Option(min=1, help="At most so many.")]
-_TABLE = given.RunFormat.table
 _Group = Annotated[str, typer.Argument(metavar="ID", help="Id of a group of failures.")]
-_LEAST = "Of this severity or graver: low, medium, high, critical."
-_Severity = Annotated[str | None, typer.Option(metavar="LEVEL", help=_LEAST)]
+_Level: Any = StrEnum("Level", list(SEVERITIES))  # type: ignore[misc]
+_Severity = Annotated[_Level | None, typer.Option(help="Of this severity or graver.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,98 +41,98 @@ class _Lists(TyperGroup):
 
 
 @given.filtered()
+@placed
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
     newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """List traces with their worst result, worst first."""
     from pandaeval_collector.cli import _found_tables as tables
 
     asked = {**filters, **given.api_times(filters), "order": "newest" if newest else "worst"}
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         rows = list(api.pages("/traces", limit, **asked))
     tables.show(rows, tables.TRACES, as_json=format_ is given.RunFormat.json)
 
 
+@placed
 def show_trace(
     trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id.")],
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """Show one trace: what was asked and answered, its calls, its results."""
     from pandaeval_collector.cli import _found_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         row = api.get(f"/traces/{quote(trace_id, safe='')}")
     tables.show_trace(row, as_json=format_ is given.RunFormat.json)
 
 
 @given.filtered()
+@placed
 def list_sessions(
     filters: dict[str, Any],
     limit: _Most = 50,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """List sessions, and traces without one, with their worst result, worst first."""
     from pandaeval_collector.cli import _found_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         rows = list(api.pages("/sessions", limit, **{**filters, **given.api_times(filters)}))
     tables.show(rows, tables.SESSIONS, as_json=format_ is given.RunFormat.json)
 
 
+@placed
 def show_session(
     session_id: Annotated[str, typer.Argument(metavar="ID", help="A session id.")],
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """Show one session: its results and its traces in order."""
     from pandaeval_collector.cli import _found_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         row = api.get(f"/sessions/{quote(session_id, safe='')}")
     tables.show_session(row, as_json=format_ is given.RunFormat.json)
 
 
+@placed
 def list_failures(
     severity: _Severity = None,
     agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many groups.")] = 50,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """List groups of failures with one root cause."""
     from pandaeval_collector.cli import _found_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         found = api.get("/failures", severity=severity, agent=agent, limit=limit)["items"]
     tables.show(tables.gravest_first(found), tables.FAILURES, as_json=format_ is given.RunFormat.json)
 
 
+@placed
 def show_failures(
     group_id: _Group,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """Show one group of failures with its newest examples."""
     from pandaeval_collector.cli import _found_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         row = api.get(f"/failures/{quote(group_id, safe='')}")
     tables.show_failures(row, as_json=format_ is given.RunFormat.json)

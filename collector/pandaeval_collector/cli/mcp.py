@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, TokenEnv, Url
+
 if TYPE_CHECKING:
     from pandaeval_collector.show.api.client import Asker
-
-_HERE = "http://127.0.0.1:4328"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,32 +21,36 @@ def register(app: typer.Typer) -> None:
 
 
 def mcp(
-    url: Annotated[str, typer.Option(help="HTTP address of a collector.")] = _HERE,
-    data: Annotated[
-        Path | None, typer.Option(help="Read this data directory instead, whether or not a collector runs on it.")
+    url: Url = URL,
+    token_env: TokenEnv = TOKEN_ENV,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            "--data",
+            metavar="FOLDER",
+            help="Read this data directory instead, whether or not a collector runs on it.",
+        ),
     ] = None,
 ) -> None:
-    """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it.
-
-    A collector that demands a token gets the one in PANDAEVAL_TOKEN.
-    """
+    """Serve what was scored to a coding agent (Model Context Protocol, stdio); docs/mcp.md says how to add it."""
     import asyncio
 
     from pandaeval_collector.show.mcp.server import server
 
     async def serve() -> None:
-        async with _asker(url, data) as asker:
-            await server(asker, url if data is None else None).run_stdio_async()
+        async with _asker(url, token_env, store) as asker:
+            await server(asker, url if store is None else None).run_stdio_async()
 
     asyncio.run(serve())
 
 
 @asynccontextmanager
-async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
+async def _asker(url: str, token_env: str, folder: Path | None) -> AsyncIterator[Asker]:
     from pandaeval_collector.show.api.client import Asker
 
-    if data is None:
-        asker = Asker.over_http(url)
+    if folder is None:
+        asker = Asker.over_http(url, token_env)
         try:
             yield asker
         finally:
@@ -54,7 +58,7 @@ async def _asker(url: str, data: Path | None) -> AsyncIterator[Asker]:
         return
     from pandaeval_collector.show.api.alone import alone
 
-    with alone(data) as api:
+    with alone(folder) as api:
         asker = Asker.within(api)
         yield asker
         await asker.close()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pandaeval_collector.cli import _run_options as given
+
+if TYPE_CHECKING:
+    from pandaeval_collector.analysis.embedding import Bands
+    from pandaeval_collector.scoring.metric import Metric
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +23,7 @@ def register(app: typer.Typer) -> None:
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
+    format_: given.Format = given.TABLE,
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
@@ -24,6 +31,7 @@ def metrics(
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
 
@@ -40,6 +48,8 @@ def metrics(
         keys = sorted(names.select(name))
         if not keys:
             raise UserError(f"{name}: {names.unknown(name)}")
+        if format_ is given.RunFormat.json:
+            return print_json([_facts(known[key], bands) for key in keys])
         for key in keys:
             metric = known[key]
             out.print(f"{key}  ({metric.kind}, version {metric.version})")
@@ -47,8 +57,24 @@ def metrics(
             out.print(f"can be unscored: {', '.join(metric.whys)}\n")
             out.print(_plain(metric.description) + "\n")
         return
+    if format_ is given.RunFormat.json:
+        return print_json([_facts(each, bands) for each in known.values()])
     rows = ((m.name, m.level, m.kind, f"{m.threshold_for(bands):g}", m.needs, m.question) for m in known.values())
     out.print(table(("name", "level", "kind", "threshold", "needs", "question"), rows, on=out))
+
+
+def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:
+    return {
+        "key": metric.key,
+        "name": metric.name,
+        "level": metric.level,
+        "kind": metric.kind,
+        "version": metric.version,
+        "threshold": metric.threshold_for(bands),
+        "needs": metric.needs,
+        "question": metric.question,
+        "unscored": [str(why) for why in metric.whys],
+    }
 
 
 def _plain(doc: str) -> str:

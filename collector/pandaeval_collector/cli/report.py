@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from pandaeval_collector.cli._store import StoreFolder, given
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import parse_where
 
@@ -37,6 +38,7 @@ def report(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Configuration file (YAML): says where the store is.")
     ] = None,
+    store: StoreFolder = None,
 ) -> None:
     """Write what a collector has scored as an HTML report, from its data directory.
 
@@ -53,7 +55,7 @@ def report(
     from pandaeval_collector.store.wanted import Wanted
 
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())
-    settings = resolve_config(config).config
+    settings = resolve_config(config, given(store)).config
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
         raise UserError(

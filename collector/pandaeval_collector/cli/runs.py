@@ -11,11 +11,9 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, ApiClient, TokenEnv, Url, watched
-from pandaeval_collector.cli._run_place import Configured, LocalApi, LookedAt, WorkedOn, looking, working
+from pandaeval_collector.cli._run_place import Configured, LocalApi, Place, WorkedOn, placed, working
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
-_Format = Annotated[given.RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
-_TABLE = given.RunFormat.table
 _FROM = (
     "With --store: about the traces of a file or a trace store, as `pandaeval evaluate` takes them, which are kept in "
     "that folder. May be given several times."
@@ -48,7 +46,7 @@ def start(
     from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: _Format = _TABLE,
+    format_: given.Format = given.TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
     store: WorkedOn = None,
@@ -92,7 +90,7 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
         raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
-def watch(run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+def watch(run_id: _Id, format_: given.Format = given.TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
     with working(url, token_env, None, None) as api:
         _wait(api, run_id, format_)
@@ -118,28 +116,27 @@ def _wait(api: ApiClient, run_id: str, format_: given.RunFormat, store: Path | N
     tables.print_run(run)
 
 
+@placed
 def list_(
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 20,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """List runs, newest first."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         runs = [*api.pages("/runs", limit, limit=min(limit, 500))]
     return tables.print_json(runs) if format_ is given.RunFormat.json else tables.print_runs(runs)
 
 
-def show(
-    run_id: _Id, format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV, store: LookedAt = None
-) -> None:
+@placed
+def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> None:
     """Show a run: how far it is, what it found, what failed."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         run = api.get(f"/runs/{run_id}")
     return tables.print_json([run]) if format_ is given.RunFormat.json else tables.print_run(run)
 
@@ -156,7 +153,7 @@ def cancel(
 def retry(
     run_id: _Id,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
-    format_: _Format = _TABLE,
+    format_: given.Format = given.TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
     store: WorkedOn = None,
@@ -173,19 +170,19 @@ def retry(
         _wait(api, run_id, format_, store)
 
 
+@placed
 def results(
     run_id: _Id,
     metric: Annotated[str | None, typer.Option(help="Only of this metric, such as trace.tool_loop.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """Print the results of a run, in the order in which they came."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         found = api.pages(f"/runs/{run_id}/results", limit, metric=metric, limit=500)
         if format_ is given.RunFormat.json:
             for each in found:
@@ -194,17 +191,17 @@ def results(
         tables.print_results([*found])
 
 
+@placed
 def compare(
     a: Annotated[str, typer.Argument(help="Id of a run.")],
     b: Annotated[str, typer.Argument(help="Id of another run, or live.")] = "live",
-    format_: _Format = _TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: LookedAt = None,
+    format_: given.Format = given.TABLE,
+    *,
+    place: Place,
 ) -> None:
     """Compare two runs over the same traces, or a run with the live results."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with looking(url, token_env, store) as api:
+    with place.looking() as api:
         found = api.get("/runs/compare", a=a, b=b)
     return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_comparison(found)

@@ -11,8 +11,6 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
-_Format = Annotated[given.RunFormat, typer.Option("--format", help="table, or json: one object a line.")]
-_TABLE = given.RunFormat.table
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +34,7 @@ def add(
     budget: given.Budget = None,
     emit: given.Emit = False,
     name: given.Name = "",
-    format_: _Format = _TABLE,
+    format_: given.Format = given.TABLE,
     url: Url = URL,
     token_env: TokenEnv = TOKEN_ENV,
 ) -> None:
@@ -58,7 +56,7 @@ def add(
     return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_schedules([found])
 
 
-def list_(format_: _Format = _TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+def list_(format_: given.Format = given.TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
     """List schedules."""
     from pandaeval_collector.cli import _run_tables as tables
 

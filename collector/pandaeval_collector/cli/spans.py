@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pandaeval_collector.cli._store import StoreFolder, given
 
 
 def register(app: typer.Typer) -> None:
@@ -19,23 +22,16 @@ def spans(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="The trace's id, 32 hex digits.")],
     output: Annotated[Path | None, typer.Option(help="Write here; if not given, to standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")] = None,
+    store: StoreFolder = None,
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.store.kept import stored_spans
 
+    folder = Path(resolve_config(config, given(store)).config.store.path)
     try:
-        trace_id = bytes.fromhex(trace)
-    except ValueError:
-        trace_id = b""
-    if len(trace_id) != 16:
-        raise UserError(
-            f"{trace!r} is not the id of a trace, which has 32 hex digits; tables and examples show the first 12, "
-            "the page of a trace and `pandaeval evaluate --format json` all"
-        )
-    folder = Path(resolve_config(config).config.store.path)
-    try:
+        trace_id = _whole(folder, trace.strip().lower())
         found = stored_spans(folder, trace_id)
     except (FileNotFoundError, sqlite3.OperationalError) as error:
         raise UserError(f"there is no store to be read in {folder} (store.path or PANDAEVAL_DATA): {error}") from error
@@ -49,3 +45,25 @@ def spans(
         sys.stdout.buffer.write(written)
     else:
         output.write_bytes(written)
+
+
+def _whole(folder: Path, begun: str) -> bytes:
+    """The id of the one stored trace that begins so; of whole ids nothing is asked. Raises ``UserError``."""
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.store.finding import Finder
+
+    if not re.fullmatch("[0-9a-f]{4,32}", begun):
+        raise UserError(
+            f"{begun!r} is not the id of a trace, which has 32 hex digits, of which the first few are enough"
+        )
+    if len(begun) == 32:
+        return bytes.fromhex(begun)
+    finder = Finder(folder)
+    try:
+        found = finder.traces_from(begun)
+    finally:
+        finder.close()
+    if len(found) != 1:
+        said = "several traces are" if found else "no trace is"
+        raise UserError(f"{begun}: {said} called so in {folder}; `pandaeval traces` lists them")
+    return bytes.fromhex(found[0])

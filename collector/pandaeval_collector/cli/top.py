@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pandaeval_collector.cli._api import TOKEN_ENV, URL, TokenEnv, Url
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from pandaeval_collector.show.api.client import Asker
-
-_HERE = "http://127.0.0.1:4328"
 
 
 def register(app: typer.Typer) -> None:
@@ -20,14 +20,15 @@ def register(app: typer.Typer) -> None:
 
 
 def top(
-    url: Annotated[str, typer.Option(help="HTTP address of the collector.")] = _HERE,
+    url: Url = URL,
+    token_env: TokenEnv = TOKEN_ENV,
     every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds between two looks.")] = 2.0,
     hours: Annotated[float, typer.Option(min=0.01, max=100_000, help="Sessions of the last so many hours.")] = 24.0,
     once: Annotated[bool, typer.Option("--once", help="Print it once and leave, as in a pipe.")] = False,
 ) -> None:
     """Watch a running collector: worst sessions, pass rates by metric and agent, the judge's queue and cost.
 
-    Ends with Ctrl-C. A collector that demands a token gets the one in PANDAEVAL_TOKEN.
+    Ends with Ctrl-C.
     """
     import asyncio
     import contextlib
@@ -36,16 +37,16 @@ def top(
 
     out = console()
     if once or not out.is_terminal:
-        asyncio.run(_once(url, hours, out))
+        asyncio.run(_once(url, token_env, hours, out))
     else:
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_watch(url, hours, every, out))
+            asyncio.run(_watch(url, token_env, hours, every, out))
 
 
-async def _once(url: str, hours: float, out: Console) -> None:
+async def _once(url: str, token_env: str, hours: float, out: Console) -> None:
     from pandaeval_collector.cli._top_view import view
 
-    asker = _asker(url)
+    asker = _asker(url, token_env)
     try:
         for part in view(*await _asked(asker, hours), out):
             out.print(part)
@@ -53,7 +54,7 @@ async def _once(url: str, hours: float, out: Console) -> None:
         await asker.close()
 
 
-async def _watch(url: str, hours: float, every: float, out: Console) -> None:
+async def _watch(url: str, token_env: str, hours: float, every: float, out: Console) -> None:
     """Fails as :func:`_once` does at its first look; what goes wrong later is shown, and it looks again."""
     import asyncio
 
@@ -66,7 +67,7 @@ async def _watch(url: str, hours: float, every: float, out: Console) -> None:
     from pandaeval_collector.cli._top_view import view
     from pandaeval_collector.show.api.client import AskError
 
-    asker = _asker(url)
+    asker = _asker(url, token_env)
     try:
         shown = view(*await _asked(asker, hours), out)
         with Live(Group(*shown), console=out, screen=True, auto_refresh=False) as live, guarded():
@@ -82,10 +83,10 @@ async def _watch(url: str, hours: float, every: float, out: Console) -> None:
         await asker.close()
 
 
-def _asker(url: str) -> Asker:
+def _asker(url: str, token_env: str) -> Asker:
     from pandaeval_collector.show.api.client import Asker
 
-    return Asker.over_http(url)
+    return Asker.over_http(url, token_env)
 
 
 async def _asked(asker: Asker, hours: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -110,7 +110,7 @@ def _place(name: str, path: tuple[str, ...]) -> WrittenAt:
 
 def _unreadable(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "no such file"
+        return "no such file; `pandaeval config schema --example` prints one to begin with"
     if isinstance(error, IsADirectoryError):
         return "is a directory, not a file"
     return f"cannot be read: {error.strerror or error}"

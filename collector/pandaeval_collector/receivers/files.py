@@ -100,7 +100,8 @@ def _open(name: str) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise UnusableInputError(f"{name}: {error.strerror or error}") from error
+        cure = "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
+        raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error
 
 
 def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:

@@ -45,7 +45,10 @@ def test_what_an_open_session_scored_is_said_to_be_so_far() -> None:
     result = {"metric": "agent_reliability", "success": False, "reason": "one trace crashed"}
     shared = {"session_id": "s", "traces": 1, "failed_traces": 0, "failed": True, "worst": None}
     whole = {"rates": [], "judge": None, "jobs": {}, "spent_usd": 0.0, "daily_usd": None}
-    for final, said in ((False, "agent_reliability so far: one"), (True, "agent_reliability: one")):
+    for final, said in (
+        (False, "one trace crashed (agent_reliability so far)"),
+        (True, "one trace crashed (agent_reliability)"),
+    ):
         file = io.StringIO()
         out = PlainConsole(file=file, width=200)
         for part in view(whole, [shared | {"results": [result | {"final": final}]}], out):
@@ -59,3 +62,23 @@ def test_judge_and_rates_are_told() -> None:
     assert "judge openai/gpt-4o-mini: jobs 1 dead, 3 waiting; spent $0.2500 of $5.00 today" in shown
     assert "20 of 25" in shown
     assert "0.750" in shown
+
+
+def test_it_fits_a_terminal_of_80_by_24_and_causes_come_first() -> None:
+    reason = "book_ferry failed: the card was declined; nothing made up for it"
+    result = {"level": "trace", "metric": "response", "success": False, "reason": reason}
+    worst = {"trace_id": "ab" * 16, "agent": "desk", "worst": 0.0, "error": None, "results": [result]}
+    shared = {"traces": 3, "failed_traces": 1, "failed": True, "worst": worst, "results": []}
+    sessions = [shared | {"session_id": f"a-long-name-of-a-session-{number:06}"} for number in range(20)]
+    rate = {"level": "trace", "agent": "desk", "service": "shop", "scored": 4, "assumed": 0, "passed": 3, "failed": 1}
+    rates = [rate | {"metric": f"metric_{number}", "unscored": {}} for number in range(20)]
+    whole = {"rates": rates, "judge": None, "jobs": {}, "spent_usd": 0.0, "daily_usd": None}
+    file = io.StringIO()
+    out = PlainConsole(file=file, force_terminal=True, width=80, height=24, color_system=None)
+    for part in view(whole, sessions, out):
+        out.print(part)
+    lines = file.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert sum("book_ferry failed: the card was" in line and "0.00" in line for line in lines) >= 8
+    assert sum("metric_" in line for line in lines) >= 4

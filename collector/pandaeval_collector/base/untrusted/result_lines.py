@@ -27,7 +27,8 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
             with Path(path).open(encoding="utf-8-sig") as file:
                 yield from results_of(file, name)
     except OSError as error:
-        raise UserError(f"{name} cannot be read: {error.strerror}") from error
+        cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
+        raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
 

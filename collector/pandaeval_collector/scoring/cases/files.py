@@ -31,7 +31,8 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
             raise CaseFileError(f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CaseFileError(f"{path}: cannot be read: {error.strerror}") from error
+        cure = "name a case file (docs/cases.md)"
+        raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise CaseFileError(f"{path}: is not UTF-8 text ({error.reason})") from error
     known = [metric.name for metric in registry(modules).values() if metric.level == "trial"]

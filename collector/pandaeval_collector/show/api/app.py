@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.drill import drill_routes
 from pandaeval_collector.show.api.failures import failure_routes
+from pandaeval_collector.show.api.history import history
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists
 from pandaeval_collector.show.api.names import Names
@@ -38,7 +39,11 @@ def api_app(
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
+<<<<<<< HEAD
     app.include_router(drill_routes(reads, work))
+=======
+    app.include_router(history(reads, names))
+>>>>>>> main
     app.include_router(failure_routes(reads, names, work.page is not None))
     if runs is not None:
         app.include_router(runs_routes(reads, runs, names))

@@ -16,6 +16,7 @@ from pandaeval_collector.show.api.hosts import KnownHosts
 from pandaeval_collector.show.api.lazy import Lazy
 from pandaeval_collector.show.api.place import API
 from pandaeval_collector.show.api.read_threads import Reads
+from pandaeval_collector.show.api.runbook import PATH, runbook
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import OwnWrites
 from pandaeval_collector.store.finding import Finder
@@ -34,6 +35,7 @@ class Lookouts:
         self.routes: list[BaseRoute] = [_All(API, self._guarded(self.api))]
         if work.page is not None:
             self.routes.append(_Page("/", self._guarded(Lazy(_page))))
+            self.routes.append(Route(PATH, runbook))
 
     def add(self, path: str, app: ASGIApp) -> None:
         """Another application, at exactly ``path``, behind the same checks."""

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.show.api.client import Asker
-from pandaeval_collector.show.mcp.arguments import Agent, Attribute, Environment, Metric, Service, Since, Until
+from pandaeval_collector.show.mcp.arguments import Agent, Attribute, Environment, Metric, Service, Since, Until, since
 from pandaeval_collector.show.mcp.comparing import MetricCounts, compared
 from pandaeval_collector.show.mcp.fencing import fenced, said
+from pandaeval_collector.show.mcp.lines import moment
 from pandaeval_collector.show.mcp.links import Links
 
 _PAGE, _PAGES = 500, 20
@@ -63,6 +64,22 @@ class RateTools:
         agents = sorted(_summed(rates, "agent").items(), key=lambda each: -each[1]["failed"])
         lines = [_about_agent(agent, [rate for rate in rates if rate["agent"] == agent]) for (agent,), _ in agents]
         return fenced(lines, "pass_rates has the rest, by agent.", await self._links.to("/agents"))
+
+    async def over_time(
+        self,
+        hours: Annotated[float, Field(gt=0, le=8760, description="The last so many hours.")] = 24.0,
+        agent: Agent = None,
+        service: Service = None,
+        environment: Environment = None,
+        metric: Metric = None,
+        failed: Annotated[bool | None, Field(description="Of that metric alone; null: of any.")] = None,
+    ) -> str:
+        """Runs and failures over time, in 12 steps, oldest first: when did it begin, does it get better?"""
+        asked = {"since": since(hours), "agent": agent, "service": service, "environment": environment}
+        success = None if metric is None or failed is None else not failed
+        found = await self._asker.get("/history", **asked, metric=metric, success=success, step=max(hours / 12, 1 / 60))
+        lines = [f"{moment(each['at'])}: {each['failed']} of {each['runs']} runs failed" for each in found["items"]]
+        return fenced(lines, "Ask for fewer hours.", await self._links.to("/"))
 
     async def compare_versions(
         self,

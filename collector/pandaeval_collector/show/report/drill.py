@@ -100,7 +100,7 @@ def _example(name: str, each: Mapping[str, Any]) -> Iterator[str]:
             yield f'<div class="card"><h2>{title}</h2><div class="text">{text}</div></div>'
         yield "</div>"
         said = [f"{metric}: {reason}" for metric, reason in one["reasons"].items()] or ["noticed by nobody"]
-        yield f'<p class="lead">{safe(one["what"])}. {safe("; ".join(said))}</p>'
+        yield f'<p class="lead">{safe(one["what"].rstrip("."))}: {safe("; ".join(said))}</p>'
 
 
 def _percent(share: Mapping[str, Any]) -> str:

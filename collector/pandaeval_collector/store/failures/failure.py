@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
 
-SEVERITIES = ("low", "medium", "high", "critical")
-"""From the least to the gravest."""
 HIGH = "high"
 """Of a failure of which nothing else is known, and of one that could not be grouped."""
 _BY_LABEL = {

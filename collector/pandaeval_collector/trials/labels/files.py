@@ -79,7 +79,8 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+        cure = "name a file of labels, such as `pandaeval labels next -o FILE` writes"
+        raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start}): save it as “CSV UTF-8”") from error
     yield from _json_rows(text) if text.lstrip().startswith("{") else _csv_rows(text, path)

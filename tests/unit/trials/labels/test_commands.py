@@ -231,7 +231,7 @@ class TestCalibrate:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ([], "say where the scores are: --results FILE or --store DIR"),
+            ([], "say where the scores are: --results FILE or --store FOLDER"),
             (["--results", "no.jsonl"], "no.jsonl cannot be read"),
             (["--results", "labels.csv"], "labels.csv, line 1: no result; `pandaeval evaluate --format json` writes"),
             (["--store", "nowhere"], "there is no store in nowhere"),

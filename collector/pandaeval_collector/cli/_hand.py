@@ -1,0 +1,90 @@
+"""What all commands have alike, whoever wrote them: short forms, variables and words for values of options."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
+
+_SHORT = {"--output": "-o", "--config": "-c"}
+_ANNOTATED: Any = Annotated
+"""For types that are put together at run time."""
+
+
+def alike(app: typer.Typer) -> None:
+    """Gives the options of all commands of the application what those of their name have."""
+    for command in commands(app):
+        own = inspect.signature(command, eval_str=True)
+        made = own.replace(parameters=[_alike(each) for each in own.parameters.values()])
+        command.__signature__ = made  # type: ignore[attr-defined]
+        command.__annotations__ = {}
+
+
+def commands(app: typer.Typer) -> Iterator[Callable[..., Any]]:
+    """The functions behind all commands."""
+    for command in app.registered_commands:
+        if command.callback is not None:
+            yield command.callback
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            yield from commands(group.typer_instance)
+
+
+def _alike(parameter: inspect.Parameter) -> inspect.Parameter:
+    if typing.get_origin(parameter.annotation) is not Annotated:
+        return parameter
+    kind, *said = typing.get_args(parameter.annotation)
+    for each in said:
+        if isinstance(each, ParameterInfo):
+            _name_value(each, kind, parameter.name)
+        if isinstance(each, OptionInfo):
+            _shorten(each, parameter.name)
+    return parameter.replace(annotation=_ANNOTATED[(kind, *said)])
+
+
+def _shorten(option: OptionInfo, name: str) -> None:
+    first = (option.default,) if isinstance(option.default, str) else ()  # where Typer keeps what Annotated declares
+    declared = (*first, *(option.param_decls or ()))
+    names = declared or (f"--{name.strip('_').replace('_', '-')}",)
+    short = next((_SHORT[each] for each in names if each in _SHORT), None)
+    if short is not None and short not in names:
+        option.param_decls = (*names[len(first) :], short)
+
+
+def _name_value(info: ParameterInfo, kind: Any, name: str) -> None:
+    if info.metavar is not None:
+        return
+    if kind is Path or Path in typing.get_args(kind):
+        info.metavar = "FILE"
+    elif isinstance(info, ArgumentInfo) and name.endswith("_id"):
+        info.metavar = "ID"
+
+
+def in_place_of(
+    name: str, options: dict[str, tuple[Any, Any]], make: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command options (annotation and default by name) in place of its parameter ``name``, which is what
+    ``make`` makes of them."""
+
+    def made(command: Callable[..., None]) -> Callable[..., None]:
+        def called(**given: Any) -> None:
+            said = make(**{each: given.pop(each) for each in options})
+            command(**given, **{name: said})
+
+        called.__doc__, called.__name__ = command.__doc__, command.__name__
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        more = [
+            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for each, (annotation, default) in options.items()
+        ]
+        kept = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own if each.name != name]
+        called.__signature__ = inspect.Signature([*kept, *more])  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        return called
+
+    return made

@@ -1,0 +1,105 @@
+"""What ``pandaeval init`` prints, run as it stands: the real framework, a scripted model, a real collector.
+
+Installs frameworks from the package index: ``pytest -m e2e tests/integration/test_init_programs.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from pandaeval_collector.cli.init import programs
+from support.collector import CollectorProcess
+from tests.integration.test_documented_frameworks import install
+from tests.support.model_server import ModelServer
+from tests.support.script import Call, Conversation, Reply
+
+
+def _script(conversation: Conversation) -> Reply:
+    if any(message.role == "tool" for message in conversation.messages):
+        return Reply("Order 17 is on its way.")
+    return Reply(calls=(Call("find_order", {"number": 17}),))
+
+
+def printed(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["init", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("name", programs())
+def test_a_program_is_whole_and_says_how_it_is_run(name: str, tmp_path: Path) -> None:
+    text = printed(name)
+    assert text == programs()[name].read_text()
+    assert re.search(r"^(#|//)   (pip|npm) install .+", text, re.MULTILINE)
+    assert "pandaeval collector" in text
+    assert re.search(r"^# Content|^    # Content|content on", text, re.MULTILINE), "how content is captured"
+    assert "conversation-7" in text or name == "claude", "a conversation has an id"
+    if not text.startswith("//"):
+        ast.parse(text)
+    made = tmp_path / "agent"
+    assert "its first lines say what to install" in printed(name, "-o", str(made))
+    assert made.read_text() == text
+    again = CliRunner().invoke(app, ["init", name, "-o", str(made)])
+    assert (again.exit_code, again.stderr.count("\n")) == (2, 1)
+
+
+def test_all_are_listed_and_an_unknown_one_is_told_what_was_meant() -> None:
+    assert printed().split("\n")[:-1] == [f"pandaeval init {name}" for name in programs()]
+    wrong = CliRunner().invoke(app, ["init", "lang-graph"])
+    assert (wrong.exit_code, wrong.stderr) == (2, "lang-graph: there is no program for it; did you mean langgraph?\n")
+
+
+def _command(text: str, folder: Path) -> list[str]:
+    """Installs what the program's first lines name, and saves it; how it is run."""
+    (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
+    packages = [each.strip('"') for each in said.split() if each != "pandaeval-otel"]
+    if text.startswith("//"):
+        (folder / "package.json").write_text('{"private": true}')
+        subprocess.run(["npm", "install", "--silent", "--ignore-scripts", *packages], cwd=folder, check=True)
+        (folder / "agent.mjs").write_text(text)
+        return ["node", "agent.mjs"]
+    (folder / "agent.py").write_text(text)
+    return [str(install(folder / "venv", packages)), "agent.py"]
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", programs())
+def test_a_program_makes_scores(name: str, tmp_path: Path) -> None:
+    text = printed(name)
+    if text.startswith("//") and shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    command = _command(text, tmp_path)
+    with ModelServer({"shop": _script}) as model, CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        outside = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "PANDAEVAL_", "PYTHONPATH"))}
+        keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "GOOGLE_API_KEY": "none"}
+        urls = {
+            "OPENAI_BASE_URL": model.url("shop"),
+            "ANTHROPIC_BASE_URL": f"{model.root}/shop",
+            "PANDAEVAL_ENDPOINT": collector.grpc,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.grpc}" if name == "claude" else collector.http,
+        }
+        environ = {**outside, **keys, **urls, "HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "Order 17 is on its way." in done.stdout, done.stdout + done.stderr[-3000:]
+        collector.until(lambda: bool(collector.results()) and collector.at_rest(), "done with the trace")
+        found = {(each["level"], each["metric"]): each for each in collector.results()}
+    assert found["trace", "response"]["score"] == 1.0
+    assert found["trace", "coherence"]["outcome"] == "scored", found["trace", "coherence"]
+    assert {each["service"] for each in found.values()} == {"shop"}
+    if name != "claude":
+        assert {each["agent"] for each in found.values()} == {"shop-agent"}
+        assert {each["session_id"] for each in found.values()} == {"conversation-7"}

@@ -1,0 +1,109 @@
+"""Mistakes on the command line: each ends with 2 and one line that names the cause and the cure."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+
+TRACES = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
+AWAY = "--url http://127.0.0.1:9"
+NOBODY = "no collector answers at http://127.0.0.1:9 (ConnectError): start one with `pandaeval collector`, or say where"
+NO_STORE = "there is no store in empty"
+UNREAD = "there is no store to be read in empty"
+RESULTS = "cannot be read: No such file or directory; name what `pandaeval evaluate --format json -o FILE` wrote"
+KEY = "bad.yaml:1:9 judge.modle: unknown key; did you mean model?"
+FIELD = "case.yaml:1: cases[0].expected_tols: is no field of a case; did you mean expected_tools?"
+NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints one"
+
+MISTAKES = {
+    "evaluat traces": "No such command 'evaluat'. Did you mean 'evaluate'? `pandaeval -h` says what it takes",
+    "--verbose": "No such option: --verbose (Possible options: --version); `pandaeval -h` says what",
+    "runs strt": "No such command 'strt'. Did you mean 'start'? `pandaeval runs -h` says what it takes",
+    "evaluate": "Missing argument 'files'; `pandaeval evaluate -h` says what it takes",
+    "evaluate TRACES --metrc x": "No such option: --metrc (Possible options: --metrics); `pandaeval evaluate -h`",
+    "evaluate TRACES --format xml": "Invalid value for '--format': 'xml' is not one of 'table', 'json', 'junit'",
+    "evaluate nowhere.jsonl": "nowhere.jsonl: No such file or directory; name a file of traces, - for standard",
+    "evaluate empty.jsonl": "empty.jsonl: the file is empty",
+    "evaluate TRACES --metrics tool_lop": "--metrics: tool_lop: unknown metric; did you mean tool_loop?",
+    "evaluate TRACES --metrics ,": "--metrics names no metric: leave it out for all of them; `pandaeval",
+    "evaluate TRACES --config nowhere.yaml": NO_FILE,
+    "evaluate TRACES --config bad.yaml": KEY,
+    "evaluate TRACES --where agnt=desk": "there is no key 'agnt'; did you mean agent?",
+    "evaluate TRACES --where agent": "write KEY=VALUE, where KEY is one of agent, service, status, time",
+    "evaluate TRACES --where status=bad": "write error or ok",
+    "evaluate TRACES --cases case.yaml": FIELD,
+    "evaluate TRACES --cases nowhere.yaml": "nowhere.yaml: cannot be read: No such file or directory; name a case file",
+    "evaluate TRACES --baseline nowhere.jsonl": RESULTS,
+    "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name a file in a folder that is there",
+    "evaluate jaeger://127.0.0.1:9?service=x": "cannot be asked; see whether it runs and the port is that of",
+    "inspect nowhere.jsonl": "name a file of traces, - for standard input, or a trace store such as jaeger://",
+    "metrics tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
+    "prompts tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
+    "prompts tool_loop": "tool_loop asks no model: there is no prompt; `pandaeval metrics` tells which do",
+    f"traces {AWAY}": NOBODY,
+    "traces --store empty": UNREAD,
+    "traces --since yesterday": "--since yesterday: write a time (RFC 3339) or how long ago, such as 7d or 2h",
+    "sessions --url 127.0.0.1": "'127.0.0.1' is no address of a collector: write http://HOST:PORT",
+    "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; `pandaeval",
+    "runs start --metrics tool_loop --store empty": "name a collector's data directory, or read traces with --from",
+    f"runs show abc {AWAY}": NOBODY,
+    "jobs list --store empty": NO_STORE,
+    "jobs list --limit 0": "Input should be greater than or equal to 1; `pandaeval jobs list -h` says what it takes",
+    "jobs retry": "name the jobs to retry, or give --all",
+    "report --since soon": "--since soon: is not a duration; write 10s, 15m or 24h",
+    "report --store empty": NO_STORE,
+    "spans order-17 --store empty": "is not the id of a trace, which has 32 hex digits, of which the first few are",
+    "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",
+    "labels next --store empty": NO_STORE,
+    "passk nowhere.jsonl": RESULTS,
+    "passk nowhere.jsonl --k 0": "--k 0: numbers of trials, from 1 to 1000, such as 1,3,5",
+    f"cases from-trace abc {AWAY}": NOBODY,
+    "cases check case.yaml": FIELD,
+    "cases promote nowhere.jsonl": RESULTS,
+    "config check bad.yaml": KEY,
+    "config check nowhere.yaml": NO_FILE,
+    "init lang-graph": "lang-graph: there is no program for it; did you mean langgraph?",
+    "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
+    "judge check": "name a model with --model, or set judge.model",
+    "calibrate labels.csv": "say where the scores are: --results FILE or --store FOLDER",
+    f"top --once {AWAY}": NOBODY,
+    "collector --config bad.yaml": KEY,
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mistakes")
+    (folder / "empty").mkdir()
+    files = {
+        "bad.yaml": "judge: {modle: x}\n",
+        "case.yaml": "- {id: a, expected_tols: []}\n",
+        "empty.jsonl": "",
+        "labels.csv": "trace_id,metric,label\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_they_are_more_than_forty() -> None:
+    assert len(MISTAKES) >= 40
+
+
+@pytest.mark.parametrize("written", MISTAKES)
+def test_a_mistake_is_told_on_one_line_with_its_cure(
+    written: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("PANDAEVAL_URL", raising=False)
+    arguments = [str(TRACES) if each == "TRACES" else each for each in shlex.split(written)]
+    done = CliRunner().invoke(app, arguments, prog_name="pandaeval")
+    assert done.exit_code == 2, done.output
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert MISTAKES[written] in done.stderr
+    assert not done.stdout
