@@ -39,11 +39,8 @@ def api_app(
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
-<<<<<<< HEAD
     app.include_router(drill_routes(reads, work))
-=======
     app.include_router(history(reads, names))
->>>>>>> main
     app.include_router(failure_routes(reads, names, work.page is not None))
     if runs is not None:
         app.include_router(runs_routes(reads, runs, names))
