@@ -61,6 +61,7 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         session_now=watching.session_now,
         annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
+        drill=lambda: last_drill(Path(config.store.path)),
         component_errors=telemetry.component_errors,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,
