@@ -125,13 +125,8 @@ def matrix(told: Mapping[str, Any], share: str) -> str:
     lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
     for name in names:
-<<<<<<< HEAD
-        found = [Share(0, 0), *(_share(each["faults"].get(name), share) for each in told.values())]
-        total = Share(sum(each.hits for each in found), sum(each.n for each in found))
-=======
-        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
+        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name), share) for each in told.values())]
         total = NoticedShare(sum(each.hits for each in found), sum(each.n for each in found))
->>>>>>> main
         cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
         low, high = total.interval or (0.0, 0.0)
         cells.append(f"{total.value:.2f} ({low:.2f} … {high:.2f})" if total.n else "–")
@@ -139,19 +134,14 @@ def matrix(told: Mapping[str, Any], share: str) -> str:
     return "\n".join([*lines, *(line for _, line in sorted(rows))])
 
 
-<<<<<<< HEAD
 def summary(told: Mapping[str, Any]) -> str:
     """How many faults of how many kinds were planted."""
     planted = [(name, fault["n"]) for each in told.values() for name, fault in each["faults"].items() if fault["n"]]
     return f"{sum(n for _, n in planted):,} faults of {len({name for name, _ in planted})} kinds."
 
 
-def _share(fault: Mapping[str, Any] | None, share: str) -> Share:
-    return Share(0, 0) if fault is None else Share(fault[share]["hits"], fault["n"])
-=======
-def _share(fault: Mapping[str, Any] | None) -> NoticedShare:
-    return NoticedShare(0, 0) if fault is None else NoticedShare(fault["noticed"]["hits"], fault["n"])
->>>>>>> main
+def _share(fault: Mapping[str, Any] | None, share: str) -> NoticedShare:
+    return NoticedShare(0, 0) if fault is None else NoticedShare(fault[share]["hits"], fault["n"])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:

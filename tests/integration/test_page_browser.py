@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,32 +180,6 @@ def test_the_policy_stops_what_would_reach_out(page: Page, collector: CollectorP
     assert headers["x-frame-options"] == "DENY"
     assert headers["referrer-policy"] == "no-referrer"
     assert httpx.get(f"{collector.http}/", headers={"host": "evil.example"}, timeout=60).status_code == 421
-
-
-def test_the_last_drill_is_shown_the_least_noticed_first(page: Page, collector: CollectorProcess) -> None:
-    page.visit(f"{collector.http}/#/drill")
-    assert "With drill.schedule set" in page.text()
-    share = {"hits": 3, "n": 4, "share": 0.75, "low": 0.301, "high": 0.954}
-    none = {"hits": 0, "n": 4, "share": 0.0, "low": 0.0, "high": 0.49}
-    about = {"n": 4, "text": "It goes <wrong>.", "noticed": share, "could_not_tell": none, "by_metric": {}}
-    faults = {
-        "half_answer": {**about, "family": "course", "noticed": none},
-        "content_off": {**about, "family": "telemetry", "noticed": none, "could_not_tell": share},
-        "exact_loop": {**about, "family": "course", "by_metric": {"tool_loop": share}},
-    }
-    told = {"at": 1_772_366_400.0, "runs": 9, "good": 4, "faults": faults, "untouched": {"response": none}}
-    (collector.data / "drill.json").write_text(json.dumps(told))
-    for address in ("#/trust", "#/drill"):
-        page.visit(f"{collector.http}/{address}")
-        assert page.texts(".drilled tbody th")[:3] == [
-            "half answer\ncourse",
-            "content off\ntelemetry",
-            "exact loop\ncourse",
-        ]
-    assert "12 faults, each in a copy of one of 4 runs that look good, of 9." in page.text()
-    cells = [[cell.strip() for cell in row.split("\t")][1:] for row in page.texts(".drilled tbody tr")]
-    assert cells[1] == ["4", "0 %\n0 to 49 %", "75 % cannot tell, as is right", ""]
-    assert cells[2] == ["4", "75 %\n30 to 95 %", "0 %", "tool loop 75 %"]
 
 
 def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collector: CollectorProcess) -> None:

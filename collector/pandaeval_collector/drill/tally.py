@@ -146,21 +146,15 @@ class FaultTally:
         return NoticedShare(self._could_not_tell, self.n)
 
     @property
-<<<<<<< HEAD
     def wrong(self) -> bool:
         """Whether something is wrong with the copies; where telemetry alone is missing, nothing is, and a metric that
         fails one raises a false alarm."""
         return self.fault.family != "telemetry"
 
     @property
-    def right(self) -> Share:
+    def right(self) -> NoticedShare:
         """What the finding should be: that the fault is noticed, else "cannot tell"."""
         return self.noticed if self.wrong else self.could_not_tell
-=======
-    def right(self) -> NoticedShare:
-        """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
-        return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
->>>>>>> main
 
 
 class Tally:

@@ -67,7 +67,5 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         daily_usd=config.judge.daily_usd,
         metrics=tuple((each, scorer.threshold(each)) for each in registry(scorer.settings.modules).values()),
         modules=scorer.settings.modules,
-        drill=lambda: last_drill(Path(config.store.path)),
-        drill_schedule=config.drill.schedule,
         page=PageWork(config.ui.links, config.ui.refresh, _port(config.server.grpc)) if config.ui.enabled else None,
     )

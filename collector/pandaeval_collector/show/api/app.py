@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from pandaeval_collector.runs import Runs
-from pandaeval_collector.show.api.drill import drill_routes
 from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.history import history
 from pandaeval_collector.show.api.labelling import labelling
@@ -39,7 +38,6 @@ def api_app(
     app.include_router(lists(reads, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
-    app.include_router(drill_routes(reads, work))
     app.include_router(history(reads, names))
     app.include_router(failure_routes(reads, names, work.page is not None))
     if runs is not None:

@@ -30,15 +30,9 @@ class Work:
     them, as :mod:`pandaeval_collector.scoring.registry` takes them; ``page``: how the page shows all that,
     ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
     now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
-<<<<<<< HEAD
-    be labelled drawn. These three are missing where no collector runs. ``component_errors``: how
-    often each component, by kind and name, raised since the collector began. ``drill``: the last one, as
-    :func:`pandaeval_collector.drill.scheduled.last_drill` tells it; ``drill_schedule``: when others are made."""
-=======
     be labelled drawn. These three are missing where no collector runs. ``drill``: the last scheduled drill,
     as its file has it. ``component_errors``: how often each component, by kind and name, raised since the collector
     began."""
->>>>>>> main
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
@@ -52,5 +46,3 @@ class Work:
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
     modules: tuple[str, ...] = ()
     page: PageWork | None = None
-    drill: Callable[[], Mapping[str, Any] | None] = lambda: None
-    drill_schedule: str | None = None

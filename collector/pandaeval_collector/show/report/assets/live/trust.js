@@ -20,38 +20,11 @@ async function trustPage() {
     el("div", { class: "cards two" }, judging(),
       el("section", { class: "card" }, el("h2", {}, "Pass rates that people would give"), el("p", {}, "From 50 labels on drawn runs on, /metrics has pandaeval_pass_rate with its interval, by metric and agent."),
         copied("pandaeval labels next --n 20 --out todo.csv\npandaeval labels import todo.csv\npandaeval labels rates", true)), unscored()),
-    el("h2", {}, "How much would be noticed"), await lastDrill(),
     el("h2", {}, "Labels of people ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: the buttons beside a score make one")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
 }
 
-<<<<<<< HEAD
-// What the last scheduled drill found: the faults that are noticed least come first.
-async function lastDrill() {
-  const { body: { schedule, at_ms: at, runs, good, faults, untouched } } = await ask("/drill");
-  if (at === null) return el("p", { class: "muted" }, schedule ? `A drill is made at ${schedule} (UTC); none was yet.` : "With drill.schedule set, this collector makes one by itself, again and again.");
-  const share = ({ share: value }) => (value === null ? "–" : `${Math.round(100 * value)} %`);
-  const between = ({ low, high }) => (low === null ? "" : `${Math.round(100 * low)} to ${Math.round(100 * high)} %`);
-  const by = (fault) => Object.entries(fault.by_metric).slice(0, 3).map(([name, held]) => `${name.replaceAll("_", " ")} ${share(held)}`).join(", ");
-  const row = (fault) => el("tr", {}, el("th", { scope: "row", title: fault.text }, fault.name.replaceAll("_", " "), el("small", {}, fault.family)), el("td", {}, number(fault.noticed.n)),
-    el("td", {}, share(fault.noticed), el("small", {}, between(fault.noticed))), el("td", {}, fault.right === "cannot tell" ? `${share(fault.could_not_tell)} cannot tell, as is right` : share(fault.could_not_tell)), el("td", {}, by(fault)));
-  const head = (names) => el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name))));
-  return el("section", { class: "card scroll", tabindex: "0" }, el("h2", {}, "The last drill ", el("small", {}, when(at))),
-    el("p", {}, `${number(sum(faults.map((fault) => fault.noticed.n)))} faults, each in a copy of one of ${number(good)} runs that look good, of ${number(runs)}. Noticed: a metric fails the copy.`),
-    el("table", { class: "rates drilled" }, head(["fault", "copies", "noticed", "cannot tell", "by"]), el("tbody", {}, faults.map(row))),
-    el("table", { class: "rates drilled" }, head(["untouched runs", "runs", "failed"]), el("tbody", {}, Object.entries(untouched).map(([name, held]) => el("tr", {}, el("th", { scope: "row" }, name.replaceAll("_", " ")), el("td", {}, number(held.n)), el("td", {}, share(held), el("small", {}, between(held))))))));
-}
-
-async function drillPage() {
-  watched = null;
-  said("");
-  return [el("h1", {}, "Drill"), el("p", { class: "lead" }, "How much would be noticed? The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
-    await lastDrill(),
-    el("div", { class: "cards two" },
-      el("section", { class: "card" }, el("h2", {}, "Of what this collector keeps"), copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "Give the directory of store.path. The page has an example of each fault, and who noticed.")),
-      el("section", { class: "card" }, el("h2", {}, "Held against the last one"), copied("pandaeval drill --store ./data --format json -o last.json\npandaeval drill --store ./data --baseline last.json", true), el("p", { class: "muted" }, "Leaves with 1 where a metric notices credibly less than then.")))];
-=======
 // The last scheduled drill, and how to make one.
 async function drillPage() {
   watched = null;
@@ -71,7 +44,6 @@ async function drillPage() {
     table(["fault", "family", "noticed", "copies", "95 % interval"], body.faults.map(fault)),
     el("h2", {}, "False alarms ", el("small", {}, "the same runs without a fault")),
     table(["metric", "failed", "runs"], body.flagged.map((each) => el("tr", {}, el("th", { scope: "row" }, metricName(each.metric), " ", el("code", { class: "muted" }, each.metric)), el("td", {}, el("span", { class: `cell heat-${heat(1 - each.hits / each.n)}` }, percent(each.hits / each.n))), el("td", {}, `${number(each.hits)} of ${number(each.n)}`)))), how];
->>>>>>> main
 }
 
 async function runsPage() {
