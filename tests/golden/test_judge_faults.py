@@ -34,14 +34,15 @@ ALL = frozenset(metric.name for metric in JUDGED)
 
 def _verdicts(value: float) -> dict[str, Any]:
     said = {"reason": "As always."}
-    scored = ("step_efficiency", "plan_adherence", "plan_quality")
+    levels = {"step_efficiency": ("all", "none"), "plan_adherence": ("not at all", "exactly")}
+    levels["plan_quality"] = "none", "excellent"
     right = "yes" if value else "no"
 
     def arguments(question: str) -> dict[str, Any]:
         found = all_right(question)
         return {**found, "verdicts": [{**each, "verdict": right} for each in found["verdicts"]]}
 
-    answers: dict[str, Any] = {name: {**said, "score": value} for name in scored}
+    answers: dict[str, Any] = {name: {**said, "level": both[value == 1.0]} for name, both in levels.items()}
     answers["task_completion"] = {"answered": right, "taken": right, **said, "verdict": value}
     answers["tool_correctness"] = {**said, "choice": "right" if value else "mistaken", "score": value}
     answers["confidence"] = {**said, "confidence": value}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,7 @@ def rooms(package: str) -> dict[str, Path]:
     return {path.name: path for path in folders if not path.name.startswith("_")}
 
 
+@cache
 def arrows(package: str) -> dict[str, set[str]]:
     """The entries at the top of ``package`` that each room imports."""
     return {

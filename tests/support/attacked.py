@@ -169,9 +169,9 @@ PLAIN: Mapping[str, Json] = {
     "task_completion": {"answered": "no", "taken": "yes", "reason": "So so.", "verdict": 0.31},
     "tool_correctness": {"reason": "So so.", "choice": "mistaken", "score": 0.31},
     "argument_correctness": {"reason": "So so."},
-    "step_efficiency": {"reason": "So so.", "score": 0.31},
-    "plan_adherence": {"reason": "So so.", "score": 0.31},
-    "plan_quality": {"reason": "So so.", "score": 0.31},
+    "step_efficiency": {"reason": "So so.", "level": "most"},
+    "plan_adherence": {"reason": "So so.", "level": "hardly"},
+    "plan_quality": {"reason": "So so.", "level": "weak"},
     "confidence": {"reason": "So so.", "confidence": 0.31},
 }
 """What every judge here says by itself: a low verdict."""

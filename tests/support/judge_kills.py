@@ -37,8 +37,8 @@ METRICS = tuple(
         "confidence",
     )
 )
-EXPECTED = {"task_completion": 0.9, "tool_correctness": 0.8, "argument_correctness": 1.0, "step_efficiency": 0.7}
-EXPECTED |= {"plan_adherence": 0.6, "plan_quality": 0.5, "confidence": 0.4}
+EXPECTED = {"task_completion": 0.9, "tool_correctness": 0.8, "argument_correctness": 1.0, "step_efficiency": 0.75}
+EXPECTED |= {"plan_adherence": 0.75, "plan_quality": 0.5, "confidence": 0.4}
 """What the provider says when it answers: any other score was made of a fault."""
 _SPOILT = ("cut JSON", "out of range", "wrong echo")
 _FAULTS = ("429", "429", "500", "500", "529", "reset", "not http json", "hang", *_SPOILT)

@@ -1,4 +1,5 @@
 """Puts a running collector together from its configuration, starts its parts in order and stops them in reverse.
 
-Imports analysis, base, config, exporters, jobs, judge, pipeline, receivers, runs, scoring, show, store, trials.
+Imports analysis, base, config, drill, exporters, jobs, judge, pipeline, receivers, runs, scoring, show, store,
+trials.
 """

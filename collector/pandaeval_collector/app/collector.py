@@ -221,7 +221,7 @@ class Collector:
         self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
 
     async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
-        """Goes on with the series that there are."""
+        """Makes the emitter, which continues the series that the store holds."""
         most = self._config.exporters.max_series
         others = await asyncio.to_thread(store.bound_series, most)
         if others:

@@ -62,7 +62,7 @@ class Sharing:
         return reader
 
     async def members(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
-        """Likewise, of the topic that sessions are shared by."""
+        """Reads members of sessions from the topic that collectors share them by."""
         configured = kafka_members(self._config.kafka, self._environ, await instance_id(store))
         if configured is None:
             return None

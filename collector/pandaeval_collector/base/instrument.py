@@ -10,6 +10,8 @@ from pandaeval_otel.base.names import bounded
 Attributes = tuple[tuple[str, str], ...]
 """Attributes of one series, without those that have no value."""
 
+MAX_SERIES = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Instrument:

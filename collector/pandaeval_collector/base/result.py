@@ -55,7 +55,7 @@ class Unit:
     trial: str = ""
 
     def with_evidence(self, evidence: str) -> Unit:
-        """The same, of which more was looked at."""  # written out, since dataclasses.replace takes four times as long
+        """A copy with another evidence digest."""  # written out, since dataclasses.replace takes four times as long
         return Unit(
             level=self.level,
             id=self.id,
@@ -139,7 +139,7 @@ class Result:
 
     @property
     def said_at(self) -> str:
-        """The same, RFC 3339."""
+        """``time_ns`` by RFC 3339."""
         return written(self.time)
 
     @property
@@ -250,7 +250,7 @@ def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
 
 
 def _encodable(value: Any) -> Any:
-    """The value, or what it is called, where JSON has no word for it."""
+    """The value, or its text where JSON has no form for it."""
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
@@ -273,7 +273,7 @@ def nanoseconds(time: datetime) -> int:
 
 @lru_cache(maxsize=_TIMES)
 def written(time: datetime) -> str:
-    """RFC 3339."""
+    """Formats a time by RFC 3339."""
     return time.isoformat()
 
 

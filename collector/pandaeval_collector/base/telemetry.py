@@ -226,7 +226,7 @@ class Telemetry:
                 self._counts[name, attributes(outcome=outcome, reason=reason, **about)] += value
 
     def request(self, door: str, outcome: str) -> None:
-        """One request came through ``door``."""
+        """Counts one request that came through ``door``."""
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:

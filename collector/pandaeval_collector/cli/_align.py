@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.jobs.check import Sheet
     from pandaeval_collector.runs.aligning import FileJudging
     from pandaeval_collector.runs.guideline_file import WrittenGuideline
-    from pandaeval_collector.trials.labels.align import Alignment, Judged, LabelledRun, TriedGuideline
+    from pandaeval_collector.trials.labels.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline
 
 
 _DRILLED = ("claim", "value")
@@ -111,7 +111,7 @@ def _prepared(
     metric: str,
     agent: str,
     usd: float | None,
-) -> tuple[FileJudging, dict[LabelledRun, Judged]]:
+) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
     """What judges, and the labelled runs with what the judge says of them now."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
@@ -141,7 +141,7 @@ def _prepared(
 
 def _tried(
     judging: FileJudging,
-    runs: Mapping[LabelledRun, Judged],
+    runs: Mapping[LabelledRun, JudgedUnit],
     entries: Sequence[WrittenGuideline],
     propose: int,
     drill: int,
@@ -171,7 +171,7 @@ def _tried(
     return found, {name: why for name, why in guards.items() if why}
 
 
-def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, Judged]], most: int) -> list[str]:
+def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUnit]], most: int) -> list[str]:
     from pandaeval_collector.jobs.anew import Forgetful
     from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
     from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, many
 from pandaeval_collector.cli._progress import progress
-from pandaeval_collector.drill.judged import Forecast, JudgedDrill, Sheet, chosen_copies
+from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import close_rules, judge
 
@@ -28,7 +28,7 @@ class Asking:
     dry: bool
 
 
-def asked(drill: Drill, settings: Config, scorer: Evaluator, asking: Asking) -> Sheet | None:
+def asked(drill: Drill, settings: Config, scorer: Evaluator, asking: Asking) -> JudgedSheet | None:
     """What the judge says, after the price is told on standard error; ``None`` where nobody is asked. Raises
     ``UserError``."""
     configured = judge(settings)
@@ -47,7 +47,7 @@ def asked(drill: Drill, settings: Config, scorer: Evaluator, asking: Asking) -> 
         raise UserError(f"{settings.judge.model} cannot be asked ({error})") from error
 
 
-def _price(expected: Forecast, wanted: int, asking: Asking) -> str:
+def _price(expected: DrillForecast, wanted: int, asking: Asking) -> str:
     if not expected.copies:
         why = f"the budget of US$ {asking.budget:g} suffices for none" if wanted else "no copy has a fault to be judged"
         return f"no judge is asked: {why}"

@@ -18,7 +18,7 @@ _EXTRAS = {
             "pydantic_core",
             "rich",
         ),
-        *("re2", "scipy", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
+        *("re2", "shellingham", "starlette", "typer", "uvicorn", "uvloop", "yaml", "zstandard"),
     ),
     "judge": ("aiolimiter", "litellm"),
     "kafka": ("confluent_kafka",),

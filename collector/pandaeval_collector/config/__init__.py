@@ -1,6 +1,6 @@
 """What can be set, read from file and environment, checked as a whole.
 
-Imports base, exporters, judge, receivers, store.
+Imports base, exporters, receivers.
 """
 
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size

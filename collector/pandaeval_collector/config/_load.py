@@ -27,7 +27,7 @@ class Resolved:
     origins: Mapping[KeyPath, WrittenAt]
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
-        """The same problems with their places, as far as their keys were set by somebody."""
+        """Adds places in files to problems, where somebody has set their keys."""
         places = {dotted(path): place for path, place in self.origins.items()}
         return [replace(problem, place=problem.place or places.get(problem.key)) for problem in problems]
 

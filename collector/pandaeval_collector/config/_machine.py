@@ -56,7 +56,7 @@ def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
 
 
 def _unusable_certificates(config: Config) -> Iterator[Problem]:
-    """Of those that exporters use."""
+    """Names the certificates of exporters that cannot be used."""
     otlp = config.exporters.otlp
     try:
         Trust(otlp.certificate, otlp.client_certificate, otlp.client_key).verify()

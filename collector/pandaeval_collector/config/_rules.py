@@ -1,4 +1,4 @@
-"""What no key can tell by itself: values that do not fit together."""
+"""Cross-field validation: values that do not fit together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Conflict:
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
-    """All of them. A conflict is only worth telling if each key in its ``paths`` is valid by itself."""
+    """Returns all conflicts. A conflict is only worth telling if each key in its ``paths`` is valid by itself."""
     yield from _closing_times(config)
     yield from _ports(config)
     yield from _open_doors(config)

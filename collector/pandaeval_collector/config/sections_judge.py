@@ -20,7 +20,7 @@ from pandaeval_collector.base.section import (
     Url,
     group,
 )
-from pandaeval_collector.judge.parameters import ReplyFormat
+from pandaeval_collector.base.section.types import ReplyFormat
 
 _RESERVED = frozenset(
     {"model", "messages", "api_key", "api_base", "base_url", "timeout", "max_tokens", "max_completion_tokens"}

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pandaeval_collector.base.runtime.kafka import KafkaCluster
 from pandaeval_collector.base.section import PositiveDuration, Text
-from pandaeval_collector.base.section.kafka import KafkaCluster
 
 
 class Kafka(KafkaCluster):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model
 
+from pandaeval_collector.base.instrument import MAX_SERIES
 from pandaeval_collector.base.section import Count, Section, group
 from pandaeval_collector.exporters.found import Way, ways
-from pandaeval_collector.store.series import MAX_SERIES
 
 if TYPE_CHECKING:
     from pandaeval_collector.exporters._otlp.settings import Otlp

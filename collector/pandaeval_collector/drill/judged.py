@@ -32,7 +32,7 @@ State = Literal["passes", "fails", "not judged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class DrillForecast:
     """What a judge would be asked; ``usd``: ``None`` where a price is not known."""
 
     copies: int
@@ -69,7 +69,7 @@ class JudgedDrill:
         self._judge, self._environ = judge, environ
         self._left = budget
 
-    def forecast(self, copies: Sequence[Judgeable]) -> Forecast:
+    def forecast(self, copies: Sequence[Judgeable]) -> DrillForecast:
         """Counts the calls; nobody is asked."""
         counter = CountingCaller({})
         with self._line(None, counter) as run:
@@ -78,20 +78,20 @@ class JudgedDrill:
             pass
         counted = counter.counted
         tokens = counted.prompt_tokens + counted.completion_tokens
-        return Forecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
+        return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
 
-    def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], Forecast]:
+    def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
         """As many of the copies, from the first, as the budget is likely to suffice for, and what they would take."""
         expected = self.forecast(copies)
         while copies and expected.usd is not None and expected.usd > self._left:
             fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
             copies = copies[:fewer]
-            expected = self.forecast(copies) if copies else Forecast(0, 0, 0, 0.0)
+            expected = self.forecast(copies) if copies else DrillForecast(0, 0, 0, 0.0)
         return copies, expected
 
-    def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> Sheet:
+    def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
         """Asks, and tells what came of it."""
-        sheet = Sheet(self._judge.setup.models)
+        sheet = JudgedSheet(self._judge.setup.models)
         runs: list[FileRun] = []
 
         def line(where: Callable[[Trace], bool] | None) -> FileRun:
@@ -107,7 +107,7 @@ class JudgedDrill:
             self._spend(run, sheet)
         return sheet
 
-    def _spend(self, run: FileRun, sheet: Sheet) -> None:
+    def _spend(self, run: FileRun, sheet: JudgedSheet) -> None:
         sheet.usd += run.cost_usd
         self._left = max(0.0, self._left - run.cost_usd)
 
@@ -160,7 +160,7 @@ class JudgedMetric:
 
 
 @dataclass(slots=True)
-class Sheet:
+class JudgedSheet:
     """A judge's verdicts on a drill's copies. ``beside``: how many copies the judge noticed or not, and the metrics
     without a model; copies of which neither is known are in ``not_judged``."""
 

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.worker import DrillSetup
-from pandaeval_collector.exporters.delivery.standing import Bell
 from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 

@@ -154,7 +154,7 @@ class Tally:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
         self.runs, self.good = runs, good
         self.judge: Mapping[str, Any] | None = None
-        """What a judge says of some of the copies: :meth:`pandaeval_collector.drill.judged.Sheet.to_dict`."""
+        """What a judge says of some of the copies: :meth:`pandaeval_collector.drill.judged.JudgedSheet.to_dict`."""
         self._flagged: Counter[str] = Counter()
         self._scored: Counter[str] = Counter()
 

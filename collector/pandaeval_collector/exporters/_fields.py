@@ -19,7 +19,7 @@ double = struct.Struct("<d").pack
 
 @lru_cache(maxsize=4096)
 def varint(number: int) -> bytes:
-    """A whole number >= 0."""
+    """Encodes a whole number >= 0 as a varint."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -29,22 +29,22 @@ def varint(number: int) -> bytes:
 
 
 def sized(number: int, data: bytes) -> bytes:
-    """A field of bytes or text, or a message; nothing where there is nothing. ``number`` < 16."""
+    """Encodes a field of bytes, text or a message; an empty one takes no bytes. ``number`` < 16."""
     return bytes((number << 3 | 2,)) + varint(len(data)) + data if data else b""
 
 
 def measured(message: bytes) -> bytes:
-    """An encoded message behind its length."""
+    """Puts its length before an encoded message."""
     return varint(len(message)) + message
 
 
 def tag(number: int) -> bytes:
-    """What stands before a field of bytes or text, or a message. ``number`` < 16."""
+    """The tag of a field of bytes, text or a message. ``number`` < 16."""
     return bytes((number << 3 | 2,))
 
 
 def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
-    """A repeated field of encoded messages, each behind its length."""
+    """Encodes a repeated field of messages, each with its length before it."""
     return tag + tag.join(messages) if messages else b""
 
 
@@ -73,7 +73,7 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """What stands before so many bytes of text, its length included."""
+    """The tag and the length of a text of so many bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -81,7 +81,7 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=256)
 def before_number(key: str) -> bytes:
-    """What stands before the eight bytes of a number, its length included."""
+    """The tag and the length of the eight bytes of a number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

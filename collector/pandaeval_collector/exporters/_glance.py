@@ -111,7 +111,7 @@ def links(results: Sequence[Result]) -> list[bytes]:
 
 
 def _named(result: Result) -> Sequence[str]:
-    """The spans that a finding names, or a judge cited; what no span id is among them."""
+    """The spans that a finding names or a judge cited; texts that are no span id are left out."""
     finding = result.finding
     if isinstance(finding, Score) and finding.span_ids:
         return finding.span_ids

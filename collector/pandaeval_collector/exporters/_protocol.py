@@ -48,7 +48,7 @@ class Exporter(Protocol):
 
     @property
     def off(self) -> bool:
-        """The sink does not take this signal at all: what comes is passed over."""
+        """Whether the sink does not take this signal at all: the outbox then skips its rows."""
         ...
 
     async def open(self, position: str) -> str:
@@ -62,7 +62,7 @@ class Exporter(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets go of what it holds. Safe to call twice."""
+        """Closes connections and files. Safe to call twice."""
         ...
 
 

@@ -8,19 +8,50 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-from prometheus_client.utils import floatToGoString
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from pandaeval_collector.base.instrument import Instrument
-from pandaeval_collector.exporters._naming import label_name, metric_name
 from pandaeval_collector.store.series import Exemplar, Point
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "1": "ratio"}
+
+
+def metric_name(name: str, unit: str) -> tuple[str, str]:
+    """The name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit; ``""`` for
+    units that are words in braces."""
+    escaped = _escape(name)
+    word = "" if unit.startswith("{") else _UNITS.get(unit, "")
+    if word and word not in escaped.split("_"):
+        escaped = f"{escaped}_{word}"
+    return escaped, word if escaped.endswith(f"_{word}") else ""
+
+
+def label_name(key: str) -> str:
+    """The name of a label."""
+    return _escape(key)
+
+
+def _escape(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_:]+", "_", name)
+
 
 _PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-_number: Callable[[float], str] = floatToGoString
+def _number(value: float) -> str:
+    """A number as Go writes it, which goes over to exponents at a million."""
+    if math.isinf(value) or math.isnan(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0.0 else "-Inf"
+    text = repr(float(value))
+    whole, _, rest = text.partition(".")
+    if value <= 0.0 or len(whole) < 7 or "e" in text:
+        return text
+    return f"{whole[0]}.{whole[1:]}{rest}".rstrip("0.") + f"e+{len(whole) - 1:02d}"
+
+
 _OPENMETRICS = "application/openmetrics-text"
 
 
@@ -42,11 +73,11 @@ class ScrapeText:
         self._family = ""
 
     def render(self, points: Iterable[Point]) -> bytes:
-        """The lines of these points, and above the first of an instrument what it is."""
+        """Renders points as lines, with the instrument's type and help above its first point."""
         return "".join(self._lines(points)).encode()
 
     def end(self) -> bytes:
-        """What stands behind the last point."""
+        """The line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
     def _lines(self, points: Iterable[Point]) -> Iterator[str]:
@@ -98,7 +129,7 @@ def _buckets(
 
 @functools.lru_cache(maxsize=256)
 def metric_name_of(instrument: Instrument) -> tuple[str, str]:
-    """As :func:`metric_name`, remembered."""
+    """Caches :func:`metric_name`."""
     return metric_name(instrument.name, instrument.unit)
 
 

@@ -132,7 +132,7 @@ def _evaluated_at(time: datetime) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4)
 def _log_alike(failed: bool, sampled: bool) -> bytes:
-    """What log records say alike."""
+    """Encodes the fields that are the same in all log records."""
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if failed else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if failed else "INFO",

@@ -104,7 +104,7 @@ def _is_taken(name: str, taken: Iterable[str]) -> bool:
 
 
 def _check_settings(settings: Any) -> None:
-    """Raises for what would keep the whole configuration from being read."""
+    """Raises where a plugin's settings would keep the whole configuration from being read."""
     if not (isinstance(settings, type) and issubclass(settings, Section)):
         raise NotUsableError("its SETTINGS is not derived from pandaeval_collector.base.section.Section")
     settings()  # every key has a default, or the section could not be left out

@@ -9,9 +9,8 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from pandaeval_collector.base.runtime.kafka import library, producer
+from pandaeval_collector.base.runtime.kafka import KafkaCluster, library, producer
 from pandaeval_collector.base.section import Text
-from pandaeval_collector.base.section.kafka import KafkaCluster
 from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
 
 _PATIENCE_S = 25.0
@@ -44,7 +43,7 @@ class KafkaExporter:
         self._producer, self._topic = made, topic
 
     def message(self, body: bytes) -> tuple[str, bytes]:
-        """Key and value of what is written for a row."""
+        """The key and the value of the message for a row."""
         return orjson.loads(body)["id"], body
 
     async def open(self, position: str) -> str:
@@ -60,7 +59,7 @@ class KafkaExporter:
         await asyncio.to_thread(self._producer.flush, 1)
 
     def _write(self, rows: Sequence[Row]) -> str:
-        """Returns when the brokers have all of them; why not, otherwise."""
+        """Returns when the brokers have all messages; returns the error where they do not take one."""
         failures: list[str] = []
 
         def done(error: Any, _: Any) -> None:

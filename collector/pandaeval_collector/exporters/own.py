@@ -7,7 +7,7 @@ from pandaeval_collector.store.series import Point
 
 
 def own_points(telemetry: Telemetry) -> list[Point]:
-    """Its counters, since this process began, and its gauges as they stand. On the event loop."""
+    """Reads the collector's counters (since this process began) and gauges. On the event loop."""
     return [
         Point(
             instrument=measure.instrument,

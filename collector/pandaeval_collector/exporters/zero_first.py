@@ -44,7 +44,7 @@ class ZeroFirst:
 
 
 def new_ones(points: Iterable[Point]) -> list[str]:
-    """The keys of series that the reader was never shown before."""
+    """Returns the keys of series that this reader has never been shown."""
     return [point.key for point in points if point.shown_at is None and point.key]
 
 

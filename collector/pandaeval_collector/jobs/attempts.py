@@ -89,8 +89,8 @@ class Attempts:
         self._traces.close()
 
     async def run(self, job: Job) -> None:
-        """Judges what a leased job asks, and files its end or puts it back. What keeps its end from being filed or
-        stored costs a try; without any left it is dead."""
+        """Judges what a leased job asks, and files its end or puts it back. An error
+        that keeps its end from being filed or stored uses up one attempt; with none left, the job is marked dead."""
         try:
             await self._judge(job)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody

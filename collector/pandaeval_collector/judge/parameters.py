@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-ReplyFormat = Literal["json", "schema", "text"]
+from pandaeval_collector.base.section.types import ReplyFormat
 
 HIDDEN = 4_000
 """Tokens that a reasoning model may think before it answers, where nobody says how hard it is to think. No answer is

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import grpc.aio
 
-from pandaeval_collector.exporters.delivery import peer
+from pandaeval_collector.exporters.delivery import members
 from pandaeval_collector.store import Chunk, Store
 
 _log = logging.getLogger(__name__)
@@ -41,19 +41,19 @@ async def drain(
     ``patience_s`` seconds, nor where nothing is taken any more: a stop must neither hang on a peer that is down nor
     fail. ``token``: the peer's. ``certificate``: file with the authority to trust where the endpoint is ``https://``."""
     try:
-        connection = peer.channel(endpoint, certificate)
+        connection = members.channel(endpoint, certificate)
     except OSError as error:
         _log.warning(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
         )
         return 0
     async with connection as channel:
-        handing = _Handing(store, channel, peer.headers(token), asyncio.get_running_loop().time() + patience_s)
+        handing = _Handing(store, channel, members.headers(token), asyncio.get_running_loop().time() + patience_s)
         await handing.all()
     if handing.late:
         _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
     elif (refused := handing.refused) is not None:
-        cure = peer.cure(refused, "store.drain_to", "store.drain_certificate")
+        cure = members.cure(refused, "store.drain_to", "store.drain_certificate")
         _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, refused.details(), cure)
     _log.info("handed over %d chunks of open traces to %s", handing.taken, endpoint)
     return handing.taken
@@ -119,7 +119,7 @@ class _Handing:
 
 
 def _some(chunks: Iterator[Chunk]) -> list[Chunk]:
-    """The next ones, for one request; none at the end."""
+    """The chunks of the next request; none at the end."""
     found: list[Chunk] = []
     size = 0
     while len(found) < _TOGETHER and size < _TOGETHER_BYTES and (chunk := next(chunks, None)) is not None:

@@ -32,7 +32,7 @@ class Interims:
         return len(self._open)
 
     def touch(self, session_id: str, now: float) -> None:
-        """Something that its scores rest on was decided."""
+        """Notes that something was decided that the scores of a session rest on."""
         if self._quiet is None:
             return
         session = self._open.get(session_id)
@@ -43,7 +43,7 @@ class Interims:
         self._deadlines.set(session_id, self._deadline(session))
 
     def forget(self, session_id: str) -> None:
-        """It is over: its scores for good follow."""
+        """Drops a session that is over; its scores for good follow."""
         self._open.pop(session_id, None)
 
     def take_due(self, now: float) -> list[str]:

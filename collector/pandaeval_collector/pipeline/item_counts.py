@@ -14,7 +14,11 @@ class ItemCounts:
     two."""
 
     def __init__(self, telemetry: Telemetry) -> None:
-        self._add = telemetry.add
+        self._telemetry = telemetry
+
+    def _add(self, instrument: str, outcome: str, items: int, reason: str = "") -> None:
+        if items:
+            self._telemetry.add(instrument, outcome, items, reason)
 
     def kept(self, instrument: str, stored: int, duplicate: int, late: int) -> None:
         """Items of fragments: new ones, ones that the store had, and ones of traces that were scored for good."""

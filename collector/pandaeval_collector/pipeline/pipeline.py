@@ -44,7 +44,7 @@ _LAST_TICKS = 60
 _FEW, _GATHER_S = 128, 0.01
 """After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
 _LOOK_S = 0.5
-"""Under load, so often it is looked which sessions are over: nothing may be under way then."""
+"""How often to check for finished sessions under load: nothing may be under way at that moment."""
 
 
 class Pipeline:

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.handed import Ended, Handed, unpacked
-from pandaeval_collector.pipeline.message_signal import holds_logs
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Consumed
+from pandaeval_otel.wire.fields import fields
 from pandaeval_otel.wire.fragments import MalformedOtlpError, Split
 from pandaeval_otel.wire.splitting import split_logs, split_traces
+
+_BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
+"""Tags: of resource blocks in a request, of scopes in those and items in these, and of a span's trace id."""
+
+
+def holds_logs(request: bytes) -> bool:
+    """Whether the first item of a request is a log record. The outlines of both kinds of request are the same, and
+    their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
+    empty or no OTLP."""
+    try:
+        item = next(_items(request), None)
+        return item is not None and all(tag != _TRACE_ID for tag, *_ in fields(item))
+    except ValueError:
+        return False
+
+
+def _items(request: bytes) -> Iterator[bytes]:
+    for block in _each(request, _BLOCK):
+        for scoped in _each(block, _INNER):
+            yield from _each(scoped, _INNER)
+
+
+def _each(message: bytes, wanted: int) -> Iterator[bytes]:
+    return (message[at:end] for tag, _, at, end, _ in fields(message) if tag == wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ class SpanTopic:
 
 
 class MemberTopic:
-    """Likewise: units are sessions, by their ids as UTF-8."""
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are sessions, by ids as UTF-8."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline

@@ -12,7 +12,7 @@ from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, judge, scoring
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.trials.labels.align import Judged, LabelledRun
+from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun
 from pandaeval_otel.model import Trace
 
 OnJudged = Callable[[int, int], None]
@@ -38,7 +38,7 @@ class FileJudging:
         """The results of these units as the judge gives them now."""
         return self._results("", set(units))
 
-    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, Judged]:
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
         """What the judge says of runs with one more guideline."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
@@ -93,6 +93,6 @@ class FileJudging:
         return found
 
 
-def judged(result: Result) -> Judged:
+def judged(result: Result) -> JudgedUnit:
     """What a result says, for a comparison with people."""
-    return Judged(result.success if result.outcome == "scored" else None, result.finding.reason)
+    return JudgedUnit(result.success if result.outcome == "scored" else None, result.finding.reason)

@@ -26,8 +26,8 @@ from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.session_trials import read_again
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
-from pandaeval_collector.pipeline.line.trial_traces import read_again
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filejudge import FileJudge

@@ -33,7 +33,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Map
 
 
 def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes]) -> int:
-    """Gives listed traces a pair more; how many of them are listed."""
+    """Adds a pair to listed traces; returns how many of them are listed."""
     connection.execute("INSERT OR IGNORE INTO attribute_pairs (pair) VALUES (?)", (pair,))
     (id_,) = connection.execute("SELECT id FROM attribute_pairs WHERE pair = ?", (pair,)).fetchone()
     found = 0

@@ -48,7 +48,7 @@ def apply(
 def _apply_traces(
     connection: sqlite3.Connection, traces: Sequence[DecidedTrace], known: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
-    """Returns the number of each."""
+    """Writes the rows of decided traces; returns the number of each trace."""
     first = _next(connection, "traces")
     new = [trace for trace in traces if trace.trace_id not in known]
     found = {trace.trace_id: number for number, trace in enumerate(new, first)}
@@ -80,7 +80,7 @@ def _apply_sessions(
     """Returns the numbers of traces and those of the sessions that they are filed under, by trace id."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
-    # When an open session was touched is of no account: a page of the table is not written for it.
+    # The time of an open session is skipped: rewriting it would dirty a page of the table.
     for open_, ids in ((1, changes.touched), (0, changes.closed)):
         insert(
             connection,
@@ -181,7 +181,7 @@ def _insert_results(
 def _about(
     connection: sqlite3.Connection, results: Sequence[ResultRow], traces: Mapping[bytes, int], now: float
 ) -> list[tuple[ResultRow, int]]:
-    """Each with the number that it is filed under."""
+    """Pairs each result with the number that it is filed under."""
     by_unit = {trace_id.hex(): number for trace_id, number in traces.items()}
     of_trace = [row.metric.startswith("trace.") and row.unit in by_unit for row in results]
     others = [row for row, known in zip(results, of_trace, strict=True) if not known]

@@ -68,11 +68,11 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """The same, and the time between them."""
+        """Like ``running``, plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
-        """What all clocks say."""
+        """Reads all clocks at one moment."""
         passed = self._passed()
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 

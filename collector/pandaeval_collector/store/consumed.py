@@ -113,7 +113,7 @@ class ConsumedTables:
         return self._jobs("due", ("parked", "", None), trace_ids)
 
     def unpark(self, trace_ids: Collection[bytes]) -> Future[int]:
-        """Parked jobs about these traces are due again."""
+        """Makes parked jobs about these traces due again."""
         return self._jobs("parked", ("due", "", None), trace_ids)
 
     def give_up(self, trace_ids: Collection[bytes], now: float) -> Future[int]:
@@ -143,7 +143,7 @@ class ConsumedTables:
 
 
 class ConsumedMembers(ConsumedTables):
-    """Of the log whose units are sessions, by their ids as UTF-8."""
+    """The tables of a log whose units are sessions, by their ids as UTF-8."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(writer, reader, MEMBERS)

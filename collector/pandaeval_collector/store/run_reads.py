@@ -21,12 +21,12 @@ class RunReads:
         self._reader = reader
 
     def find(self, id_: str) -> RunRow | None:
-        """The run of an id."""
+        """Looks up a run by its id."""
         row = self._reader().execute(f"SELECT {RUN} FROM runs WHERE id = ?", (id_,)).fetchone()  # noqa: S608
         return None if row is None else RunRow(*row)
 
     def ids_from(self, prefix: str, most: int = 5) -> list[str]:
-        """Ids that begin so, at most so many."""
+        """Ids that begin with a prefix, at most ``most``."""
         query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
         return [id_ for (id_,) in self._reader().execute(query, (prefix, prefix + chr(0x10FFFF), most))]
 

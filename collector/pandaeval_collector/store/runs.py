@@ -65,7 +65,7 @@ class RunTable(RunReads):
         return self._writer.submit(work)
 
     def cancel(self, id_: str) -> Future[bool]:
-        """The future holds whether there was anything to cancel."""
+        """Cancels a run. The future holds whether there was anything to cancel."""
         return self._moved(
             "UPDATE runs SET state = 'cancelled', ended_at = ? WHERE id = ? AND state IN ('queued', 'running')", id_
         )
@@ -94,7 +94,7 @@ class RunTable(RunReads):
     # -- under way -----------------------------------------------------------------------------------------------
 
     def begin(self, no: int) -> Future[None]:
-        """A queued run is running."""
+        """Marks a queued run as running."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(

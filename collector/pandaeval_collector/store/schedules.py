@@ -22,7 +22,7 @@ class Schedules:
         self._writer, self._reader, self._clock = writer, reader, clock
 
     def all(self) -> list[ScheduleRow]:
-        """In order of creation."""
+        """All schedules, in order of creation."""
         rows = self._reader().execute(f"SELECT {_COLUMNS} FROM schedules ORDER BY created_at, id")  # noqa: S608
         return [_row(row) for row in rows]
 
@@ -45,7 +45,7 @@ class Schedules:
         return self._writer.submit(work)
 
     def remove(self, id_: str) -> Future[bool]:
-        """Its runs stay. The future holds whether there was one."""
+        """Deletes a schedule and keeps its runs. The future holds whether there was one."""
         return self._writer.submit(
             lambda connection: connection.execute("DELETE FROM schedules WHERE id = ?", (id_,)).rowcount > 0
         )
@@ -59,7 +59,7 @@ class Schedules:
         )
 
     def newest_run(self, id_: str) -> RunRow | None:
-        """The run that it started last."""
+        """The run that a schedule started last."""
         row = (
             self._reader()
             .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608

@@ -95,7 +95,7 @@ class Spending:
 
 
 def forget(connection: sqlite3.Connection) -> None:
-    """Drops all days but the newest."""
+    """Deletes all days but the newest."""
     connection.execute(
         "DELETE FROM spending WHERE day NOT IN (SELECT day FROM spending ORDER BY day DESC LIMIT ?)", (_DAYS,)
     )

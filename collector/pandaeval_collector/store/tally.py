@@ -62,7 +62,7 @@ def add(connection: sqlite3.Connection, added: Sequence[SeriesRow], now: float) 
 
 
 def page(connection: sqlite3.Connection, reader: str, name: str, after: str, limit: int) -> list[StoredSeries]:
-    """So many series of one name, in order of their keys, from behind a key. The read is over when this returns."""
+    """Reads a page of the series of one name in order of their keys, after a key. The read ends when this returns."""
     rows = connection.execute(
         f"""SELECT key, name, attributes, start_ns, count, total, buckets, exemplars, {ZEROS[reader]}
             FROM series WHERE key > ? AND name = ? ORDER BY key LIMIT ?""",  # noqa: S608

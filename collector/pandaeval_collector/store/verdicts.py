@@ -31,5 +31,5 @@ class Verdicts:
 
 
 def forget(connection: sqlite3.Connection, before: float) -> None:
-    """Drops those that were kept before a time of the store's calendar."""
+    """Deletes verdicts that were kept before a time of the store's calendar."""
     connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))

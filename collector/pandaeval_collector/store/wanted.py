@@ -47,7 +47,7 @@ def chosen_by_index(wanted: Wanted) -> bool:
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
-    """What rows of ``listed`` have to fulfil."""
+    """The conditions on rows of ``listed``, as SQL."""
     where: list[str] = []
     values: list[Any] = []
 

@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
-from pandaeval_collector.drill.judged import Sheet, State, state
+from pandaeval_collector.drill.judged import JudgedSheet, State, state
 from pandaeval_collector.show.report.drill import page
 from support.results import CODE, JUDGE, result
 
@@ -63,7 +63,7 @@ def test_a_metric_says_of_a_run_what_its_results_say_together(told: Told, expect
 def test_noticed_or_not_needs_both_verdicts_and_an_original_that_passes(
     before: Told, after: Told, noticed: bool | None
 ) -> None:
-    sheet = Sheet(["m"])
+    sheet = JudgedSheet(["m"])
     sheet.add("crash", results(*before), results(*after), inline=True)
     assert sheet.not_judged == (noticed is None)
     assert dict(sheet.beside) == ({} if noticed is None else {(noticed, True): 1})
@@ -71,7 +71,7 @@ def test_noticed_or_not_needs_both_verdicts_and_an_original_that_passes(
 
 
 def test_one_metric_that_notices_is_enough_and_one_that_failed_might_have_noticed() -> None:
-    sheet = Sheet(["m"])
+    sheet = JudgedSheet(["m"])
     before = [*results(GOOD), *results(GOOD, metric="plan_quality")]
     sheet.add("crash", before, [*results(Why.TIMEOUT), *results(BAD, metric="plan_quality")], inline=False)
     sheet.add("crash", before, [*results(Why.TIMEOUT), *results(GOOD, metric="plan_quality")], inline=False)
@@ -82,7 +82,7 @@ def test_one_metric_that_notices_is_enough_and_one_that_failed_might_have_notice
 
 
 def test_a_lower_score_counts_without_a_threshold_and_failing_originals_are_alarms() -> None:
-    sheet = Sheet(["m"])
+    sheet = JudgedSheet(["m"])
     for before, after in ((GOOD, 0.6), (GOOD, BAD), (BAD, 0.05), (GOOD, GOOD)):
         sheet.add("crash", results(before), results(after), inline=False)
     told = sheet.to_dict()["metrics"]["trace.confidence"]
@@ -90,13 +90,13 @@ def test_a_lower_score_counts_without_a_threshold_and_failing_originals_are_alar
 
 
 def test_what_needs_no_model_is_not_the_judges() -> None:
-    sheet = Sheet(["m"])
+    sheet = JudgedSheet(["m"])
     sheet.add("crash", [result(evaluator=CODE)], [result(finding=Score(BAD, ""), evaluator=CODE)], inline=True)
     assert (sheet.metrics, sheet.not_judged) == ({}, 1)
 
 
 def test_the_page_holds_the_sheet() -> None:
-    sheet = Sheet(["<openai>/m"])
+    sheet = JudgedSheet(["<openai>/m"])
     sheet.add("crash", results(GOOD), results(BAD), inline=False)
     told = {"runs": 1, "good": 1, "faults": {}, "untouched": {}, "judge": sheet.to_dict()}
     html = page(told, "a file")

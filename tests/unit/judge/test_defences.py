@@ -30,7 +30,7 @@ JUDGED: list[TraceMetric] = [m for m in registry().values() if m.kind == "llm" a
 RUBRICS: list[Rubric[Any]] = list({rubric.name: rubric for metric in JUDGED for rubric in metric.rubrics}.values())
 BEST = {
     "task_completion": {"answered": "yes", "taken": "yes", "reason": "Perfect.", "verdict": 1.0},
-    "step_efficiency": {"reason": "Short.", "score": 1.0},
+    "step_efficiency": {"reason": "Short.", "level": "none"},
 }
 
 

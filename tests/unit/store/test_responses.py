@@ -44,6 +44,17 @@ def continued_by(store: Store, *ids: str) -> list[SessionTraceRow]:
     return sorted(store.responses.continuing(ids), key=lambda found: found.trace_id)
 
 
+def test_more_responses_than_one_query_asks_for(store: Store) -> None:
+    count = 501
+    changes = WriteSet(
+        traces=[DecidedTrace(trace_id(each), 1, False, "d", frozenset(), (), 0) for each in range(count)],
+        session_traces=[row(each) for each in range(count)],
+        responses=[ResponseRow(trace_id(each), response_digest(f"r{each}"), False) for each in range(count)],
+    )
+    store.commit(changes).result()
+    assert given_by(store, *(f"r{each}" for each in range(count))) == [row(each) for each in range(count)]
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_who_gave_a_response_and_who_goes_on_from_it(tmp_path: Path, restarted: bool) -> None:
     store = Store(tmp_path, "off")

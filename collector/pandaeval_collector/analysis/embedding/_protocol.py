@@ -9,6 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pandaeval_collector.base.errors import UserError
+
+
+class EmbedderError(UserError):
+    """An embedder that is unknown, not installed, not found or out of reach."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bands:

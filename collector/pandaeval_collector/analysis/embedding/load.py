@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import Embedder
+from pandaeval_collector.analysis.embedding._protocol import Embedder, EmbedderError
 from pandaeval_otel.base.plugins import find
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder
-from pandaeval_collector.analysis.embedding._error import EmbedderError
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, KnownShare
-from pandaeval_collector.analysis.embedding._table import Table
+from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
 from pandaeval_collector.analysis.embedding._unigram import Unigram
 
 SCHEME = "multilingual"

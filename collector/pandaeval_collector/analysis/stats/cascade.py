@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.beta import beta_quantile
+from pandaeval_collector.analysis.stats.quantiles import beta_quantile
 
 AGREE, SURE = 0.95, 0.9
 """What is promised, and in what share of calibrations the promise holds."""

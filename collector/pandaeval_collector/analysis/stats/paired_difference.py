@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.resample import means
+from pandaeval_collector.analysis.stats.quantiles import means
 
 
 @dataclass(frozen=True, slots=True)

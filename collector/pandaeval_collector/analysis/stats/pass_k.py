@@ -21,8 +21,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from pandaeval_collector.analysis.stats.beta import beta_quantile
-from pandaeval_collector.analysis.stats.quantiles import LEVEL
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile
 
 Mode: TypeAlias = Literal["plug_in", "unbiased", "bayesian"]
 MODES: tuple[Mode, ...] = get_args(Mode)

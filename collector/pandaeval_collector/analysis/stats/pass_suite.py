@@ -54,7 +54,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
         return *wilson(mean, len(values), normal_quantile()), "wilson"
     import numpy as np
 
-    from pandaeval_collector.analysis.stats.resample import means
+    from pandaeval_collector.analysis.stats.quantiles import means
 
     shares = np.asarray(values, dtype=np.float64)
     if np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -92,3 +92,5 @@ FilePath = Annotated[str, _TEXT, AfterValidator(os.path.expanduser)]
 Endpoint = Annotated[str, _TEXT, AfterValidator(_endpoint)]
 Url = Annotated[str, _TEXT, AfterValidator(_url)]
 EnvName = Annotated[str, _TEXT, AfterValidator(_variable)]
+
+ReplyFormat = Literal["json", "schema", "text"]

@@ -50,15 +50,15 @@ class RefusedError(Exception):
 
 
 class BatchTooLargeError(RefusedError):
-    """It may take a smaller one."""
+    """The sink refuses the batch for its size and may take a smaller one."""
 
 
 class NotServedError(RefusedError):
-    """It does not take this signal."""
+    """The sink does not take this signal."""
 
 
 def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> Exception:
-    """What to raise for a gRPC status that is not OK."""
+    """Returns the error to raise for a gRPC status that is not OK."""
     pause = _retry_info(trailers)
     text = f"{code.name}: {message}"
     if code in _RETRY_CODES or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and pause is not None):
@@ -74,7 +74,7 @@ def grpc_error(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str
 
 
 def http_error(status: int, headers: Mapping[str, str]) -> Exception:
-    """What to raise for an HTTP status that is not 2xx."""
+    """Returns the error to raise for an HTTP status that is not 2xx."""
     text = f"HTTP {status}"
     if status in _RETRY_STATUSES:
         return RetryLaterError(text, _retry_after(headers.get("retry-after", "")))

@@ -30,7 +30,7 @@ class Envelope:
         self._scope = InstrumentationScope(name=OWN_SCOPE, version=VERSION).SerializeToString()
 
     def request(self, items: Iterable[bytes]) -> bytes:
-        """One request, the same form for all three signals."""
+        """Encodes one export request; its form is the same for all three signals."""
         request = Request()
         request.resourced.add(resource=self._resource).scoped.add(scope=self._scope, items=list(items))
         return bytes(request.SerializeToString())

@@ -53,7 +53,7 @@ class ItemExporter:
 
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
-    """As many as go into one request, at least one."""
+    """Takes as many items as fit into one request, at least one."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.body)

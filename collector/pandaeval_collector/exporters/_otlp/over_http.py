@@ -58,7 +58,7 @@ class HttpTransport:
             raise RetryLaterError(details + cure(details, self._target.secure)) from error
 
     async def _renew(self) -> None:
-        """Certificates may be new."""
+        """Opens a new client: the certificates may have been renewed."""
         await self.close()
         try:
             await self.open()

@@ -15,7 +15,7 @@ class Transport(Protocol):
     """One connection to one sink for one signal, on one event loop."""
 
     async def open(self) -> None:
-        """Makes ready; does not connect yet."""
+        """Prepares the client; it connects at the first request."""
         ...
 
     async def send(self, request: bytes) -> bytes:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.backoff import Bell, finish
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Row, Sent
-from pandaeval_collector.exporters.delivery.standing import Bell, SinkState, finish
+from pandaeval_collector.exporters.delivery.standing import SinkState
 from pandaeval_collector.store import DamagedError, Store
 
 _log = logging.getLogger(__name__)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from pandaeval_collector.base.runtime.backoff import Bell, finish
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Repeating
-from pandaeval_collector.exporters.delivery.standing import Bell, SinkState, finish
+from pandaeval_collector.exporters.delivery.standing import SinkState
 
 _FLUSH_S = 5.0
 

@@ -3,7 +3,6 @@ attempt."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
@@ -55,35 +54,10 @@ class SinkState:
         self._backoff.succeeded()
 
     def failed(self, error: Exception) -> float:
-        """Returns how long to wait, seconds."""
+        """Notes a failure; returns how many seconds to wait before the next try."""
         if self._is_up:
             _log.warning(
                 "%s: no delivery for now, results wait (%s: %s)", self._name, type(error).__name__, told(error)
             )
         self._is_up = False
         return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
-
-
-class Bell:
-    """A sleep that another task can end early."""
-
-    def __init__(self) -> None:
-        self._rung = asyncio.Event()
-
-    def ring(self) -> None:
-        self._rung.set()
-
-    async def sleep(self, seconds: float) -> None:
-        """Until the bell is rung, or that many seconds."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._rung.wait(), seconds)
-        self._rung.clear()
-
-
-async def finish(task: asyncio.Task[None], seconds: float) -> None:
-    """Waits for a task that was told to end, and cancels it if it does not end in time."""
-    _, pending = await asyncio.wait({task}, timeout=seconds)
-    if pending:
-        task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +17,44 @@ import orjson
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.pipeline.line.grading import LiveGrading
 from pandaeval_collector.pipeline.line.members import Member, from_row, unit_again
-from pandaeval_collector.pipeline.line.trial_traces import NotKeptError, read_again
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
+from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.scoring.cases.matching import TrialTrace
 from pandaeval_collector.scoring.cases.model import Case
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace, Trigger
+from pandaeval_otel.normal.trace import Closing
+
+
+class NotKeptError(Exception):
+    """Not all of a trial can be read; the text says why."""
+
+
+def read_again(store: Store, traces: Iterable[TrialTrace], most: float = math.inf) -> tuple[Trace, ...]:
+    """The traces as they were when they were decided, each in the session that it was placed in; of up to ``most``
+    bytes. Raises :class:`NotKeptError`, and what decoding raises."""
+    found: list[Trace] = []
+    size = 0
+    for each in traces:
+        parts = store.contents(bytes.fromhex(each.trace_id))
+        size += sum(len(data) for _, data in parts)
+        if size > most:
+            raise NotKeptError(f"its spans take more than {most / (1 << 20):g} MiB")
+        found.append(_made(parts, each))
+    return tuple(found)
+
+
+def _made(parts: Sequence[Part], each: TrialTrace) -> Trace:
+    trace = rebuilt(parts, Closing(each.trigger, each.revision, each.late_spans)).trace if parts else None
+    if trace is None:
+        raise NotKeptError(
+            f"the spans of trace {each.trace_id} are not kept here (store.keep_content; sessions shared by collectors)"
+        )
+    if each.session_id is None or each.session_id == trace.session_id:
+        return trace
+    return with_session(trace, each.session_id)
+
 
 _log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ class Frames:
         os.dup2(2, 1)
 
     def read(self) -> bytes | None:
-        """``None`` at the end."""
+        """Reads the next frame; ``None`` at the end of the input."""
         head = _read(self._in, wire.LENGTH.size)
         return None if head is None else _read(self._in, wire.LENGTH.unpack(head)[0])
 

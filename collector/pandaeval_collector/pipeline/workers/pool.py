@@ -80,7 +80,7 @@ class Workers:
         await asyncio.gather(*(worker.close() for worker in self._workers))
 
     async def _free(self) -> WorkerSlot:
-        """The one that has least to do."""
+        """The process with the fewest unanswered requests."""
         while not (ready := [worker for worker in self._workers if worker.is_ready]):
             if self._stopping:
                 raise NotUnderstoodError("stopping", "no process of the line is left to understand traces")

@@ -42,7 +42,7 @@ class _Asked:
 
 
 class WorkerSlot:
-    """One process after the other. On one event loop."""
+    """Keeps one worker process running: starts another when it ends. On one event loop."""
 
     def __init__(
         self, setup: bytes, environ: Mapping[str, str], telemetry: Telemetry, on_change: Callable[[], None]
@@ -60,7 +60,7 @@ class WorkerSlot:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process takes requests."""
         return self._process is not None
 
     @property
@@ -178,7 +178,7 @@ class WorkerSlot:
 
 
 async def _frame(process: Child) -> bytes | None:
-    """The next one; ``None`` when there will be none."""
+    """Reads the next frame; ``None`` at the end of the process."""
     try:
         return await process.out.readexactly(LENGTH.unpack(await process.out.readexactly(LENGTH.size))[0])
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -4,10 +4,10 @@ The series are a table in the store, updated in the transaction that stores a re
 counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of that table.
 """
 
-from pandaeval_collector.store.series.increment import Increment, increments, shadow_increments
+from pandaeval_collector.base.instrument import MAX_SERIES
+from pandaeval_collector.store.series.increment import Exemplar, Increment, Point, increments, shadow_increments
 from pandaeval_collector.store.series.instruments import EVALUATIONS, INSTRUMENTS, REVISIONS, SCORE
-from pandaeval_collector.store.series.labels import CAPS, MAX_SERIES, SeriesLabels
-from pandaeval_collector.store.series.points import Exemplar, Point
+from pandaeval_collector.store.series.labels import CAPS, SeriesLabels
 
 __all__ = [
     "CAPS",

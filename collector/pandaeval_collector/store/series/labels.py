@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.instrument import MAX_SERIES, Attributes
 from pandaeval_collector.store.tally import OTHER, folded
 from pandaeval_otel.base.names import bounded
 
 _REMEMBERED = 10_000
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
-MAX_SERIES = 10_000
 """How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
 combined in more ways than anybody can store and read."""
 
@@ -41,13 +40,13 @@ class SeriesLabels:
         """The value, or ``__other__`` when its kind has as many as it may."""
         if not value:
             return ""
-        value = bounded(value)
         known = self._known[kind]
-        if value not in known:
-            if len(known) >= CAPS[kind]:
-                return OTHER
-            known.add(value)
-            self._new.append((kind, value))
+        if value in known or (value := bounded(value)) in known:
+            return value
+        if len(known) >= CAPS[kind]:
+            return OTHER
+        known.add(value)
+        self._new.append((kind, value))
         return value
 
     def named(

@@ -34,16 +34,16 @@ class LabelledRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedUnit:
     """What a judge said of a run: whether it passes (``None``: no verdict), and why."""
 
     passed: bool | None
     reason: str = ""
 
 
-Judging = Callable[[str, Sequence[LabelledRun]], Mapping[str, Judged]]
+Judging = Callable[[str, Sequence[LabelledRun]], Mapping[str, JudgedUnit]]
 """Has runs judged with one more guideline (``""``: none): what is said, by unit."""
-Proposing = Callable[[Sequence[tuple[LabelledRun, Judged]]], Sequence[str]]
+Proposing = Callable[[Sequence[tuple[LabelledRun, JudgedUnit]]], Sequence[str]]
 """Makes guidelines of what the judge got wrong."""
 
 
@@ -98,7 +98,7 @@ def align(
     return found
 
 
-def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, Judged], judging: Judging) -> None:
+def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, JudgedUnit], judging: Judging) -> None:
     best = max(range(len(found.tried)), key=lambda at: found.tried[at].seen.gain, default=None)
     if best is None:
         return
@@ -111,8 +111,10 @@ def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, 
     found.tried[best] = TriedGuideline(tried.text, tried.source, tried.seen, change, why)
 
 
-def _change(runs: Sequence[LabelledRun], now: Mapping[str, Judged], then: Mapping[str, Judged]) -> VerdictChange:
-    nothing = Judged(None)
+def _change(
+    runs: Sequence[LabelledRun], now: Mapping[str, JudgedUnit], then: Mapping[str, JudgedUnit]
+) -> VerdictChange:
+    nothing = JudgedUnit(None)
     before, after = ([said.get(run.unit, nothing).passed is run.passed for run in runs] for said in (now, then))
     change = verdict_change(before, after, [run.session or run.unit for run in runs])
     assert change is not None

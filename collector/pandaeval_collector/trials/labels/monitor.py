@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Mapping
 
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters.delivery.standing import Bell
 from pandaeval_collector.store import Store
 from pandaeval_collector.trials.labels.rates import AgentRate, pass_rates
 

@@ -13,7 +13,7 @@ from pandaeval_collector.judge.guidelines import MOST_CHARS
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.trials.labels.align import Judged, LabelledRun
+from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun
 
 MOST = 5
 """Guidelines that are proposed at once."""
@@ -53,7 +53,7 @@ agent says so is not enough."
     )
 
 
-def disagreements(errors: Sequence[tuple[LabelledRun, Judged]]) -> Pack:
+def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
     """What the model is shown; all of it came from runs, from people or from judges that read runs, and is fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     lines = "\n".join(f"{number}. {_line(*each)}" for number, each in enumerate(errors[:_MOST_SHOWN], 1))
@@ -62,7 +62,7 @@ def disagreements(errors: Sequence[tuple[LabelledRun, Judged]]) -> Pack:
     return Pack(text, fence, digest, tokens(text), (), outset=len(text))
 
 
-def _line(run: LabelledRun, judged: Judged) -> str:
+def _line(run: LabelledRun, judged: JudgedUnit) -> str:
     comment = f' ("{elided(run.comment, _MOST_SAID)}")' if run.comment else ""
     said = "no verdict" if judged.passed is None else "pass" if judged.passed else "fail"
     about = (

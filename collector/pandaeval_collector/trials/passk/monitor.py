@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import orjson
 
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters.delivery.standing import Bell
 from pandaeval_collector.store import ResultRow, Store
 
 _log = logging.getLogger(__name__)

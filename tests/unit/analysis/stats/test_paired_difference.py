@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats.paired_difference import paired_difference
-from pandaeval_collector.analysis.stats.resample import means
+from pandaeval_collector.analysis.stats.quantiles import means
 
 
 def test_nothing_is_said_of_nothing() -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats import assessment, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.beta import beta_quantile
 from pandaeval_collector.analysis.stats.pass_k import MODES, bounds
 from pandaeval_collector.analysis.stats.pass_suite import interval, suite_pass_at_k, suite_pass_pow_k
-from pandaeval_collector.analysis.stats.resample import RESAMPLES, means
+from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "pass_at_k.json"
 
@@ -157,12 +156,12 @@ def test_the_pair_has_a_name_but_in_the_gaps(at: float | None, power: float | No
     assert assessment(at, power) == expected
 
 
-def test_scipy_is_loaded_only_for_quantiles() -> None:
-    code = (
-        "import sys; from pandaeval_collector.analysis.stats import pass_pow_k; pass_pow_k(3, 1, 2, 'unbiased');"
-        "assert 'scipy' not in sys.modules; pass_pow_k(3, 1, 2, 'bayesian'); assert 'scipy' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+@given(st.integers(1, 400), st.integers(1, 400), st.floats(0.001, 0.999))
+def test_so_much_of_beta_lies_below_a_quantile(successes: int, failures: int, share: float) -> None:
+    """For whole numbers the share is that of a binomial distribution."""
+    at, trials = beta_quantile(successes, failures, share), successes + failures - 1
+    below = sum(math.comb(trials, c) * at**c * (1.0 - at) ** (trials - c) for c in range(successes, trials + 1))
+    assert below == pytest.approx(share, rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize(

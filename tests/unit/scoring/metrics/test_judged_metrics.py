@@ -74,8 +74,8 @@ class TestAll:
             ("task_completion", 0.9, {"task", "outcome"}),
             ("tool_correctness", 0.8, {"user_input", "tools_called", "available_tools"}),
             ("argument_correctness", 1.0, {"user_input", "verdicts"}),
-            ("step_efficiency", 0.7, {"task"}),
-            ("plan_adherence", 0.6, {"plan", "task"}),
+            ("step_efficiency", 0.75, {"task"}),
+            ("plan_adherence", 0.75, {"plan", "task"}),
             ("plan_quality", 0.5, {"plan", "task"}),
             ("confidence", 0.4, set()),
         ],
@@ -97,10 +97,8 @@ class TestAll:
     @pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
     async def test_a_trace_that_instructs_the_judge_has_no_score(self, metric: TraceMetric) -> None:
         perfect = {"reason": "Perfect.", "instructed": True}
-        answers: dict[str, Any] = {
-            name: {**perfect, "score": 1.0}
-            for name in ("tool_correctness", "step_efficiency", "plan_adherence", "plan_quality")
-        }
+        best = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
+        answers: dict[str, Any] = {name: {**perfect, "level": level} for name, level in best.items()}
         answers |= {
             "task_completion": {"answered": "yes", "taken": "yes", **perfect, "verdict": 1.0},
             "tool_correctness": {"choice": "right", **perfect, "score": 1.0},
@@ -269,9 +267,9 @@ class TestTaskCompletion:
     [
         ("task_completion", {"answered": "unknown", "taken": "unknown", "verdict": None}),
         ("tool_correctness", {"choice": "unknown", "score": None}),
-        ("step_efficiency", {"score": None}),
-        ("plan_adherence", {"score": None}),
-        ("plan_quality", {"score": None}),
+        ("step_efficiency", {"level": None}),
+        ("plan_adherence", {"level": None}),
+        ("plan_quality", {"level": None}),
         ("confidence", {"confidence": None}),
         ("argument_correctness", {"verdicts": [{"call": 1, "reason": "Not captured.", "verdict": "unknown"}]}),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pandaeval_collector.trials.labels.align import LEAST, Judged, LabelledRun, align
+from pandaeval_collector.trials.labels.align import LEAST, JudgedUnit, LabelledRun, align
 
 RUNS = [LabelledRun(f"run {at}", at % 3 > 0, f"session {at}") for at in range(120)]
 MENDS, SPOILS, IDLE = "mends", "spoils", "idle"
@@ -18,10 +18,10 @@ class Judges:
     def __init__(self) -> None:
         self.asked: list[tuple[str, set[str]]] = []
 
-    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:
         self.asked.append((text, {run.unit for run in runs}))
         said = {MENDS: lambda run: run.passed, SPOILS: lambda run: not run.passed}
-        return {run.unit: Judged(said.get(text, lambda run: True)(run), "said") for run in runs}
+        return {run.unit: JudgedUnit(said.get(text, lambda run: True)(run), "said") for run in runs}
 
 
 def test_what_mends_a_flaw_is_found_among_the_candidates_and_proven_on_the_other_half() -> None:
@@ -53,8 +53,8 @@ def test_a_gain_by_chance_is_not_proven() -> None:
     """Three runs of the first half are put right, none of the other."""
     lucky = [run.unit for run in RUNS if not run.held_out and not run.passed][:3]
 
-    def judging(text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
-        return {run.unit: Judged(not (text and run.unit in lucky)) for run in runs}
+    def judging(text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:
+        return {run.unit: JudgedUnit(not (text and run.unit in lucky)) for run in runs}
 
     found = align(RUNS, judging, ["lucky"])
     assert found.proven is None
@@ -65,7 +65,7 @@ def test_a_gain_by_chance_is_not_proven() -> None:
 def test_errors_of_the_first_half_alone_are_shown_to_whom_proposes() -> None:
     shown: list[LabelledRun] = []
 
-    def proposing(errors: Sequence[tuple[LabelledRun, Judged]]) -> Sequence[str]:
+    def proposing(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Sequence[str]:
         shown.extend(run for run, _ in errors)
         return []
 

@@ -63,6 +63,9 @@ class TestRules:
         assert found.broken == ([] if passes else ["kept"])
         assert found.notice == ""
 
+    def test_three_trials_of_the_baseline_are_enough_to_break(self) -> None:
+        assert verdict({"kept": [True] * 3}, {"kept": [False] * 7}, kind="regression").broken == ["kept"]
+
     @pytest.mark.parametrize(("before", "now"), [(1, 1), (2, 2), (2, 60), (1, 400), (4, 1), (4, 4)])
     def test_a_case_that_chance_may_have_broken_is_a_notice(self, before: int, now: int) -> None:
         noisy = {f"case {at:02}": [True, True, False, False] for at in range(12)}
@@ -121,6 +124,10 @@ class TestEdges:
     )
     def test_a_drop_is_credible_up_to_the_level(self, mean: float, p: float, passes: bool) -> None:
         assert (list(_failures(_verdict(mean, p), Rules(), 4)) == []) is passes
+
+    @pytest.mark.parametrize(("p", "passes"), [(0.04, False), (0.0401, True)])
+    def test_a_drop_has_the_share_of_the_level_that_broken_cases_leave(self, p: float, passes: bool) -> None:
+        assert (list(_failures(_verdict(-0.1, p, share=0.8), Rules(), 4)) == []) is passes
 
     @pytest.mark.parametrize(
         ("mean", "passes"),

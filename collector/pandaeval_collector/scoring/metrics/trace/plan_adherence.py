@@ -11,6 +11,8 @@ Source: PandaProbe, trace metrics, *Plan Adherence*.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from pandaeval_collector.base.score import Finding, Score, Why
@@ -19,16 +21,19 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._plan import NO_PLAN, PLAN, before_asking, declared_plan
 from pandaeval_collector.scoring.metrics.trace._task import TASK
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, undetermined
 from pandaeval_otel.model import Trace
 
 
 class Adherence(Verdict):
-    """``score``: 0..1, 1 is exactly as planned; ``None``: it cannot be told."""
+    """``level``: the first of them is exactly as planned; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="Which steps were done, skipped, moved or added, in one to three sentences.")
-    score: Part = Field(description=BY_THE_GUIDE)
+    level: Literal["exactly", "nearly", "partly", "hardly", "not at all"] | None = Field(description=BY_THE_GUIDE)
 
+
+LEVELS = {"exactly": 1.0, "nearly": 0.75, "partly": 0.5, "hardly": 0.25, "not at all": 0.0}
+"""What each is worth."""
 
 RUBRIC = Rubric(
     name="plan_adherence",
@@ -47,14 +52,14 @@ cause in a result is part of the plan from there on. A change without one is a d
 declared. A detour that a failed call made necessary is a small deviation if the agent returned to its plan. Whether the
 plan was good is asked elsewhere: a bad plan that was followed to the letter was followed.
 
-Example: planned were search, compare and book; it searched and booked at once, so a step was skipped: 0.5.
+Example: planned were search, compare and book; it searched and booked at once, so a step was skipped: "partly".
 
 Guide:
-1.0   what happened is the plan, step by step
-0.75  nearly all steps in order, small deviations
-0.5   followed in part: steps were skipped or out of order
-0.25  only traces of the plan can be seen
-0.0   what happened has nothing to do with the plan
+exactly     what happened is the plan, step by step
+nearly      nearly all steps in order, small deviations
+partly      followed in part: steps were skipped or out of order
+hardly      only traces of the plan can be seen
+not at all  what happened has nothing to do with the plan
 """,
     verdict=Adherence,
 )
@@ -71,9 +76,9 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     given: dict[str, object] = {"plan": found.plan, "task": found.task}
     told = {**given, "revisions": found.revisions or "none"}
     verdict = await judge.ask(RUBRIC, told)
-    if verdict.score is None:
+    if verdict.level is None:
         return undetermined(verdict.reason)
-    return Score(verdict.score, verdict.reason, told if found.revisions else given)
+    return Score(LEVELS[verdict.level], verdict.reason, told if found.revisions else given)
 
 
 METRIC = Metric(
@@ -87,5 +92,6 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
+    settings={"levels": LEVELS},
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

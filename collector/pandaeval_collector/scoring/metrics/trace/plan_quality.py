@@ -11,6 +11,8 @@ Source: PandaProbe, trace metrics, *Plan Quality*.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from pandaeval_collector.base.score import Finding, Score, Why
@@ -19,16 +21,19 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._plan import NO_PLAN, PLAN, before_asking, declared_plan
 from pandaeval_collector.scoring.metrics.trace._task import TASK
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, undetermined
 from pandaeval_otel.model import Trace
 
 
 class Quality(Verdict):
-    """``score``: 0..1, 1 is an excellent plan; ``None``: it cannot be told."""
+    """``level``: the first of them is an excellent plan; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="What is good about the plan and what is missing, in one to three sentences.")
-    score: Part = Field(description=BY_THE_GUIDE)
+    level: Literal["excellent", "good", "usable", "weak", "none"] | None = Field(description=BY_THE_GUIDE)
 
+
+LEVELS = {"excellent": 1.0, "good": 0.75, "usable": 0.5, "weak": 0.25, "none": 0.0}
+"""What each is worth."""
 
 RUBRIC = Rubric(
     name="plan_quality",
@@ -46,14 +51,14 @@ was made, and nothing of what came of it. Judge it by what the agent could know 
 Luck makes no plan better or worse: do not guess how the run ended. A short plan for a simple task is a good plan. Tools
 that were not captured are unknown: a step is not bad for a tool that is not listed then.
 
-Example: for "book the cheapest flight on Friday", the plan "search flights, book one" compares no prices: 0.5.
+Example: for "book the cheapest flight on Friday", the plan "search flights, book one" compares no prices: "usable".
 
 Guide:
-1.0   excellent: complete, coherent, nothing too much
-0.75  good: small flaws, or a step that could be better
-0.5   usable, with gaps that matter
-0.25  weak: it would fail at several places
-0.0   not a plan for this task
+excellent  excellent: complete, coherent, nothing too much
+good       good: small flaws, or a step that could be better
+usable     usable, with gaps that matter
+weak       weak: it would fail at several places
+none       not a plan for this task
 """,
     verdict=Quality,
     sees="outset",
@@ -70,7 +75,9 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
         return NO_PLAN
     given = {"plan": found.plan, "task": found.task}
     verdict = await judge.ask(RUBRIC, given)
-    return undetermined(verdict.reason) if verdict.score is None else Score(verdict.score, verdict.reason, given)
+    return (
+        undetermined(verdict.reason) if verdict.level is None else Score(LEVELS[verdict.level], verdict.reason, given)
+    )
 
 
 METRIC = Metric(
@@ -84,5 +91,6 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
+    settings={"levels": LEVELS},
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

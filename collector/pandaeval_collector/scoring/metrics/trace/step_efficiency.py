@@ -11,6 +11,8 @@ Source: PandaProbe, trace metrics, *Step Efficiency*.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
@@ -21,18 +23,21 @@ from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, undetermined
 from pandaeval_otel.model import Trace
 
 
 class Efficiency(Verdict):
-    """``score``: 0..1, 1 is no step too many; ``None``: it cannot be told."""
+    """``level``: the first of them is no step too many; ``None``: it cannot be told."""
 
     reason: Reason = Field(
         description="Which steps were needless and why, or that none was, in one to three sentences."
     )
-    score: Part = Field(description=BY_THE_GUIDE)
+    level: Literal["none", "few", "many", "most", "all"] | None = Field(description=BY_THE_GUIDE)
 
+
+LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
+"""What each is worth."""
 
 RUBRIC = Rubric(
     name="step_efficiency",
@@ -50,14 +55,14 @@ What does not: another try after a failure that gave reason to hope, a check bef
 paging through results, waiting for something that takes its time, calls in parallel that were all used. Many steps are
 fine where the task needs many. Whether the task was accomplished is asked elsewhere.
 
-Example: it read the same file twice before it answered from it: 0.75.
+Example: it read the same file twice before it answered from it: "few".
 
 Guide:
-1.0   nothing could have been left out
-0.75  one or two small steps too many
-0.5   a good part of the work was needless
-0.25  most of the work was needless
-0.0   nothing that it did served the task
+none  nothing could have been left out
+few   one or two small steps too many
+many  a good part of the work was needless
+most  most of the work was needless
+all   nothing that it did served the task
 """,
     verdict=Efficiency,
 )
@@ -75,9 +80,9 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     task = await task_of(trace, judge)
     given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
     verdict = await judge.ask(RUBRIC, given)
-    if verdict.score is None:
+    if verdict.level is None:
         return undetermined(verdict.reason)
-    return efficiency_limit(trace).applied(verdict.score, verdict.reason, {"task": task})
+    return efficiency_limit(trace).applied(LEVELS[verdict.level], verdict.reason, {"task": task})
 
 
 METRIC = Metric(
@@ -91,5 +96,6 @@ METRIC = Metric(
     evaluate=_before_asking,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
+    settings={"levels": LEVELS},
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )
