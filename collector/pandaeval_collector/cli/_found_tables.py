@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli._output import console, many, safe, table
 from pandaeval_collector.cli._run_tables import print_json
 from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
-from pandaeval_collector.store.failures.failure import SEVERITIES
 
 Row = Mapping[str, Any]
 _MOST = 100

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.base.untrusted.excerpt import excerpt
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import SEVERITIES, severity_of
+from pandaeval_collector.store.failures.failure import severity_of
 from pandaeval_collector.store.failures.live import plain
 from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 

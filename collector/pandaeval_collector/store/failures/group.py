@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.store.failures.failure import FALSE_SUCCESS, SEVERITIES, Failure
+from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.store.failures.failure import FALSE_SUCCESS, Failure
 
 _EXAMPLES = 3
 _SHOWN = 100

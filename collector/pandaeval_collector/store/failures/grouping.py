@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.store.failures.failure import HIGH, SEVERITIES, Failure
+from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.store.failures.failure import HIGH, Failure
 from pandaeval_collector.store.failures.group import RootCause, by_code, worst_first
 from pandaeval_collector.store.failures.question import MOST, ErrorDeduplication, GroupedErrors
 
