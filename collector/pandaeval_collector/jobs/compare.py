@@ -41,6 +41,12 @@ async def asked_again(question: Question, subject: Any, first: Judge, other: Jud
     return (found, "compared") if isinstance(found, Score) else (None, "no_verdict")
 
 
+def decided_by(question: Question, finding: Score) -> str:
+    """The model whose verdict stands: the judge's, or that of the cheap one that was asked first."""
+    cascade = finding.metadata.get("cascade")
+    return str(cascade["model"]) if isinstance(cascade, dict) and not cascade["asked"] else question.model
+
+
 def with_comparison(
     finding: Score,
     question: Question,

@@ -13,7 +13,7 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.anew import Forgetful, anew
-from pandaeval_collector.jobs.compare import asked_again, with_comparison
+from pandaeval_collector.jobs.compare import asked_again, decided_by, with_comparison
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.known import said
 from pandaeval_collector.judge.desk import Judge
@@ -37,7 +37,7 @@ class Retest:
         verdict's, always; its costs are those of both."""
         if not isinstance(finding, Score) or not first.spent.calls:
             return finding
-        key, model, second = question.metric.key, question.model, None
+        key, model, second = question.metric.key, decided_by(question, finding), None
         if included(f"retest {question.id}", self._share):
             other = anew(self._desks, Forgetful(), pack, model, "again", question.guidance)
             second, outcome = await asked_again(question, subject, first, other)

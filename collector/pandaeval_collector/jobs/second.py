@@ -12,7 +12,7 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.anew import anew
-from pandaeval_collector.jobs.compare import asked_again, with_comparison
+from pandaeval_collector.jobs.compare import asked_again, decided_by, with_comparison
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.known import said
 from pandaeval_collector.judge.desk import Judge, Memory
@@ -42,9 +42,9 @@ class SecondJudge:
     async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
         """The finding, with what the second judge says in its metadata if this is one of those that it sees
         (``second``), and with how far the two agreed so far (``second_agreement``). The score is the first judge's."""
-        if not isinstance(finding, Score) or question.model == self._model:
+        if not isinstance(finding, Score) or (by := decided_by(question, finding)) == self._model:
             return finding
-        key, both, second = question.metric.key, f"{question.model} / {self._model}", None
+        key, both, second = question.metric.key, f"{by} / {self._model}", None
         if included(f"second {question.id}", self._share):
             other = anew(self._desks, self._memory, pack, self._model, "second", question.guidance)
             second, outcome = await asked_again(question, subject, first, other)
