@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from pandaeval_collector.judge.desk import Judge
+from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.parts import TOGETHER, rubric_of
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
@@ -24,16 +25,18 @@ _FAILURES = "(the failures, each with its number, its label and what was said of
 TOLD = "(what the judge says)"
 
 
-def sent(metric: TraceMetric, trace: Trace | None, language: str) -> Iterator[tuple[Rubric[Any], str]]:
-    """Each question of the metric with its messages and the schema that goes with them. With a trace they are filled;
-    what an earlier question would find is given as a placeholder. The code of the fences differs from call to call, as
-    it is a secret of the store that judges."""
+def sent(
+    metric: TraceMetric, trace: Trace | None, language: str, guidance: Guidance
+) -> Iterator[tuple[Rubric[Any], str]]:
+    """Each question of the metric with its messages and the schema that goes with them, and with the guidelines that
+    are added to it. With a trace they are filled; what an earlier question would find is given as a placeholder. The
+    code of the fences differs from call to call, as it is a secret of the store that judges."""
     given: Mapping[str, Mapping[str, Any]] = {}
     shown = None if trace is None else redacted(trace)
     packed = _packed(shown)
     if shown is not None:
         given = _given(metric, shown, packed)
-    for rubric in metric.rubrics:
+    for rubric in map(guidance.added_to, metric.rubrics):
         yield rubric, _written(packed, rubric, given.get(rubric.name), language)
 
 

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.judge.guidelines import Guidance
+    from pandaeval_collector.scoring.metric import Metric
     from pandaeval_otel.model import Trace
 
 
@@ -68,11 +73,23 @@ def prompts(
             raise UserError(f"{name} asks no model: there is no prompt; `pandaeval metrics` tells which do (kind llm)")
     shown: set[tuple[str, str]] = set()
     for key, metric in judged.items():
-        for rubric, text in sent(metric, filled, settings.judge.language):
+        added = _added(settings, metric, filled)
+        for rubric, text in sent(metric, filled, settings.judge.language, added):
             if (rubric.name, rubric.version) not in shown:
                 shown.add((rubric.name, rubric.version))
                 out.print(f"=== {key}: {rubric.name}, version {rubric.version} ===\n", soft_wrap=True)
                 out.print(printable(text), soft_wrap=True)
+
+
+def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
+    """The guidelines that are adopted for the metric, those of the trace's agent included."""
+    from pandaeval_collector.judge.guidelines import Guidance, guidance
+    from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
+
+    if settings.judge.guidelines is None or not metric.rubrics:
+        return Guidance()
+    held = adopted(read_guidelines(Path(settings.judge.guidelines)))
+    return guidance(held, metric.key, metric.rubrics[-1].name, "" if trace is None else trace.agent)
 
 
 def _first_trace(name: str) -> Trace:

@@ -90,3 +90,16 @@ def test_reasons_are_asked_for_in_the_language_of_the_configuration(tmp_path: Pa
 def test_what_has_no_prompt_says_so() -> None:
     assert "asks no model" in run("trace.coherence", code=2)
     assert "unknown metric" in run("nonsense", code=2)
+
+
+def test_guidelines_that_are_adopted_are_part_of_the_question(tmp_path: Path) -> None:
+    file, config = tmp_path / "guidelines.yaml", tmp_path / "config.yaml"
+    file.write_text(
+        "- {metric: trace.confidence, text: Heed hedges., state: adopted}\n"
+        "- {metric: trace.confidence, text: Heed tone., state: rejected}\n"
+    )
+    config.write_text(f"judge: {{guidelines: {file}}}\n")
+    shown = run("confidence", "--config", str(config))
+    assert "- Heed hedges." in shown
+    assert "Heed tone." not in shown
+    assert "Heed hedges." not in run("plan_quality", "--config", str(config))

@@ -9,7 +9,10 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.cascade import Cascade
+from pandaeval_collector.jobs.compare import AskedAgain
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
@@ -18,6 +21,7 @@ from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.runs.cascade_file import KeptRule, read_rules, steps, write_rules
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
+from pandaeval_collector.store import Store
 from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.judged import call, trace
@@ -91,6 +95,26 @@ async def test_a_run_that_instructs_the_cheap_judge_is_not_shown_to_another() ->
     with pytest.raises(NoVerdictError):
         await _verdict(caller)
     assert caller.asked_of == [CHEAP]
+
+
+async def test_a_retest_puts_the_question_to_whom_decided_and_a_second_judge_is_held_against_that_one(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path, "off")
+    telemetry = Telemetry()
+    agreement = Agreement(store, telemetry)
+    caller = _TwoJudges(0.9)
+    found, judge = await _verdict(caller)
+    question = _question(JudgeSettings(STRONG, cascade={KEY: STEP}))
+    assert found is not None
+    found = await AskedAgain(Desks(caller), agreement, telemetry, 1.0).beside(question, RUN, judge.pack, judge, found)
+    assert caller.asked_of == [CHEAP, CHEAP]
+    second = AskedAgain(Desks(caller), agreement, telemetry, 1.0, STRONG, Memory())
+    found = await second.beside(question, RUN, judge.pack, judge, found)
+    assert caller.asked_of == [CHEAP, CHEAP, STRONG]
+    assert found.metadata["second"]["difference"] == pytest.approx(0.3)
+    assert agreement.of("second", KEY, f"{CHEAP} / {STRONG}") is not None
+    store.close()
 
 
 def test_results_with_and_without_a_cascade_never_share_an_id() -> None:
