@@ -31,8 +31,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from rich.console import Console  # noqa: E402
 
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
-from bench._separation import Share, auroc, auroc_within, share, thirds  # noqa: E402
 from bench._table import table  # noqa: E402
+from pandaeval_collector.analysis.stats.separation import Share, auroc, auroc_within, share, thirds  # noqa: E402
 from pandaeval_collector.cli._progress import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 

@@ -40,6 +40,7 @@ from pandaeval_collector.runs import LiveJudge, Runs
 from pandaeval_collector.runs.settings import (
     close_rules,
     keys_of,
+    learned_folder,
     live_evaluator,
     ownership,
     timing,
@@ -54,6 +55,7 @@ from pandaeval_collector.store.failures.gauges import GroupGauges
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.monitor import PassRates
+from pandaeval_collector.trials.learning.monitor import Learning
 from pandaeval_collector.trials.passk.live import LiveTrials
 from pandaeval_collector.trials.passk.monitor import Monitor, Watch
 from pandaeval_collector.trials.passk.stream import LiveGates
@@ -142,6 +144,10 @@ class Collector:
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
+        if config.learn.enabled:
+            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
+            learning.start()
+            self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._start_drills(scorer)
         self._ready["pipeline"] = True

@@ -111,6 +111,7 @@ def _print_joint(found: Sequence[JointPassRate]) -> None:
 
     from pandaeval_collector.analysis.stats.joint_rate import LEAST_JOINT, WORTH_IT
     from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.trials.labels.standing import CODE
 
     if not found:
         return
@@ -128,9 +129,8 @@ def _print_joint(found: Sequence[JointPassRate]) -> None:
     for each in found:
         for judge, gain in zip(each.judges, each.found.each if each.found else (), strict=False):
             if gain < WORTH_IT:
-                out.print(
-                    Text(f"{each.metric}: {judge} adds next to nothing (x {gain:.2f}); it is not worth its money here")
-                )
+                costs = "" if judge in CODE or judge.startswith("trace.") else "; it is not worth its money here"
+                out.print(Text(f"{each.metric}: {judge} adds next to nothing (x {gain:.2f}){costs}"))
 
 
 def _print(found: Calibrations) -> None:
@@ -196,4 +196,4 @@ def _told(estimate: AgreementEstimate) -> str:
     if estimate.value is None:
         return "unknown"
     between = f" ({estimate.low:.2f} to {estimate.high:.2f})" if estimate.low is not None else ""
-    return f"{estimate.value:.2f}{between}"
+    return f"{round(estimate.value, 2) + 0.0:.2f}{between}"  # no -0.00

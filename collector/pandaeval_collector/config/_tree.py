@@ -13,6 +13,7 @@ from pandaeval_collector.config.sections_scoring import (
     DrillSection,
     Embedding,
     LabelsSection,
+    LearnSection,
     MetricsSection,
     ResponseSection,
     SessionSection,
@@ -39,6 +40,7 @@ class Config(Section):
     judge: JudgeSection = group(JudgeSection)
     labels: LabelsSection = group(LabelsSection)
     drill: DrillSection = group(DrillSection)
+    learn: LearnSection = group(LearnSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)
     ui: Ui = group(Ui)

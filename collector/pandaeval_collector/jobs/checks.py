@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.cascade import Cascade
-from pandaeval_collector.jobs.compare import Check
+from pandaeval_collector.jobs.compare import AskedAgain, Check
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.kinship import warn_of_second
-from pandaeval_collector.jobs.retest import Retest
-from pandaeval_collector.jobs.second import SecondJudge
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.store import Store
@@ -30,9 +28,9 @@ class Checks:
 def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
     """On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
-    beside: list[Check] = [Retest(desks, agreement, telemetry, judge.retest)]
+    beside: list[Check] = [AskedAgain(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
-        beside.append(SecondJudge(desks, memory, agreement, telemetry, judge.second, judge.second_share))
+        beside.append(AskedAgain(desks, agreement, telemetry, judge.second_share, judge.second, memory))
     return Checks(Cascade(desks, memory, Votes(desks, memory, judge.votes)), beside)

@@ -36,7 +36,7 @@ from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
-from pandaeval_collector.store import Chunk, Store
+from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.group import by_code
 from pandaeval_collector.trials.passk.attempts import slim
@@ -233,6 +233,10 @@ class FileRun:
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
+
+    def left_behind(self, session_id: str) -> list[SessionTraceRow]:
+        """What the traces of a session left behind, in session order, once :meth:`results` has come to them."""
+        return self._store.session_traces(session_id)
 
     def contents(self, trace_id: str) -> Sequence[Part]:
         """The messages of a trace, once :meth:`results` has come to it. Raises ``ValueError`` for no hex id."""

@@ -29,6 +29,7 @@ from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
+from pandaeval_collector.trials.learning.models import FOLDER
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
@@ -66,8 +67,14 @@ def scoring(config: Config) -> EvaluatorSettings:
         score_rootless=config.close.score_rootless,
         modules=config.metrics.modules,
         listed_attributes=config.store.listed_attributes,
+        learned=str(learned_folder(config)),
         judge=_judge(config, names),
     )
+
+
+def learned_folder(config: Config) -> Path:
+    """Where the models are that were learned from labels."""
+    return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
 
 
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:

@@ -12,9 +12,8 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.cascade import Cascade
+from pandaeval_collector.jobs.compare import AskedAgain
 from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.retest import Retest
-from pandaeval_collector.jobs.second import SecondJudge
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.cascade import CascadeStep
@@ -108,9 +107,9 @@ async def test_a_retest_puts_the_question_to_whom_decided_and_a_second_judge_is_
     found, judge = await _verdict(caller)
     question = _question(JudgeSettings(STRONG, cascade={KEY: STEP}))
     assert found is not None
-    found = await Retest(Desks(caller), agreement, telemetry, 1.0).beside(question, RUN, judge.pack, judge, found)
+    found = await AskedAgain(Desks(caller), agreement, telemetry, 1.0).beside(question, RUN, judge.pack, judge, found)
     assert caller.asked_of == [CHEAP, CHEAP]
-    second = SecondJudge(Desks(caller), Memory(), agreement, telemetry, STRONG, 1.0)
+    second = AskedAgain(Desks(caller), agreement, telemetry, 1.0, STRONG, Memory())
     found = await second.beside(question, RUN, judge.pack, judge, found)
     assert caller.asked_of == [CHEAP, CHEAP, STRONG]
     assert found.metadata["second"]["difference"] == pytest.approx(0.3)

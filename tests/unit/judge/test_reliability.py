@@ -19,8 +19,8 @@ from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.canaries import Canaries
 from pandaeval_collector.jobs.canary_file import read_canaries
+from pandaeval_collector.jobs.compare import AskedAgain
 from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.retest import Retest
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
@@ -81,7 +81,7 @@ class TestRetest:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, first)
         assert finding is not None
-        retest = Retest(Desks(caller), Agreement(store, telemetry), telemetry, share)
+        retest = AskedAgain(Desks(caller), Agreement(store, telemetry), telemetry, share)
         return await retest.beside(question, RUN, packed, first, finding), first
 
     async def test_the_question_is_put_once_more_behind_other_fences_and_the_first_verdict_stands(

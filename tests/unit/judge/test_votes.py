@@ -17,8 +17,8 @@ from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_summary
 from pandaeval_collector.jobs.agreement import Agreement
+from pandaeval_collector.jobs.compare import AskedAgain
 from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.second import SecondJudge
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
@@ -163,7 +163,7 @@ class TestSecondJudge:
         assert question.metric.ask is not None
         finding = await question.metric.ask(RUN, judge)
         assert finding is not None
-        second = SecondJudge(Desks(caller), Memory(), Agreement(store, telemetry), telemetry, OTHER, share)
+        second = AskedAgain(Desks(caller), Agreement(store, telemetry), telemetry, share, OTHER, Memory())
         return await second.beside(question, RUN, PACK, judge, finding), telemetry
 
     async def test_what_it_says_stands_beside_the_first_verdict(self, store: Store) -> None:

@@ -42,7 +42,8 @@ class TraceFacts:
     ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
     leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
     with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``: the user asked for a
-    repeat of what was said."""
+    repeat of what was said. ``course``: how it went, packed (see
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store."""
 
     agent: str
     service: str
@@ -72,6 +73,7 @@ class TraceFacts:
     unsettled: tuple[str, ...] = ()
     before_evidence: str = ""
     asked_again: bool = False
+    course: list[Any] | None = None
 
     @property
     def linked(self) -> bool:
@@ -121,6 +123,8 @@ class TraceFacts:
             body["unsettled"], body["before_evidence"] = self.unsettled, self.before_evidence
         if self.asked_again:
             body["asked_again"] = True
+        if self.course is not None:
+            body["course"] = self.course
         return orjson.dumps(body)
 
 
@@ -169,6 +173,7 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         tuple(get("unsettled", ())),
         get("before_evidence", ""),
         get("asked_again", False),
+        get("course"),
     ), older
 
 

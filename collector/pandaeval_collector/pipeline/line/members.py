@@ -11,7 +11,9 @@ import numpy as np
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.embedding.plain import plain
 from pandaeval_collector.analysis.rules.asked_again import asks_again
+from pandaeval_collector.analysis.rules.course import course
 from pandaeval_collector.analysis.rules.response_recovery import changed_by
+from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction
 from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.untrusted.silence import says_something
@@ -156,6 +158,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         rootless=not trace.complete,
         held=len(held),
         asked_again=asks_again(trace),
+        course=course(trace).pack(),
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)
@@ -246,7 +249,7 @@ def summary(member: Member) -> TraceSummary:
     """A member as session metrics see it."""
     signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
-    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done)
+    return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:

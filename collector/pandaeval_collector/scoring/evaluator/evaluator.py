@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.rules.grounding.before import Before
+from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
+from pandaeval_collector.scoring.evaluator.learned import LearnedModels
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation, Prepared
 from pandaeval_collector.scoring.evaluator.running import running_metrics
@@ -58,10 +61,14 @@ class Evaluator:
         self.turns = TurnEvaluation(running.metrics, self._preparation, self._judged)
         """The metrics of turns."""
         inline = [metric for metric in metrics if metric.kind != "llm"]
-        self._trace: list[TraceMetric] = [m for m in inline if m.level == "trace" and not m.needs_session]
+        self._trace: list[TraceMetric] = [
+            m for m in inline if m.level == "trace" and not m.needs_session and not m.learned
+        ]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
-        self._session: list[SessionMetric] = [m for m in inline if m.level == "session"]
+        self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
+        self._learned = {m.level: m for m in inline if m.learned}
+        self._models = LearnedModels(self.settings.learned)
         self._calibrated = {m.name: m for m in metrics if m.level == "trace" and m.calibrated is not None}
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
@@ -80,9 +87,14 @@ class Evaluator:
         unit = trace_unit(trace)
         metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
         tokens = self.settings.end_tokens
-        return self._run(
+        results = self._run(
             metrics, trace, unit, lambda t: TraceContext(texts, t, end_tokens=tokens), self._refusal(trace)
         )
+        if trace.session_id is None and not trace.is_step:
+            results += self._of_learned(
+                trace, unit, lambda t, model: TraceContext(texts, t, learned=model), self._refusal(trace)
+            )
+        return results
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
@@ -133,7 +145,25 @@ class Evaluator:
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""
-        return self._run(self._session, session, unit, self._session_context, None)
+        results = self._run(self._session, session, unit, self._session_context, None)
+        return results + self._of_learned(
+            session, unit, lambda t, model: replace(self._session_context(t), learned=model), None
+        )
+
+    def _of_learned(
+        self,
+        subject: Any,
+        unit: Unit,
+        context: Callable[[float, LearnedModel], Any],
+        refusal: Unscored | None,
+    ) -> list[Result]:
+        """The result of the metric that reads what was learned of the agent; none where nothing was."""
+        metric = self._learned.get(unit.level)
+        model = None if metric is None else self._models.of(unit.level, unit.agent)
+        if metric is None or model is None:
+            return []
+        of_model = unit.with_evidence(f"{model.version}:{unit.evidence}")
+        return self._run([metric], subject, of_model, lambda t: context(t, model), refusal)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """The judged metrics of a session that closes: results where no model has to be asked, and questions."""

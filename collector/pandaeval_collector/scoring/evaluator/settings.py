@@ -77,5 +77,7 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
+    learned: str | None = None
+    """Folder with what was learned from labels; ``None``: nothing was."""
     cases: str | None = None
     """Case file by which live traces are graded; ``None``: they are not."""

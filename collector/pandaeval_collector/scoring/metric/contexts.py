@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.analysis.rules.grounding.before import Before
+from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Vector
 from pandaeval_collector.scoring.metric.texts import Texts
 
@@ -30,7 +32,8 @@ class TraceContext:
     first, for metrics with ``needs_session``; empty for the others. Those with it see the trace without its spans and
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
-    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said."""
+    known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
+    ``learned``: what was learned from labels of this agent, for metrics with ``learned``."""
 
     texts: Texts
     threshold: float
@@ -38,6 +41,7 @@ class TraceContext:
     end_tokens: tuple[str, ...] = ()
     before: Before | None = None
     asked_again: bool = False
+    learned: LearnedModel | None = None
 
 
 @dataclass(slots=True)
@@ -63,13 +67,15 @@ class SessionSignal:
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
     """A decided trace as its session sees it. ``crashed``: the outermost agent failed and there is no final output;
-    ``signals``: by the name of the metric; ``done``: the tools that change something, and did."""
+    ``signals``: by the name of the metric; ``done``: the tools that change something, and did; ``course``: how it went,
+    ``None`` where an older version decided it."""
 
     trace_id: str
     digest: str
     crashed: bool
     signals: Mapping[str, SessionSignal]
     done: tuple[str, ...] = ()
+    course: Course | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,12 @@ class SessionView:
 class SessionContext:
     """What a session metric may look at besides the session. ``enabled``: names of the trace metrics that are switched
     on; ``weights``: overrides of the signal weights; ``extra_signals``: names of our own signals that count as well;
-    ``judged``: a judge is configured."""
+    ``judged``: a judge is configured; ``learned``: what was learned from labels of this agent, for metrics with
+    ``learned``."""
 
     threshold: float
     enabled: frozenset[str]
     weights: Mapping[str, float]
     extra_signals: tuple[str, ...]
     judged: bool = False
+    learned: LearnedModel | None = None

@@ -78,6 +78,10 @@ class Metric(Generic[S, C]):
     sure`` session metrics see marked scores alone."""
     signals_failures_only: bool = False
     """Session metrics see its score only where that fails its threshold."""
+    learned: bool = False
+    """Of levels trace and session: it is evaluated only where something was learned from labels of the agent
+    (``context.learned``), whose version is part of the results' ids; of level trace, only for traces without a
+    session."""
     of_steps: bool = False
     """Whether it is asked about a single step of a run whose other steps are traces of their own
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""

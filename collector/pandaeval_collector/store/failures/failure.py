@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pandaeval_collector.base.filters import SEVERITIES
+from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
 from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pandaeval_collector.analysis.stats.cascade import CascadeRule, cascade_rule
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels.calibration import word_of_most
+from pandaeval_collector.trials.labels.standing import CODE
 from pandaeval_otel.wire.labels import HumanLabel
 
 _MIDDLE = 0.5
@@ -67,7 +68,7 @@ def _found(
     strong_usd: Mapping[str, float],
 ) -> list[FoundCascade]:
     groups: dict[tuple[str, str, str, str], dict[str, tuple[JudgedRow, bool]]] = defaultdict(dict)
-    for row, passed, strong in pairs:
+    for row, passed, strong in (each for each in pairs if each[0].model not in CODE):
         groups[row.metric, row.version, row.model, strong].setdefault(row.session or row.unit, (row, passed))
     return [
         FoundCascade(

@@ -11,6 +11,8 @@ from typing import Any
 from pandaeval_collector.base.untrusted.result_lines import result_lines
 from pandaeval_collector.store import JudgedRow, numbers, people
 
+CODE = frozenset({"code", "math", "embedding"})
+"""What stands in the place of a judge's model where none judged."""
 Key = tuple[str, str]
 """Unit and metric (``level.name``)."""
 

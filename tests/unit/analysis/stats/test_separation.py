@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench._labelled_runs import Scored
-from bench._separation import auroc, auroc_within, share, thirds
 from bench.labelled import rows
+from pandaeval_collector.analysis.stats.separation import auroc, auroc_within, share, thirds
 
 
 def test_counts_pairs_in_order_and_ties_as_half() -> None:

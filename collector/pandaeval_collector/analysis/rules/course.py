@@ -1,0 +1,118 @@
+"""How a run went, in counts: what a problem score is learned from. No label, no model, no text leaves the trace.
+
+The words are those of service conversations in English; in other languages their counts stay 0, and a model that is
+fitted on such runs gives them no weight.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments
+from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
+from pandaeval_otel.model import ToolCall, Trace
+
+_MOST_VALUES, _SHORTEST = 64, 3
+_APOLOGY = re.compile(r"\b(?:sorry|apologi[sz]e|apologies|unfortunately|regret)\b", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"\b(?:unable to|cannot|can't|can not|not able to|not possible|not allowed|couldn't|could not|don't have)\b",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r"\b(?:has been|have been|successfully|is now|confirmed|completed|all set|i've|i have)\b", re.I)
+_CONFIRMING = re.compile(
+    r"\b(?:confirm|would you like|do you want|shall i|please provide|proceed|yes/no|yes or no)\b", re.IGNORECASE
+)
+_CORRECTION = re.compile(
+    r"\b(?:actually|instead|that's not|not what|wrong|incorrect|mistake|i said|i meant|no,|are you sure|again|still"
+    r"|already|but i)(?:\b|$)",
+    re.IGNORECASE,
+)
+_THANKS = re.compile(r"\b(?:thank|thanks|great|perfect|appreciate|that's all|awesome)\b", re.IGNORECASE)
+_TO_PEOPLE = re.compile(r"transfer|human|escalat|hand_?off|handover", re.IGNORECASE)
+
+
+def course(trace: Trace) -> Course:
+    """Counts one trace."""
+    users = [turn.user for turn in trace.turns if turn.user]
+    answers = [turn.assistant for turn in trace.turns if turn.assistant]
+    calls = trace.tool_calls
+    wrong = [failed(call) for call in calls]
+    changing = [was_to_change(trace, call) for call in calls]
+    results, unused = _unused(calls, wrong, " ".join(answers)) if calls else (0, 0)
+    return Course(
+        spans=len(trace.spans),
+        users=len(users),
+        answers=len(answers),
+        user_chars=sum(map(len, users)),
+        answer_chars=sum(map(len, answers)),
+        calls=len(calls),
+        failed=sum(wrong),
+        lost=len(lost_at(trace)) if any(wrong) else 0,
+        to_change=sum(changing),
+        changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
+        repeats=_repeats(calls),
+        handed=sum(nature(call.name) is Nature.HAND_OVER or bool(_TO_PEOPLE.search(call.name)) for call in calls),
+        results=results,
+        unused=unused,
+        apologies=_holding(_APOLOGY, answers),
+        refusals=_holding(_REFUSAL, answers),
+        done=_holding(_DONE, answers),
+        confirming=_holding(_CONFIRMING, answers),
+        corrections=_holding(_CORRECTION, users),
+        thanks=_holding(_THANKS, users),
+        asks=int(bool(answers) and "?" in answers[-1]),
+        tools=tuple(sorted({call.name for call in calls}))[:MOST_TOOLS],
+    )
+
+
+def _repeats(calls: Sequence[ToolCall]) -> int:
+    if len({call.name for call in calls}) == len(calls):
+        return 0
+    return len(calls) - len({(call.name, canonical_arguments(call.arguments)) for call in calls})
+
+
+def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
+    return sum(pattern.search(text) is not None for text in texts)
+
+
+def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tuple[int, int]:
+    """How many calls gave values, and how many of these nothing later refers to. Read from the last call back."""
+    later, results, unused = answer.lower(), 0, 0
+    for call, bad in zip(reversed(calls), reversed(wrong), strict=True):
+        values = [] if bad or not call.has_result else _values(call.result)
+        if values:
+            results += 1
+            unused += not any(value in later for value in values)
+        later = f"{' '.join(_values(call.arguments))} {later}"
+    return results, unused
+
+
+def _values(value: Any) -> list[str]:
+    """The values that an object states, in small letters: the first 64 of three characters and more."""
+    found: list[str] = []
+    known = as_object(value) if isinstance(value, str) and len(value) <= PARSED_UP_TO else value
+    for leaf in _leaves(value if known is None else known):
+        if len(leaf) >= _SHORTEST:
+            found.append(leaf[:PARSED_UP_TO].lower())
+            if len(found) == _MOST_VALUES:
+                break
+    return found
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as held:
+                waiting.extend(reversed(held.values()))
+            case list() | tuple() as held:
+                waiting.extend(reversed(held))
+            case None | bool():
+                pass
+            case leaf:
+                yield str(leaf)

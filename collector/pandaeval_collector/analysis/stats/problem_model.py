@@ -1,0 +1,259 @@
+"""A problem score that is fitted on an application's own labels: a logistic regression on few, named features.
+
+Fit: L2-penalised logistic regression on standardised features, by Newton's method (Hastie, Tibshirani and Friedman
+2009, 4.4); the penalty is chosen by cross-validation within the labels. Probabilities are calibrated by Platt's
+scaling (1999) on scores of units that the model had not seen. What is told of a model is measured on such scores, too:
+nested cross-validation, by groups (sessions of one task or user stay together).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
+from pandaeval_collector.analysis.stats.separation import Numbers, Share, auroc, auroc_within, thirds
+
+LEAST_LABELS, LEAST_OF_A_KIND = 40, 8
+"""So many labelled units a model takes, and so many of them good, and bad."""
+FOLDS = 8
+PENALTIES = (10.0, 30.0, 100.0)
+_RARE = 5
+"""A tool that was called in fewer units is no feature."""
+_STEPS, _CLOSE_ENOUGH = 50, 1e-8
+_MOST_REASONS = 3
+_WEAK = 0.05
+"""A contribution to the log-odds below this is no reason."""
+Row = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFigures:
+    """How well a model tells problems on units that it had not seen. ``same_length``: among units of one third by
+    number of steps; ``baseline``: the best feature of length alone, and its name; ``calibration_error``: mean distance
+    between stated and observed probability, 0..1, over bins of equal size."""
+
+    labels: int
+    bad: int
+    auroc: Share | None
+    same_length: Share | None
+    baseline: float
+    baseline_name: str
+    calibration_error: float
+
+    @property
+    def refusal(self) -> str:
+        """Why no model should be used; ``""`` where one should."""
+        if self.same_length is None:
+            return f"{self.labels} labels ({self.bad} bad): it takes {LEAST_LABELS}, {LEAST_OF_A_KIND} of either kind"
+        if self.same_length.low <= max(0.5, self.baseline):
+            return (
+                f"nothing certain is learned: among runs of equal length it is right in {self.same_length}, and "
+                f"{self.baseline_name} alone in {self.baseline:.2f}: label more runs"
+            )
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemModel:
+    """A fitted model. ``names``, ``means``, ``scales`` and ``weights``: of the features; ``slope`` and ``offset``:
+    Platt's scaling; ``rate``: share of bad units among the labels."""
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    weights: tuple[float, ...]
+    bias: float
+    slope: float
+    offset: float
+    rate: float
+
+    def score(self, row: Row) -> float:
+        """The log-odds of a problem as they were fitted, not yet scaled."""
+        return self.bias + sum(self._parts(row))
+
+    def probability(self, row: Row) -> float:
+        """Of a problem, 0..1."""
+        return float(_sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
+
+    def reasons(self, row: Row) -> tuple[str, ...]:
+        """What speaks most for a problem, in words, most first; at most three."""
+        parts = sorted(zip(self._parts(row), self.names, strict=True), reverse=True)
+        named = [(part, name) for part, name in parts if part * self.slope > _WEAK][:_MOST_REASONS]
+        means = dict(zip(self.names, self.means, strict=True))
+        return tuple(told(name, row.get(name, 0.0) > means[name]) for _, name in named)
+
+    def _parts(self, row: Row) -> list[float]:
+        values = zip(self.names, self.means, self.scales, self.weights, strict=True)
+        return [weight * (row.get(name, 0.0) - mean) / scale for name, mean, scale, weight in values]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; :meth:`of_dict` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, held: Mapping[str, Any]) -> ProblemModel:
+        """Raises ``KeyError`` or ``TypeError`` for anything else."""
+        numbers = [tuple(map(float, held[name])) for name in ("means", "scales", "weights")]
+        rest = [float(held[name]) for name in ("bias", "slope", "offset", "rate")]
+        return cls(tuple(map(str, held["names"])), numbers[0], numbers[1], numbers[2], *rest)
+
+
+def learn(
+    rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
+) -> tuple[ProblemModel | None, HeldOutFigures]:
+    """A model of all rows, and how well one like it does on rows that it has not seen; no model where there is too
+    little to fit one. ``groups``: rows of one group are never on both sides. Whether to use the model is what
+    :attr:`HeldOutFigures.refusal` says."""
+    y = np.asarray(bad, dtype=np.float64)
+    if len(y) < LEAST_LABELS or min(y.sum(), len(y) - y.sum()) < LEAST_OF_A_KIND:
+        return None, HeldOutFigures(len(y), int(y.sum()), None, None, 0.5, "", 1.0)
+    folds = _folds(groups, y, seed)
+    unseen = np.empty(len(y))
+    for fold in range(FOLDS):
+        out = folds == fold
+        if out.any():
+            kept = [at for at in range(len(y)) if not out[at]]
+            model = _fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
+            unseen[out] = [model.score(rows[at]) for at in range(len(y)) if out[at]]
+    slope, offset = _platt(unseen, y)
+    whole = _fitted(rows, y, groups, seed)
+    scaled = ProblemModel(
+        whole.names, whole.means, whole.scales, whole.weights, whole.bias, slope, offset, float(y.mean())
+    )
+    return scaled, _evidence(rows, y, unseen, _cross_scaled(unseen, y, folds))
+
+
+def untested(rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0) -> ProblemModel:
+    """A model of rows, however few, of which nothing is measured and which is not scaled: for learning curves."""
+    return _fitted(rows, np.asarray(bad, dtype=np.float64), groups, seed)
+
+
+def _cross_scaled(unseen: Numbers, y: Numbers, folds: NDArray[np.int64]) -> Numbers:
+    """Probabilities of the unseen, scaled by what the other folds tell."""
+    found = np.empty(len(y))
+    for fold in range(FOLDS):
+        out = folds == fold
+        slope, offset = _platt(unseen[~out], y[~out])
+        found[out] = _sigmoid(slope * unseen[out] + offset)
+    return found
+
+
+def _evidence(rows: Sequence[Row], y: Numbers, unseen: Numbers, probability: Numbers) -> HeldOutFigures:
+    strata = thirds([row["spans"] for row in rows])
+    length = {name: _same_length([row[name] for row in rows], y, strata).value for name in LENGTH}
+    best = max(length, key=lambda name: abs(length[name] - 0.5))
+    return HeldOutFigures(
+        labels=len(y),
+        bad=int(y.sum()),
+        auroc=auroc((-unseen[y == 0]).tolist(), (-unseen[y == 1]).tolist()),
+        same_length=_same_length(unseen, y, strata),
+        baseline=max(length[best], 1 - length[best]),
+        baseline_name=best,
+        calibration_error=calibration_error(probability, y),
+    )
+
+
+def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence[int]) -> Share:
+    scores, third = -np.asarray(values, dtype=np.float64), np.asarray(strata)
+    return auroc_within(
+        [
+            (scores[(y == 0) & (third == part)].tolist(), scores[(y == 1) & (third == part)].tolist())
+            for part in range(3)
+        ]
+    )
+
+
+def calibration_error(probability: Numbers, y: Numbers) -> float:
+    """The mean distance between stated and observed probability, over bins of equal size: ten, of 20 and more."""
+    order = np.argsort(probability, kind="stable")
+    bins = np.array_split(order, max(1, min(10, len(y) // 20)))
+    return float(sum(abs(probability[at].mean() - y[at].mean()) * len(at) for at in bins) / len(y))
+
+
+def _fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -> ProblemModel:
+    """A model without scaling, with the penalty that does best within these rows."""
+    names = _names(rows)
+    table = np.asarray([[row.get(name, 0.0) for name in names] for row in rows])
+    means, scales = table.mean(axis=0), table.std(axis=0)
+    scales[scales == 0.0] = 1.0
+    table = (table - means) / scales
+    weights = _logistic(table, y, _penalty(table, y, _folds(groups, y, seed + 1)))
+    centre, spread, pull = (tuple(map(float, each)) for each in (means, scales, weights[1:]))
+    return ProblemModel(names, centre, spread, pull, float(weights[0]), 1.0, 0.0, float(y.mean()))
+
+
+def _names(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The features that all rows have, and the tools that are called in neither few rows nor nearly all."""
+    counted: dict[str, int] = {}
+    for row in rows:
+        for name in row:
+            counted[name] = counted.get(name, 0) + 1
+    tools = (n for n, count in counted.items() if n.startswith(CALLS) and _RARE <= count <= len(rows) - _RARE)
+    return (*(name for name in rows[0] if not name.startswith(CALLS)), *sorted(tools))
+
+
+def _penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
+    losses = {}
+    for penalty in PENALTIES:
+        loss = 0.0
+        for fold in range(FOLDS):
+            out = folds == fold
+            if out.any() and 0 < y[~out].sum() < len(y[~out]):
+                weights = _logistic(table[~out], y[~out], penalty)
+                chance = np.clip(_sigmoid(weights[0] + table[out] @ weights[1:]), 1e-6, 1 - 1e-6)
+                loss -= float(np.sum(y[out] * np.log(chance) + (1 - y[out]) * np.log(1 - chance)))
+        losses[penalty] = loss
+    return min(losses, key=losses.__getitem__)
+
+
+def _logistic(table: Numbers, y: Numbers, penalty: float) -> Numbers:
+    """Bias and weights; the bias is not penalised."""
+    x = np.hstack([np.ones((len(table), 1)), table])
+    ridge = np.diag([1e-6] + [penalty] * table.shape[1])
+    weights = np.zeros(x.shape[1])
+    for _ in range(_STEPS):
+        chance = _sigmoid(x @ weights)
+        slope = x.T @ (chance - y) + ridge @ weights
+        bend = (x.T * np.maximum(chance * (1 - chance), 1e-9)) @ x + ridge
+        step = np.linalg.solve(bend, slope)
+        weights -= step
+        if np.abs(step).max() < _CLOSE_ENOUGH:
+            break
+    return weights
+
+
+def _platt(scores: Numbers, y: Numbers) -> tuple[float, float]:
+    """Slope (never negative) and offset of Platt's scaling, with his targets, which never reach 0 or 1."""
+    good, bad = float((y == 0).sum()), float((y == 1).sum())
+    target = np.where(y == 1, (bad + 1) / (bad + 2), 1 / (good + 2))
+    weights = _logistic(scores[:, None], target, 1e-3)
+    return max(0.0, float(weights[1])), float(weights[0])
+
+
+def _folds(groups: Sequence[str], y: Numbers, seed: int) -> NDArray[np.int64]:
+    """A fold for each row: groups whole, largest first to the fold that has fewest rows of the rarer kind, then fewest
+    rows."""
+    draw = np.random.default_rng(seed)
+    by_group: dict[str, list[int]] = {}
+    for at, group in enumerate(groups):
+        by_group.setdefault(group, []).append(at)
+    rarer = 1.0 if y.sum() * 2 <= len(y) else 0.0
+    found = np.zeros(len(y), dtype=np.int64)
+    rare, size = [0] * FOLDS, [0] * FOLDS
+    order = draw.permutation(len(by_group))
+    members = list(by_group.values())
+    for at in sorted(order, key=lambda at: -len(members[at])):
+        fold = min(range(FOLDS), key=lambda each: (rare[each], size[each]))
+        found[members[at]] = fold
+        rare[fold] += int((y[members[at]] == rarer).sum())
+        size[fold] += len(members[at])
+    return found
+
+
+def _sigmoid(values: Numbers) -> Numbers:
+    return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))

@@ -1,0 +1,187 @@
+"""A problem score that is fitted on labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from math import log1p
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.problem_features import FEATURES, RULES, Course, session_features, told
+from pandaeval_collector.analysis.stats.problem_model import (
+    LEAST_LABELS,
+    LEAST_OF_A_KIND,
+    ProblemModel,
+    _folds,
+    calibration_error,
+    learn,
+)
+
+Rows = tuple[list[Mapping[str, float]], list[bool], list[str]]
+
+
+def sample(n: int, seed: int = 0, clear: float = 2.0) -> Rows:
+    """Sessions of random length: the more refusals, the likelier bad; nothing else matters."""
+    draw, rows, bad = np.random.default_rng(seed), [], []
+    for _ in range(n):
+        turns = int(draw.integers(2, 12))
+        refusals = int(draw.binomial(turns, 0.3))
+        chance = 1 / (1 + np.exp(-clear * (refusals / turns - 0.3) * 6))
+        traces = [Course(spans=3, users=1, answers=1, calls=1, tools=("look_up",))] * (turns - 1)
+        rows.append(session_features([*traces, Course(spans=3, users=1, answers=1, refusals=refusals)], []))
+        bad.append(bool(draw.random() < chance))
+    return rows, bad, [str(at) for at in range(n)]
+
+
+class TestFeatures:
+    def test_every_one_has_a_value_and_words_for_both_ends(self) -> None:
+        row = session_features([Course()], [])
+        assert {*FEATURES, *(f"worst {rule}" for rule in RULES), *(f"mean {rule}" for rule in RULES)} == {*row}
+        assert all(feature.more != feature.less for feature in FEATURES.values())
+        assert len({words for f in FEATURES.values() for words in (f.more, f.less)}) == 2 * len(FEATURES)
+
+    def test_without_a_trace_there_is_none(self) -> None:
+        with pytest.raises(ValueError, match="without traces"):
+            session_features([], [])
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("spans", log1p(9)),
+            ("user_turns", log1p(3)),
+            ("calls_per_turn", 2.0),
+            ("failed_calls", 1 / 3),
+            ("a_call_failed", 1.0),
+            ("unresolved_failure", 1.0),
+            ("unresolved_at_end", 0.0),
+            ("a_change_failed", 1.0),
+            ("nothing_changed", 0.0),
+            ("repeated_calls", 1 / 6),
+            ("handed_over", 0.0),
+            ("results_unused", 0.5),
+            ("apologies", 1 / 3),
+            ("refusals", 2 / 3),
+            ("refusal_at_end", 1.0),
+            ("done_at_end", 0.0),
+            ("asks_at_end", 1.0),
+            ("user_corrects", 1 / 3),
+            ("thanks_at_end", 0.0),
+            ("first_message", log1p(10)),
+            ("last_answer", log1p(7)),
+            ("different_tools", 2 / 6),
+        ],
+    )
+    def test_of_a_session(self, name: str, value: float) -> None:
+        first = Course(
+            spans=4, users=1, answers=1, user_chars=10, calls=4, failed=2, lost=1, to_change=2, changed=1, repeats=1,
+            results=2, unused=1, apologies=1, done=1, corrections=1, thanks=1, asks=1, tools=("a", "b"),
+        )  # fmt: skip
+        second = Course(spans=2, users=1, answers=1, refusals=1, corrections=1, calls=2, tools=("a",))
+        last = Course(spans=3, users=1, answers=1, answer_chars=7, refusals=1, asks=1)
+        assert session_features([first, second, last], [])[name] == pytest.approx(value)
+
+    def test_scores_of_rules_count_by_their_worst_and_their_mean(self) -> None:
+        row = session_features([Course()] * 3, [{"response": 0.2}, {"grounding": 1.0}, {"response": 0.6}])
+        assert (row["worst response"], row["mean response"]) == (0.2, pytest.approx(0.4))
+        assert (row["worst grounding"], row["worst tool_loop"]) == (1.0, 1.0)
+
+    def test_tools_are_named(self) -> None:
+        row = session_features([Course(calls=1, tools=("refund",))], [])
+        assert row["calls refund"] == 1.0
+        assert told("calls refund", True) == "refund was called"
+        assert told("calls refund", False) == "refund was not called"
+        assert told("worst response", False) == "worst response score low"
+
+
+class TestLearning:
+    def test_what_can_be_learned_is(self) -> None:
+        model, evidence = learned().model, learned().evidence
+        assert evidence.refusal == ""
+        assert evidence.same_length is not None
+        assert evidence.same_length.low > 0.6
+        rows, bad, _ = sample(300, seed=1)
+        chances = np.asarray([model.probability(row) for row in rows])
+        assert chances[np.asarray(bad)].mean() > chances[~np.asarray(bad)].mean() + 0.2
+        assert calibration_error(chances, np.asarray(bad, dtype=float)) < 0.1
+
+    def test_why_is_told(self) -> None:
+        model, (rows, _, _) = learned().model, sample(300)
+        likely = max(rows, key=model.probability)
+        assert "many refusals" in model.reasons(likely)
+        assert "many refusals" not in model.reasons(min(rows, key=model.probability))
+
+    def test_where_there_is_nothing_to_learn_it_says_so(self) -> None:
+        refused = 0
+        for seed in range(5):
+            rows, bad, groups = sample(48, seed)
+            shuffled = [bad[at] for at in np.random.default_rng(seed).permutation(len(bad))]
+            refused += bool(learn(rows, shuffled, groups)[1].refusal)
+        assert refused == 5
+
+    def test_length_alone_is_nothing_learned(self) -> None:
+        draw = np.random.default_rng(0)
+        lengths = draw.integers(1, 40, 200)
+        rows = [session_features([Course(spans=int(n), users=1, answers=1)], []) for n in lengths]
+        bad = [bool(draw.random() < n / 40) for n in lengths]
+        assert "equal length" in learn(rows, bad, [str(at) for at in range(200)])[1].refusal
+
+    @pytest.mark.parametrize(
+        ("labels", "bad"), [(LEAST_LABELS - 1, 20), (100, LEAST_OF_A_KIND - 1), (100, 101 - LEAST_OF_A_KIND)]
+    )
+    def test_few_labels_make_no_model(self, labels: int, bad: int) -> None:
+        rows, _, groups = sample(labels)
+        model, evidence = learn(rows, [at < bad for at in range(labels)], groups)
+        assert model is None
+        assert f"{labels} labels ({bad} bad): it takes 40, 8 of either kind" in evidence.refusal
+
+    def test_runs_of_one_group_are_never_on_both_sides(self) -> None:
+        draw = np.random.default_rng(3)
+        groups = [str(draw.integers(0, 30)) for _ in range(200)]
+        folds = _folds(groups, draw.random(200) < 0.3, 0)
+        assert all(len({folds[at] for at in range(200) if groups[at] == group}) == 1 for group in groups)
+        assert max(np.bincount(folds)) <= 2 * min(np.bincount(folds))
+
+    def test_the_same_labels_make_the_same_model(self) -> None:
+        assert learn(*sample(40)) == learn(*sample(40))
+
+
+@cache
+def learned() -> LearnedModel:
+    model, evidence = learn(*sample(300))
+    assert model is not None
+    return LearnedModel("session", "desk", "people", "session.goal_completion", model, evidence)
+
+
+class TestFile:
+    def test_it_reads_back(self) -> None:
+        assert LearnedModel.of_json(learned().to_json()) == learned()
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "level": "session"}'])
+    def test_anything_else_is_refused(self, text: str) -> None:
+        with pytest.raises(ValueError):
+            LearnedModel.of_json(text)
+
+    def test_the_version_is_that_of_what_probabilities_depend_on(self) -> None:
+        one = learned()
+        assert replace(one, agent="other").version == one.version
+        assert replace(one, model=replace(one.model, bias=0.0)).version != one.version
+
+
+@given(
+    st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=5),
+    st.floats(-50, 50),
+    st.floats(0, 10),
+    st.floats(-10, 10),
+    st.floats(-1e6, 1e6),
+)
+def test_a_probability_is_one(weights: list[float], bias: float, slope: float, offset: float, value: float) -> None:
+    names = tuple(f"f{at}" for at in range(len(weights)))
+    ones = (1.0,) * len(weights)
+    model = ProblemModel(names, ones, ones, tuple(weights), bias, slope, offset, 0.5)
+    assert 0.0 <= model.probability(dict.fromkeys(names, value)) <= 1.0

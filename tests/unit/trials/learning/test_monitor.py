@@ -1,0 +1,75 @@
+"""A running collector learns once there are labels enough, and never replaces what it learned."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import load
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.store import Store
+from pandaeval_collector.trials.learning.models import kept
+from pandaeval_collector.trials.learning.monitor import Learning
+from pandaeval_otel.wire.labels import HumanLabel
+from support.learnable import AGENT, METRIC, LearnableSession, sessions, write
+
+MADE = list(sessions(90))
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with sessions that are over, and no label."""
+    folder = tmp_path_factory.mktemp("decided")
+    traces, _ = write(folder, MADE)
+    with contextlib.closing(Store(folder / "data")) as store:
+        with FileRun(evaluator(load(None, {})), store=store) as run:
+            for request in Input(str(traces)).requests():
+                run.add(request)
+            for _ in run.results():
+                pass
+        yield store
+
+
+def look(store: Store, folder: Path) -> dict[str, float]:
+    """The gauges after one look at the labels."""
+    telemetry = Telemetry()
+
+    async def once() -> None:
+        learning = Learning(store, folder, telemetry, 3600.0)
+        learning.start()
+        await asyncio.sleep(0)
+        await learning.stop()
+
+    asyncio.run(once())
+    return {
+        each.instrument.name.removeprefix("pandaeval.learned."): each.value
+        for each in telemetry.measures()
+        if each.instrument.name.startswith("pandaeval.learned.")
+    }
+
+
+def label(store: Store, made: list[LearnableSession], opposite: bool = False) -> None:
+    store.people.put([HumanLabel(each.id, METRIC, None, each.bad == opposite) for each in made], 1.0).result()
+
+
+def test_it_learns_once_and_proposes_afterwards(decided: Store, tmp_path: Path) -> None:
+    assert look(decided, tmp_path) == {}
+    label(decided, MADE[:30])
+    assert look(decided, tmp_path) == {"labels": 30.0, "proposed": 0.0}
+    assert not list(tmp_path.iterdir())
+    label(decided, MADE[:50])
+    assert look(decided, tmp_path)["labels"] == 50.0
+    model = kept(tmp_path, "session", AGENT)
+    assert model is not None
+    label(decided, MADE)
+    grown = look(decided, tmp_path)
+    assert (grown["labels"], grown["proposed"]) == (90.0, 1.0)
+    assert grown["auroc"] == pytest.approx(model.evidence.same_length.value if model.evidence.same_length else None)
+    assert kept(tmp_path, "session", AGENT) == model
