@@ -24,7 +24,7 @@ from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.drill.faults.history_off import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
-from pandaeval_collector.drill.tally import Share, Tally
+from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
@@ -122,8 +122,8 @@ def matrix(told: Mapping[str, Any]) -> str:
     lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
     for name in names:
-        found = [Share(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
-        total = Share(sum(each.hits for each in found), sum(each.n for each in found))
+        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
+        total = NoticedShare(sum(each.hits for each in found), sum(each.n for each in found))
         cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
         low, high = total.interval or (0.0, 0.0)
         cells.append(f"{total.value:.2f} ({low:.2f} … {high:.2f})" if total.n else "–")
@@ -131,8 +131,8 @@ def matrix(told: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *(line for _, line in sorted(rows))])
 
 
-def _share(fault: Mapping[str, Any] | None) -> Share:
-    return Share(0, 0) if fault is None else Share(fault["noticed"]["hits"], fault["n"])
+def _share(fault: Mapping[str, Any] | None) -> NoticedShare:
+    return NoticedShare(0, 0) if fault is None else NoticedShare(fault["noticed"]["hits"], fault["n"])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:

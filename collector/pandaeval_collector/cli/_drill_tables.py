@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._junit import clean, write_suites
 from pandaeval_collector.cli._output import many, table
-from pandaeval_collector.drill.tally import Share
+from pandaeval_collector.drill.tally import NoticedShare
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ def _print_judge(told: Mapping[str, Any], on: Console) -> None:
 
 
 def _two(share: Mapping[str, Any]) -> tuple[str, str]:
-    found = Share(share["hits"], share["n"])
+    found = NoticedShare(share["hits"], share["n"])
     return _percent(found), _interval(found)
 
 
@@ -106,9 +106,9 @@ def _why(each: FaultTally) -> str:
     return "; ".join(f"{why} ({count:,})" for why, count in each.refused.most_common(2)) or "no run looked good"
 
 
-def _percent(share: Share) -> str:
+def _percent(share: NoticedShare) -> str:
     return "–" if share.value is None else f"{share.value:.0%}"
 
 
-def _interval(share: Share) -> str:
+def _interval(share: NoticedShare) -> str:
     return "–" if share.interval is None else f"{share.interval[0]:.0%} … {share.interval[1]:.0%}"

@@ -20,7 +20,6 @@ from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.worker import DrillSetup
-from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 
 _log = logging.getLogger(__name__)
@@ -103,13 +102,13 @@ class Drills:
         try:
             if self._stopping:
                 return "broken", "the collector stops"
-            child.write(wire.packed(self._setup))
+            child.send(wire.body(self._setup))
             async with asyncio.timeout(self._setup.seconds + _GRACE_S):
-                head = await child.out.readexactly(LENGTH.size)
-                answer: tuple[str, Any] = wire.unpacked(await child.out.readexactly(LENGTH.unpack(head)[0]))
+                said = await child.receive()
+            answer: tuple[str, Any] = ("broken", "its process ended") if said is None else wire.unpacked(said)
             return answer
-        except (TimeoutError, asyncio.IncompleteReadError) as error:
-            return "broken", type(error).__name__
+        except TimeoutError:
+            return "broken", "it takes too long"
         finally:
             child.kill()
             await child.wait()

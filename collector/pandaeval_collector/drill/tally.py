@@ -73,7 +73,7 @@ def _lines(trace: Trace) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class NoticedShare:
     """``hits`` of ``n``, with Wilson's 95 % interval."""
 
     hits: int
@@ -126,22 +126,22 @@ class FaultTally:
             )
 
     @property
-    def noticed(self) -> Share:
+    def noticed(self) -> NoticedShare:
         """Copies that a metric fails."""
-        return Share(self._noticed, self.n)
+        return NoticedShare(self._noticed, self.n)
 
     @property
-    def blamed(self) -> Share:
+    def blamed(self) -> NoticedShare:
         """Of those that are noticed: whether a span that is blamed is one that the fault touched."""
-        return Share(self._blamed, self._noticed)
+        return NoticedShare(self._blamed, self._noticed)
 
     @property
-    def could_not_tell(self) -> Share:
+    def could_not_tell(self) -> NoticedShare:
         """Copies that no metric fails, and of which one that scored the original says that it cannot tell."""
-        return Share(self._could_not_tell, self.n)
+        return NoticedShare(self._could_not_tell, self.n)
 
     @property
-    def right(self) -> Share:
+    def right(self) -> NoticedShare:
         """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
         return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
 
@@ -176,9 +176,9 @@ class Tally:
         self._flagged.update(metric for metric, is_failed in failed.items() if is_failed)
 
     @property
-    def flagged(self) -> dict[str, Share]:
+    def flagged(self) -> dict[str, NoticedShare]:
         """By metric, the share of untouched runs that it fails, of those that it scores."""
-        return {metric: Share(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
+        return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
         """The faults with copies by how seldom the right is found, then those that no run could have."""
@@ -206,7 +206,7 @@ def _described(each: FaultTally) -> dict[str, Any]:
         "noticed": each.noticed.to_dict(),
         "could_not_tell": each.could_not_tell.to_dict(),
         "blamed": each.blamed.to_dict(),
-        "by_metric": {metric: Share(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
+        "by_metric": {metric: NoticedShare(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
         "silent": dict(each.silent.most_common()),
         "not_applicable": dict(each.refused.most_common()),
         "examples": each.examples,
