@@ -121,3 +121,19 @@ def test_what_a_turn_without_calls_adds_up_counts_with_its_parts() -> None:
 def test_an_agent_that_only_thinks_has_looked_nothing_up(name: str) -> None:
     thought: Any = call(name, {"thought": "port 5020"}, {"ok": True})
     assert grounding(run("Plan it.", "Scan port 5020 at 18:07, it costs $45K.", thought)) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("It is 61°F, 16.1°C.", []),
+        ("It is 61°C.", ["61°C"]),
+        ("The file has 845 GB.", ["845 GB"]),
+        ("Wind 17 km/h.", ["17 km/h"]),
+        ("It takes 45 hours.", []),
+        ("It is 61 km away.", []),
+    ],
+)
+def test_right_digits_in_another_unit(answer: str, wrong: list[str]) -> None:
+    found = {"temperature": "61°F (16.1°C)", "size": "845 MB", "wind": "17 mph", "ride": "45 minutes"}
+    assert loose(run("And?", answer, call("look", {}, found))) == wrong

@@ -29,6 +29,7 @@ from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden,
 from pandaeval_collector.analysis.rules.grounding._known import Known
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
+from pandaeval_collector.analysis.rules.grounding._units import in_another_unit
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -148,6 +149,9 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     for value, other, end, span_id in wrong:
         claim = Claim(value, moment(end), span_id, value.text)
         _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
+    for text, end, span_id in answers(trace) if _looked(trace) else ():
+        for value, unit in in_another_unit(text, known, moment(end)):
+            _flag(found, Loose(Claim(value, moment(end), span_id, value.text), f"what was found is in {unit}"))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
 
