@@ -53,7 +53,7 @@ def build() -> dashboard.Dashboard:
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
             ("What goes wrong", (_failures(), _gravest())),
-            ("Not scored, changed, and what it costs", (_unscored(), _revised(), _cost())),
+            ("Not scored, and changed", (_unscored(), _revised())),
         ],
         failed("trace"),
     )
@@ -207,23 +207,6 @@ def _gravest() -> Panel:
     )
 
 
-def _cost() -> Panel:
-    by_metric = in_range("pandaeval_judge_cost_total", NAME)
-    judged = in_range("pandaeval_judge_duration_seconds_count", NAME)
-    return listing(
-        "What judging costs",
-        "US dollars in the time that is shown, of all services, by the model's price list. Metrics without a model "
-        "cost nothing. More on the dashboard Judge.",
-        {NAME: "metric"},
-        {
-            "US dollars": by_metric,
-            "judged results": f"round({judged})",
-            "a thousand": f"1000 * {by_metric} / ({judged} > 0)",
-        },
-        width=8,
-    )
-
-
 def _unscored() -> Panel:
     by = f"{SERVICE}, {WHY}, {NAME}"
     return listing(
@@ -233,7 +216,7 @@ def _unscored() -> Panel:
         "insufficient_evidence: too few of the expected signals.",
         {SERVICE: "service", WHY: "why", NAME: "metric"},
         {"results": f"round({in_range(EVALUATIONS + chosen(UNSCORED), by)})"},
-        width=8,
+        width=12,
     )
 
 
@@ -242,6 +225,6 @@ def _revised() -> Panel:
         "Results that replaced an earlier one",
         "Late spans and late judgements make a new revision of what they change; the histogram keeps the first score.",
         {"{{gen_ai_evaluation_name}}": per_bar('pandaeval_revisions_total{pandaeval_service=~"$service"}', NAME)},
-        width=8,
+        width=12,
         stacked=True,
     )

@@ -18,9 +18,9 @@ def frame(
     text: str,
     variables: Iterable[dashboard.QueryVariable | dashboard.DatasourceVariable],
     rows: Iterable[Row],
-    folded: Iterable[dashboard.Row] = (),
+    closed: Iterable[dashboard.Row] = (),
 ) -> dashboard.Dashboard:
-    """A dashboard of titled rows, ``folded`` ones last; ``variables`` come after the choice of a data source."""
+    """A dashboard of titled rows, ``closed`` ones last; ``variables`` come after the choice of a data source."""
     made = dashboard.Dashboard(title).uid(uid).description(text).tags(["pandaeval"]).timezone("browser").readonly()
     made.time("now-6h", "now").refresh("30s").tooltip(model.DashboardCursorSync.CROSSHAIR)
     others = dashboard.DashboardLink("PandaEval").type(model.DashboardLinkType.DASHBOARDS).tags(["pandaeval"])
@@ -32,9 +32,17 @@ def frame(
         made.with_row(dashboard.Row(heading))
         for panel in panels:
             made.with_panel(panel)
-    for row in folded:
+    for row in closed:
         made.with_row(row)
     return made
+
+
+def folded(heading: str, panels: Sequence[Panel]) -> dashboard.Row:
+    """A row that is closed until somebody opens it: of what is there only where it was switched on."""
+    row = dashboard.Row(heading).collapsed(True)
+    for panel in panels:
+        row.with_panel(panel)
+    return row
 
 
 def choice(name: str, label: str, query: str) -> dashboard.QueryVariable:

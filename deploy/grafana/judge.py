@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from deploy.grafana.frame import choice, frame
+from deploy.grafana.frame import choice, folded, frame
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, heat, listing, number
 from deploy.grafana.words import EVALUATIONS, FAILED, JUDGED, NAME, OUTCOME, WHY, in_range, per_bar, per_second
 
@@ -32,7 +32,12 @@ def build() -> dashboard.Dashboard:
             ("Cost", (_cost(), _tokens(), _by_metric())),
             ("Speed", (_latency(), _queue())),
             ("Outcome", (_outcomes(), _jobs(), _remembered(), _sampled())),
-            ("Can it be trusted?", (_agreement(), _discrimination(), _canaries(), _kappa(), _difference(), _retests())),
+        ],
+        [
+            folded(
+                "Can it be trusted? (votes, retest, second judge, canaries, labels: what is configured)",
+                (_agreement(), _discrimination(), _canaries(), _kappa(), _difference(), _retests()),
+            )
         ],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.failed import failed, sources
-from deploy.grafana.frame import frame, units
+from deploy.grafana.frame import folded, frame, units
 from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, listing, number
 from deploy.grafana.words import (
     AGENT,
@@ -40,25 +40,23 @@ def build() -> dashboard.Dashboard:
         [*units("session"), *sources()],
         [
             ("Sessions", _numbers()),
-            ("Over time", (_over_time(), _outcomes(), _reliability(), _consistency())),
+            ("Over time", (_over_time(), _outcomes(), _reliability())),
             ("Risk per trace", (_traces(), _risk())),
             ("Agents", (_agents(),)),
         ],
-        failed("session"),
+        [folded("Consistency, which needs a judge", _steadiness()), *failed("session")],
     )
 
 
 def _numbers() -> list[Panel]:
     count = in_range(f"{SCORE}_count{_RELIABILITY}", "")
     total = in_range(f"{SCORE}_sum{_RELIABILITY}", "")
-    steady, sessions = (in_range(f"{SCORE}_{part}{_CONSISTENCY}", "") for part in ("sum", "count"))
     steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
     return [
-        number("Sessions scored", "Closed sessions with a reliability.", f"round({count})", width=6),
-        number("Mean reliability", "1: no trace was risky.", f"{total} / ({count} > 0)", width=6, steps=steps),
-        number("Mean consistency", "Needs judged confidence.", f"{steady} / ({sessions} > 0)", width=6, steps=steps),
+        number("Sessions scored", "Closed sessions with a reliability.", f"round({count})", width=8),
+        number("Mean reliability", "1: no trace was risky.", f"{total} / ({count} > 0)", width=8, steps=steps),
         number("Unreliable", "Share of sessions at or below 0.5.", below_half(_RELIABILITY, ""), "percentunit",
-               width=6, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
+               width=8, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
     ]  # fmt: skip
 
 
@@ -89,8 +87,16 @@ def _reliability() -> Panel:
     return heat("Distribution of agent_reliability", _CLICK, buckets(SCORE, _RELIABILITY))
 
 
-def _consistency() -> Panel:
-    return heat("Distribution of agent_consistency", _CLICK, buckets(SCORE, _CONSISTENCY))
+def _steadiness() -> tuple[Panel, Panel]:
+    steady, sessions = (in_range(f"{SCORE}_{part}{_CONSISTENCY}", f"{SERVICE}, {AGENT}") for part in ("sum", "count"))
+    agents = listing(
+        "Consistency by agent",
+        "Mean of closed sessions; it needs judged confidence.",
+        {SERVICE: "service", AGENT: "agent"},
+        {"consistency": f"{steady} / ({sessions} > 0)"},
+    )
+    coloured(agents, "consistency", [(0, BAD), (0.5, WARN), (0.7, GOOD)])
+    return heat("Distribution of agent_consistency", _CLICK, buckets(SCORE, _CONSISTENCY)), agents
 
 
 def _traces() -> Panel:
@@ -117,18 +123,13 @@ def _risk() -> Panel:
 
 def _agents() -> Panel:
     by = f"{SERVICE}, {AGENT}"
-    means = [
-        f"{in_range(f'{SCORE}_sum{labels}', by)} / ({in_range(f'{SCORE}_count{labels}', by)} > 0)"
-        for labels in (_RELIABILITY, _CONSISTENCY)
-    ]
+    mean_of = f"{in_range(f'{SCORE}_sum{_RELIABILITY}', by)} / ({in_range(f'{SCORE}_count{_RELIABILITY}', by)} > 0)"
     sessions = f"round({in_range(f'{SCORE}_count{_RELIABILITY}', by)})"
     panel = listing(
         "Agents by session",
-        "Mean reliability and consistency of closed sessions.",
+        "Mean reliability of closed sessions.",
         {SERVICE: "service", AGENT: "agent"},
-        {"sessions": sessions, "reliability": means[0], "consistency": means[1]},
+        {"sessions": sessions, "reliability": mean_of},
         width=24,
     )
-    for column in ("reliability", "consistency"):
-        coloured(panel, column, [(0, BAD), (0.5, WARN), (0.7, GOOD)])
-    return panel
+    return coloured(panel, "reliability", [(0, BAD), (0.5, WARN), (0.7, GOOD)])

@@ -27,15 +27,20 @@ from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
+from support.incident_mix import mix
+from support.judged_files import send
 from support.made_traces import Composer
 from support.otlp_sink import attributes
 from support.processors import until
 from support.prometheus import BINARY as PROMETHEUS
 from support.prometheus import PROMTOOL, Prometheus
+from support.recent import recent
 from support.results import result
 from support.senders import GrpcDoor
+from support.ungrounded import booking, post, silent
 
 _ROOT = Path(__file__).parents[2]
+CAPTURES = _ROOT / "tests" / "golden" / "captures"
 _PROMETHEUS = _ROOT / "deploy" / "prometheus"
 _RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml", "rules_over_weeks_test.yaml")
 _LABELS = {
@@ -135,6 +140,33 @@ def test_a_prometheus_of_any_version_evaluates_every_query(tmp_path: Path) -> No
     assert sum(map(bool, found.values())) > 40
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(PROMETHEUS is None, reason="needs Prometheus: apt-get install prometheus")
+def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path: Path) -> None:
+    files = [sorted(CAPTURES.glob(f"*/{name}.otlp.jsonl"))[0] for name in ("good_session", "tool_loop", "crashed")]
+    with CollectorProcess(tmp_path / "collector") as collector:
+        collector.start()
+        with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
+            for request in (booking(), silent(), mix(3)):
+                post(collector.http, request)
+            send(collector, recent(files, tmp_path / "recent"))
+            collector.until(lambda: len(collector.results()) > 30 and collector.at_rest(), "at rest")
+            sessions = 'pandaeval_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}'
+            until(lambda: prometheus.value(filled(f"sum(increase({sessions}[$__range]))")) > 0, "scraped", 60)
+            shown = {
+                f"{file.stem}: {panel['title']}"
+                for file in FILES
+                if file.stem in ("agents", "session")
+                for panel in json.loads(file.read_text())["panels"]
+            }
+            empty = [
+                asked.where
+                for asked in queries()
+                if asked.where.rpartition(" ")[0] in shown and not prometheus.query(filled(asked.expression))
+            ]
+    assert empty in ([], ["agents: Results that replaced an earlier one A"]), "sessions may revise none of their traces"
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_panels_do_not_overlap_and_say_what_they_show(file: Path) -> None:
     dashboard = json.loads(file.read_text())
@@ -204,8 +236,9 @@ def test_what_needs_a_store_that_may_not_be_there_is_folded() -> None:
         folded = [row for row in dashboard["panels"] if row["type"] == "row" and row["panels"]]
         assert all(row["collapsed"] for row in folded)
         kinds = {panel["datasource"]["type"] for row in folded for panel in row["panels"]}
-        assert kinds == sources - {"prometheus"}
-        assert {panel["datasource"]["uid"] for row in folded for panel in row["panels"]} == {f"${{{k}}}" for k in kinds}
+        assert kinds - {"prometheus"} == sources - {"prometheus"}
+        names = {f"${{{'datasource' if kind == 'prometheus' else kind}}}" for kind in kinds}
+        assert {panel["datasource"]["uid"] for row in folded for panel in row["panels"]} == names
 
 
 def test_dots_open_traces_and_traces_lead_to_scores() -> None:

@@ -3,10 +3,12 @@
     python tests/proofs/attacks.py                          # all of it, about half an hour on two cores
     python tests/proofs/attacks.py --only "bombs" --scale 1
 
-One collector takes all attacks on its doors one after the other, without a restart in between; what needs a collector
-or a command of its own comes after. Held against it: the normal traffic's 99th percentile stays within a second, memory
-within 512 MB, every refusal is a clear answer, the health check answers; at the end everything that was acknowledged is
-decided and the books balance. Each attack adds a line to the ledger. Leaves with 1 if anything was wrong.
+One collector takes all attacks on its doors one after the other, without a restart in between; so does one with another
+configuration or store those on that. What needs a collector or a command of its own comes after. Held against it: the
+normal traffic's 99th percentile stays within a second (beside it stands that of the seconds before the attack, which
+tells what else the machine had to do), memory within 512 MB, every refusal is a clear answer, the health check answers;
+at the end everything that was acknowledged is decided and the books balance. Each attack adds a line to the ledger;
+`--table` writes what the ledger says last of each into docs/reliability.md. Leaves with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
@@ -32,19 +34,28 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess, DiedError  # noqa: E402
 from support.hostile.alone import ALONE  # noqa: E402
+from support.hostile.attack import UNCLEAR, Ground, Target, attacks, strike  # noqa: E402
 from support.hostile.beside import Memory, NormalTraffic, Seen  # noqa: E402
-from support.hostile.strike import ATTACKS, UNCLEAR, Target, strike  # noqa: E402
+from support.hostile.table import with_table  # noqa: E402
 
 P99_S, RSS_BYTES = 1.0, 512 << 20
-_CALM_S = 5.0
+_CALM_S, _START_S = 5.0, 1800.0
 
 
 def main() -> int:
     options = _options()
+    if options.table:
+        page = ROOT / "docs/reliability.md"
+        lines = map(json.loads, options.ledger.read_text().splitlines())
+        page.write_text(with_table(page.read_text(), lines, [*attacks(), *ALONE]))
+        return 0
     problems: list[str] = []
     for scale in options.scale:
-        names = [name for name in ATTACKS if not options.only or name in options.only]
-        if names:
+        grounds: dict[str, list[str]] = {}
+        for name, known in attacks().items():
+            if not options.only or name in options.only:
+                grounds.setdefault(known.ground.name, []).append(name)
+        for names in grounds.values():
             problems += _on_one_collector(options, names, scale)
         for name, attack in ALONE.items():
             if not options.only or name in options.only:
@@ -55,35 +66,38 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [*ATTACKS, *ALONE]
+    known = [*attacks(), *ALONE]
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--scale", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="write the ledger into docs/reliability.md, and leave")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("attacks-ledger.jsonl"))
     return parser.parse_args()
 
 
 def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: int) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-attacks-"))
+    ground = attacks()[names[0]].ground
     problems: list[str] = []
     acknowledged: set[bytes] = set()
-    # As open as it may be configured: what is refused by default would prove less.
-    with CollectorProcess(folder, {"PANDAEVAL_LABELS__OVER_OTLP": "true"}) as collector:
-        collector.start()
-        assert collector.process is not None
-        target = Target(collector.grpc, f"127.0.0.1:{collector.http_port}", f"127.0.0.1:{collector.health_port}")
-        try:
-            with NormalTraffic(collector, options.seed) as traffic:
-                for name in ["", *names]:
-                    wrong, seen = _one(options, collector.process.pid, target, traffic, name, scale)
+    try:
+        with _collector(ground, folder, scale) as collector:
+            collector.launch()
+            collector.until(collector.ready, "ready", _START_S)
+            authority = folder / ground.authority if ground.authority else None
+            with NormalTraffic(collector, options.seed, authority=authority) as traffic:
+                calm = _after(traffic, _CALM_S)
+                for name in names:
+                    wrong, seen = _one(options, collector, traffic, calm, name, scale)
                     problems += wrong
-                    acknowledged |= seen.traces
+                    acknowledged |= seen.traces | calm.traces
                     if not collector.running():
                         raise DiedError(f"{name} ended the collector with {collector.exit_code()}:\n{collector.log()}")
-            acknowledged |= traffic.take().traces
+                    calm = _after(traffic, _CALM_S)
+            acknowledged |= calm.traces | traffic.take().traces
             problems += _last_word(collector, acknowledged)
-        except DiedError as error:
-            problems.append(str(error))
+    except DiedError as error:
+        problems.append(str(error))
     if problems:
         print(f"see {folder}", file=sys.stderr)
     else:
@@ -91,43 +105,60 @@ def _on_one_collector(options: argparse.Namespace, names: Sequence[str], scale: 
     return problems
 
 
-def _one(
-    options: argparse.Namespace, pid: int, target: Target, traffic: NormalTraffic, name: str, scale: int
-) -> tuple[list[str], Seen]:
-    """One attack and the calm after it; ``""`` is the calm before the first."""
+def _collector(ground: Ground, folder: Path, scale: int) -> CollectorProcess:
+    prepared = ground.prepare(folder, scale) if ground.prepare else {}
+    return CollectorProcess(folder, {**ground.settings, **prepared})
+
+
+def _after(traffic: NormalTraffic, seconds: float) -> Seen:
+    """What is seen of the normal traffic within some seconds from now on."""
     traffic.take()
+    time.sleep(seconds)
+    return traffic.take()
+
+
+def _one(
+    options: argparse.Namespace, collector: CollectorProcess, traffic: NormalTraffic, calm: Seen, name: str, scale: int
+) -> tuple[list[str], Seen]:
+    """One attack and the time after it. ``calm``: what was seen before it."""
+    assert collector.process is not None
+    pid = collector.process.pid
+    http, health = (f"127.0.0.1:{port}" for port in (collector.http_port, collector.health_port))
+    target = Target(collector.grpc, http, health, pid, collector.folder)
     began = time.monotonic()
-    answers: Counter[str] = Counter()
     with Memory(pid) as memory:
-        if name:
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(1, mp_context=context) as pool:
-                answers = pool.submit(strike, name, target, scale).result()
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            answers = pool.submit(strike, name, target, scale).result()
         took = time.monotonic() - began
+        held = traffic.take() if attacks()[name].holds else Seen()
         time.sleep(_CALM_S)
     seen = traffic.take()
-    p99 = _p99(seen.latencies_s)
+    p99, before = _p99(seen.latencies_s), _p99(calm.latencies_s)
     wrong = [f"{count} x {answer!r}" for answer, count in answers.items() if answer in UNCLEAR]
-    wrong += [f"normal traffic was refused: {each}" for each in seen.refused[:3]]
+    wrong += [f"normal traffic was refused: {each}" for each in [*held.refused, *seen.refused][:3]]
     if p99 is None or p99 > P99_S:
         wrong.append(f"the 99th percentile of normal traffic was {p99} s")
     if memory.peak > RSS_BYTES:
         wrong.append(f"it took {memory.peak >> 20} MiB")
     _note(
         options,
-        attack=name or "none",
+        attack=name,
         scale=scale,
         seconds=round(took, 1),
         answers=dict(answers),
         normal={"requests": len(seen.latencies_s), "p50_s": _round(statistics.median(seen.latencies_s or [0])),
                 "p99_s": _round(p99), "max_s": _round(max(seen.latencies_s, default=None)),
                 "tried_again": sum(n for answer, n in seen.answers.items() if answer != "acknowledged")},
+        before={"requests": len(calm.latencies_s), "p99_s": _round(before)},
+        p99_ratio=round(p99 / before, 1) if p99 and before else None,
         health_max_s=_round(max(seen.health_s, default=None)),
         scrape_max_s=_round(max(seen.scrape_s, default=None)),
         peak_mib=memory.peak >> 20,
+        load=round(os.getloadavg()[0], 1),
         problems=wrong,
     )  # fmt: skip
-    return [f"{name or 'no attack'} x {scale}: {each}" for each in wrong], seen
+    seen.traces |= held.traces
+    return [f"{name} x {scale}: {each}" for each in wrong], seen
 
 
 def _last_word(collector: CollectorProcess, acknowledged: set[bytes]) -> list[str]:

@@ -39,6 +39,7 @@ from support.collector import CollectorProcess, children_of  # noqa: E402
 from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
 from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor  # noqa: E402
+from support.slope import slope_an_hour  # noqa: E402
 
 MOST_MB_AN_HOUR, WARM_S, SAMPLE_S = 2.0, 1200.0, 15.0
 _PAGES = ("overview", "traces?limit=50", "sessions?limit=50", "results?limit=50", "failures", "annotations", "metrics")
@@ -194,15 +195,6 @@ def _rss_mb(pid: int) -> float:
             if line.startswith("VmRSS:"):
                 return round(int(line.split()[1]) * 1024 / 1e6, 2)
     return 0.0
-
-
-def slope_an_hour(points: Sequence[tuple[float, float]]) -> float:
-    """The median of the slopes between each two of (seconds, value), by the hour (Theil and Sen): a few samples that
-    lie elsewhere do not move it. Needs two points."""
-    slopes = [
-        (later[1] - point[1]) / (later[0] - point[0]) for at, point in enumerate(points) for later in points[at + 1 :]
-    ]
-    return statistics.median(slopes) * 3600
 
 
 def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import base64
 import gzip
 import http.client
 import json
+import ssl
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
@@ -59,11 +61,16 @@ class Door(Protocol):
 
 
 class GrpcDoor:
-    """OTLP/gRPC."""
+    """OTLP/gRPC; with TLS where there is the certificate of an ``authority``."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, authority: Path | None = None) -> None:
         brisk = [(f"grpc.{name}_reconnect_backoff_ms", ms) for name, ms in (("initial", 50), ("min", 50), ("max", 200))]
-        self._channel = grpc.insecure_channel(target, options=[*brisk, ("grpc.use_local_subchannel_pool", 1)])
+        options = [*brisk, ("grpc.use_local_subchannel_pool", 1)]
+        if authority is None:
+            self._channel = grpc.insecure_channel(target, options=options)
+        else:
+            credentials = grpc.ssl_channel_credentials(authority.read_bytes())
+            self._channel = grpc.secure_channel(target, credentials, options=options)
 
     def send(self, request: Request) -> Answer:
         service, response = _service(request)
@@ -109,10 +116,15 @@ class SubmitDoor(GrpcDoor):
 
 
 class HttpDoor:
-    """OTLP/HTTP, as protobuf or, with ``as_json``, as gzipped JSON."""
+    """OTLP/HTTP, as protobuf or, with ``as_json``, as gzipped JSON; with TLS where there is an ``authority``."""
 
-    def __init__(self, address: str, as_json: bool = False) -> None:
-        self._connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=TIMEOUT_S)
+    def __init__(self, address: str, as_json: bool = False, authority: Path | None = None) -> None:
+        host = address.removeprefix("http://")
+        if authority is None:
+            self._connection = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
+        else:
+            context = ssl.create_default_context(cafile=str(authority))
+            self._connection = http.client.HTTPSConnection(host, timeout=TIMEOUT_S, context=context)
         self._json = as_json
 
     def send(self, request: Request) -> Answer:

@@ -126,11 +126,12 @@ def _keep(folder: Path, body: bytes) -> None:
 
 
 def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], float]]:
-    """By name and attributes. A fault of which there is no copy has no share, and 0 copies."""
+    """By name and attributes. A fault of which there is no copy has no share, and 0 copies; where telemetry alone is
+    missing, nothing is there to be noticed."""
     for name, fault in found["faults"].items():
         about = ("pandaeval.fault", name)
         yield (f"{_NAME}.copies", (about,)), float(fault["n"])
-        if fault["n"]:
+        if fault["n"] and fault["family"] != "telemetry":
             shares = {metric: fault["by_metric"].get(metric, {"share": 0.0}) for metric in found["untouched"]}
             for metric, share in {ANY: fault["noticed"], **shares}.items():
                 yield (f"{_NAME}.noticed", (("gen_ai.evaluation.name", metric), about)), float(share["share"])

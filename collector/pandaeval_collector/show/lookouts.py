@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
+from pandaeval_collector.drill.scheduled import last_drill
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -60,6 +61,7 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         session_now=watching.session_now,
         annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
+        drill=lambda: last_drill(Path(config.store.path)),
         component_errors=telemetry.component_errors,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pandaeval_collector.base.errors import UserError
+
 RUN = (
     "no, id, schedule, state, created_at, started_at, ended_at, upto, planned, total, done, failed, calls, tokens, "
     "cost_usd, error, body"
 )
 ENDED = "('done', 'cancelled')"
+
+
+MOST_WAITING = 100
+"""So many runs may be queued, and so many schedules be kept."""
+
+
+class FullError(UserError):
+    """There are as many runs or schedules as there may be."""
 
 
 class KeyTakenError(ValueError):

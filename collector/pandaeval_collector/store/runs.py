@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.run_reads import RunReads
-from pandaeval_collector.store.run_rows import ENDED, RUN, KeyTakenError, RunRow
+from pandaeval_collector.store.run_rows import ENDED, MOST_WAITING, RUN, FullError, KeyTakenError, RunRow
 from pandaeval_collector.store.run_writes import insert
 from pandaeval_collector.store.writer import Writer
 
@@ -30,11 +30,12 @@ class RunTable(RunReads):
     def create(self, body: bytes, key: str | None = None) -> Future[tuple[RunRow, bool]]:
         """Queues a run over the traces that there are by now. The future holds it, and whether it is new: with a
         ``key`` that was given before it is the earlier one. Raises :class:`KeyTakenError` where that asked for
-        something else."""
+        something else, :class:`FullError` where too many wait already."""
 
         def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
             row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
             if row is None:
+                _check_room(connection)
                 return insert(connection, body, self._clock.calendar(), key=key), True
             if bytes(row[-1]) != body:
                 raise KeyTakenError("this Idempotency-Key asked for another run before: give a new one")
@@ -144,3 +145,10 @@ class RunTable(RunReads):
             return connection.execute(statement, (self._clock.calendar(), id_)).rowcount > 0
 
         return self._writer.submit(work)
+
+
+def _check_room(connection: sqlite3.Connection) -> None:
+    """Those that schedules queued do not count: each has one at a time."""
+    (waiting,) = connection.execute("SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''").fetchone()
+    if waiting >= MOST_WAITING:
+        raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")

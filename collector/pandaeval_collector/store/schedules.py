@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.run_rows import RUN, RunRow, ScheduleRow
+from pandaeval_collector.store.run_rows import MOST_WAITING, RUN, FullError, RunRow, ScheduleRow
 from pandaeval_collector.store.run_writes import insert
 from pandaeval_collector.store.writer import Writer
 
@@ -32,9 +32,13 @@ class Schedules:
         return None if row is None else _row(row)
 
     def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
-        """A new one, whose first run is about what is decided from now on. ``now``: Unix seconds."""
+        """A new one, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
+        :class:`FullError` where there are too many."""
 
         def work(connection: sqlite3.Connection) -> ScheduleRow:
+            (kept,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
+            if kept >= MOST_WAITING:
+                raise FullError(f"there are {kept} schedules already: remove some")
             return _row(
                 connection.execute(
                     f"INSERT INTO schedules VALUES (?, ?, 0, ?, ?, ?, ?) RETURNING {_COLUMNS}",  # noqa: S608

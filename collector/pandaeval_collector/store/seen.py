@@ -22,7 +22,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.complete = False
-        self._bits = bytearray(1 << (_BITS - 3))
+        self._bits = bytearray(b"\0" * (1 << (_BITS - 3)))  # written, so that memory does not seem to grow for an hour
         self._adding = Lock()
 
     def add(self, ids: Iterable[bytes]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from support.hostile import judges, stores, texts, trace_stores
+from support.hostile import judges, metric_files, stores, texts, trace_stores
 
 Alone = Callable[[Path, int], Iterable[str]]
 ALONE: Mapping[str, Alone] = {
@@ -17,5 +17,6 @@ ALONE: Mapping[str, Alone] = {
     "errors that quote the key": judges.quoting,
     "text that writes to the terminal": texts.on_a_terminal,
     "configurations that grow": texts.growing,
+    "metrics and cases that grow": metric_files.growing,
     "trace stores that do harm": trace_stores.answering,
 }

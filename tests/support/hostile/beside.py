@@ -33,13 +33,20 @@ class Seen:
 
 
 class NormalTraffic:
-    """Small agent traces over three doors, some ten a second on each, until the end of the ``with`` block."""
+    """Small agent traces over three doors, some ten a second on each, until the end of the ``with`` block.
+    ``authority``: the certificate of whoever vouches for the collector, where it speaks TLS."""
 
-    def __init__(self, collector: CollectorProcess, seed: int, pause_s: float = 0.1) -> None:
+    def __init__(
+        self, collector: CollectorProcess, seed: int, pause_s: float = 0.1, authority: Path | None = None
+    ) -> None:
         self.seen = Seen()
         self._collector, self._pause_s = collector, pause_s
         self._composer, self._lock, self._stopping = Composer(seed), threading.Lock(), threading.Event()
-        doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
+        doors: tuple[Door, ...] = (
+            GrpcDoor(collector.grpc, authority),
+            HttpDoor(collector.http, authority=authority),
+            SubmitDoor(collector.grpc, authority),
+        )
         self._threads = [threading.Thread(target=self._run, args=(door,)) for door in doors]
         seen = (("/healthz", 0.25, lambda: self.seen.health_s), ("/metrics", 2.0, lambda: self.seen.scrape_s))
         self._threads += [threading.Thread(target=self._look, args=each) for each in seen]

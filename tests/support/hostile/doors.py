@@ -40,6 +40,25 @@ def post(address: str, body: bytes, *, path: str = "/v1/traces", media: str = PR
         connection.close()
 
 
+def get(address: str, path: str) -> str:
+    """The status of a page that is read to its end."""
+    return ask(address, "GET", path)
+
+
+def ask(address: str, method: str, path: str) -> str:
+    """The same of any request without a body."""
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+    try:
+        connection.request(method, path, headers={"content-type": JSON})
+        response = connection.getresponse()
+        response.read()
+        return f"HTTP {response.status}"
+    except (OSError, http.client.HTTPException):
+        return NO_ANSWER
+    finally:
+        connection.close()
+
+
 class Channel:
     """gRPC with requests as bytes. A context manager; any thread."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet, run_writes
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.store.run_rows import RunBatch, RunResult, RunRow
+from pandaeval_collector.store.run_rows import MOST_WAITING, FullError, RunBatch, RunResult, RunRow
 
 
 @pytest.fixture
@@ -55,6 +55,36 @@ def rows(store: Store, table: str, run: int) -> list[int]:
     return [
         no for (no,) in store.people.reader().execute(f"SELECT {key} FROM {table} WHERE run = ? ORDER BY 1", (run,))
     ]
+
+
+class TestHowManyWait:
+    def test_one_more_than_may_wait_is_refused_until_one_is_cancelled(self, store: Store) -> None:
+        runs = [store.runs.create(b"%d" % number).result()[0] for number in range(MOST_WAITING)]
+        with pytest.raises(FullError, match="100 runs wait already"):
+            store.runs.create(b"more").result()
+        store.runs.cancel(runs[7].id).result()
+        assert store.runs.create(b"more").result()[1]
+
+    def test_what_was_asked_for_before_is_found_all_the_same(self, store: Store) -> None:
+        first, _ = store.runs.create(b"{}", "key").result()
+        for number in range(MOST_WAITING - 1):
+            store.runs.create(b"%d" % number).result()
+        again, new = store.runs.create(b"{}", "key").result()
+        assert (again.id, new) == (first.id, False)
+
+    def test_what_schedules_queued_takes_no_place(self, store: Store) -> None:
+        schedule = store.schedules.add("0 3 * * *", b"{}", 0.0).result()
+        for number in range(MOST_WAITING - 1):
+            store.runs.create(b"%d" % number).result()
+        assert store.schedules.fire(schedule.id, 1.0, lambda body, seen, until: body).result() is not None
+        assert store.runs.create(b"more").result()[1]
+
+    def test_so_many_schedules_are_kept(self, store: Store) -> None:
+        kept = [store.schedules.add("0 3 * * *", b"{}", 0.0).result() for _ in range(MOST_WAITING)]
+        with pytest.raises(FullError, match="100 schedules already"):
+            store.schedules.add("0 3 * * *", b"{}", 0.0).result()
+        store.schedules.remove(kept[0].id).result()
+        store.schedules.add("0 3 * * *", b"{}", 0.0).result()
 
 
 class TestNew:

@@ -39,6 +39,17 @@ def test_the_traces_of_a_session_come_by_their_start(store: Store) -> None:
     assert store.session_traces("u") == []
 
 
+def test_the_facts_of_a_session_come_without_answers(store: Store) -> None:
+    rows = [row(1, "s", 30), row(2, "s", 10, b'{"agent":"a"}'), row(5, "t", 5)]
+    filed(store, *rows)
+    facts = [*store.session_facts("s")]
+    assert [(each.trace_id, each.start_ns, each.body) for each in facts] == [
+        (each.trace_id, each.start_ns, each.body) for each in (rows[1], rows[0])
+    ]
+    assert {each.answer for each in facts} == {b""}
+    assert [*store.session_facts("u")] == []
+
+
 def test_what_a_trace_left_behind_is_found_by_its_id(store: Store) -> None:
     rows = [row(1, "s"), row(2, "")]
     filed(store, *rows)

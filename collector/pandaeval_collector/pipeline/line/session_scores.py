@@ -60,7 +60,7 @@ class SessionScores:
         return SessionView(session_id, tuple(map(summary, members))), unit
 
     def _scored(self, session_id: str) -> list[Member]:
-        members = map(from_row, self._store.session_traces(session_id))
+        members = map(from_row, self._store.session_facts(session_id))
         return [member for member in members if member.trace_id not in self._left_out]
 
 

@@ -34,8 +34,10 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trace
 
-_NEAR: tuple[int, ...] = (4, 32)
+_NEAR: tuple[int, ...] = (4, 32, 256, 2048)
 """So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
+_FEW = 64
+"""So many of each of some sessions at first, where others' members came in."""
 _AT_ONCE = 4096
 """So many members are compared together at least, if there are as many: memory is not spared for more."""
 _SAID_CHARS = 200
@@ -132,14 +134,20 @@ class SessionPlaces:
 
     def compare(self, grown: Mapping[str, GrownSession], changes: WriteSet) -> list[Result]:
         """Compares the answers that :meth:`enter` has added to sessions, and every one whose predecessors changed."""
-        near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole})
+        again: list[Result] = []
         stretches: list[Stretch] = []
+        near = self._near_grown({session_id: each for session_id, each in grown.items() if not each.whole}, _FEW)
+        size = 0
         for session_id in sorted(grown):
-            first, members = near.get(session_id) or (0, self._all(session_id))
-            for member in members:
+            stretch = near.get(session_id) or self._further(session_id, grown[session_id])
+            for member in stretch.members:
                 member.changed = not member.facts.loop_evidence
-            stretches.append(Stretch(session_id, first, members))
-        return self._compare(stretches, {}, changes)
+            stretches.append(stretch)
+            size += len(stretch.members)
+            if size >= _AT_ONCE:
+                again.extend(self._compare(stretches, {}, changes))
+                stretches, size = [], 0
+        return [*again, *self._compare(stretches, {}, changes)]
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
@@ -216,15 +224,21 @@ class SessionPlaces:
             wanted -= found.keys()
         return found
 
-    def _near_grown(self, grown: Mapping[str, GrownSession]) -> dict[str, tuple[int, list[Member]]]:
-        """The newest members of sessions, where they suffice, as :meth:`_near`."""
-        found: dict[str, tuple[int, list[Member]]] = {}
-        newest = 2 * _NEAR[-1]  # what came is among them
+    def _further(self, session_id: str, grown: GrownSession) -> Stretch:
+        """The same of one session, further back: all of it where nothing less suffices."""
+        for newest in () if grown.whole else _NEAR[-2:]:
+            if found := self._near_grown({session_id: grown}, 2 * newest):
+                return found[session_id]
+        return Stretch(session_id, 0, self._all(session_id))
+
+    def _near_grown(self, grown: Mapping[str, GrownSession], newest: int) -> dict[str, Stretch]:
+        """The ``newest`` members of sessions, what came among them, where they suffice, as :meth:`_near`."""
+        found: dict[str, Stretch] = {}
         for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
             each = grown[session_id]
             members = sorted((from_row(row) for row in rows), key=lambda member: member.order)
             if size <= newest or suffices(members, each.start_ns, each.agents, self._evaluator.embedder.id):
-                found[session_id] = size - len(members), members
+                found[session_id] = Stretch(session_id, size - len(members), members)
         return found
 
     def _suffices(self, newest: Sequence[Member], added: Sequence[Run]) -> bool:

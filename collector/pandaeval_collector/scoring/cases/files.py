@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, Place, read_json, read_yaml
 from pandaeval_collector.scoring.cases.graders import complete
 from pandaeval_collector.scoring.cases.mistakes import as_told, sentence
@@ -27,9 +28,10 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
     """The cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise CaseFileError(f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files")
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, _MOST_BYTES)
+    except TooLongError as error:
+        told = f"{path}: is larger than {_MOST_BYTES >> 20} MiB; take cases apart into several files"
+        raise CaseFileError(told) from error
     except OSError as error:
         cure = "name a case file (docs/cases.md)"
         raise CaseFileError(f"{path}: cannot be read: {error.strerror}; {cure}") from error

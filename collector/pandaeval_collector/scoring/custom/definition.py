@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 Severity = Literal["low", "medium", "high", "critical"]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+_MOST_LABELS = 100
 UNKNOWN = "not determinable"
 """What a judge answers where the record does not suffice to choose a label."""
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -67,7 +68,7 @@ class Definition(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str
+    name: Annotated[str, Field(max_length=100)]
     level: str = "trace"
     question: Text | None = None
     criteria: Text | None = None
@@ -101,6 +102,8 @@ class Definition(BaseModel):
     def _check_labels(self, labels: Mapping[str, LabelDefinition]) -> None:
         if self.scale is not None or self.guide:
             raise ValueError("labels and scale exclude each other: keep labels for a choice, scale for a number")
+        if len(labels) > _MOST_LABELS:
+            raise ValueError(f"labels: there are {len(labels)}, and no judge chooses among more than {_MOST_LABELS}")
         if len(labels) < 2:
             raise ValueError("labels: give two or more, such as {polite: 1, rude: 0}")
         if UNKNOWN in labels:

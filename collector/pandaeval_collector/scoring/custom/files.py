@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
@@ -20,6 +21,8 @@ from pandaeval_collector.scoring.metric import Metric
 
 SUFFIXES = (".yaml", ".yml")
 _MAX_BYTES = 1 << 20
+_TOLD = 20
+"""So many mistakes in a file are told."""
 _CURES = {
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",
@@ -55,15 +58,18 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
         except ValueError as error:  # what any metric is held to, its name and level for instance
             wrong.append(f"{where}: {error}")
     if wrong:
-        raise ModuleLoadError(one_printable_line("; ".join(wrong)))
+        more = [f"and {len(wrong) - _TOLD} more"] if len(wrong) > _TOLD else []
+        raise ModuleLoadError(one_printable_line("; ".join([*wrong[:_TOLD], *more])))
     return tuple(metrics)
 
 
 def _loaded(path: Path) -> Any:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?")
-        return read_yaml(path.read_text(encoding="utf-8-sig"))[0]
+        if path.exists() and not path.is_file():  # a pipe that nobody writes to would keep a collector from starting
+            raise ModuleLoadError(f"{path} is no file of its own; a path counts from the working directory")
+        return read_yaml(read_text(path, _MAX_BYTES))[0]
+    except TooLongError as error:
+        raise ModuleLoadError(f"{path}: it has more than {_MAX_BYTES >> 20} MiB; is it the right file?") from error
     except FileNotFoundError as error:
         raise ModuleLoadError(f"there is no file {path}; a path counts from the working directory") from error
     except (OSError, UnicodeDecodeError) as error:

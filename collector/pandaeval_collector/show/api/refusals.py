@@ -17,6 +17,7 @@ _TITLES = {
     413: "too large",
     415: "not JSON",
     422: "invalid parameters",
+    429: "too many",
     503: "too slow",
 }
 

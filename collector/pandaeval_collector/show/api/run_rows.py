@@ -28,7 +28,7 @@ from pandaeval_collector.show.api.run_shapes import (
 )
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_reads import RunReads
-from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
+from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
 
 _FAILURES = 50
 
@@ -48,7 +48,9 @@ def spec_of(config: Config, body: RunBody) -> RunSpec:
 
 
 def refused(error: UserError) -> ProblemError:
-    """The answer to what cannot be run (422), or not by whoever asks over HTTP (400)."""
+    """The answer to what cannot be run (422), or not by whoever asks over HTTP (400), or not now (429)."""
+    if isinstance(error, FullError):
+        return ProblemError(429, str(error))
     return ProblemError(400 if isinstance(error, NotAllowedError) else 422, str(error))
 
 

@@ -30,14 +30,16 @@ class Work:
     them, as :mod:`pandaeval_collector.scoring.registry` takes them; ``page``: how the page shows all that,
     ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
     now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
-    be labelled drawn. These three are missing where no collector runs. ``component_errors``: how
-    often each component, by kind and name, raised since the collector began."""
+    be labelled drawn. These three are missing where no collector runs. ``drill``: the last scheduled drill,
+    as its file has it. ``component_errors``: how often each component, by kind and name, raised since the collector
+    began."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     annotate: Callable[[Sequence[HumanLabel]], Future[Fates]] | None = None
     drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None
+    drill: Callable[[], Mapping[str, Any] | None] = lambda: None
     component_errors: Callable[[], Mapping[tuple[str, str], int]] = dict
     judge: str | None = None
     daily_usd: float | None = None

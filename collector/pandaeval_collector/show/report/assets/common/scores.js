@@ -4,7 +4,7 @@ function resultItem(result, full, onSpans) {
   const known = metric(result.metric);
   const spans = (full.spans || []).length;
   return el("div", { class: `result ${standing(result)}` },
-    el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)),
+    el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)), el("code", { class: "muted" }, result.metric),
       full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
       isSoFar(full) ? el("span", { class: "tag", title: "The session is open: it is scored for good when it closes" }, "so far") : null,
       full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),

@@ -12,6 +12,7 @@ function sessionPage(session) {
     el("p", { class: "lead" }, [agents.join(", "), many(sizeOf({ session, rows }), "trace"), sizeOf({ session, rows }) > rows.length && `the worst ${number(rows.length)} are shown`, rows.length && `${moment(rows[0].at)} UTC`,
       rows.length && `over ${duration(1000 * (last.at - rows[0].at) + last.us)}`].filter(Boolean).join(" · ")),
     again(session),
+    el("h2", {}, "Scores"),
     el("div", { class: "cards two" }, session.results.map((result) => el("section", { class: "card" }, resultItem(result, result))), risks(session)),
     el("h2", {}, "Traces in order"),
     list, more,

@@ -98,7 +98,7 @@ function line(view, row, at, inLoop, total) {
   const fold = parent ? el("span", { class: "twist", title: "Fold (←) and unfold (→)", onclick: (event) => { event.stopPropagation(); toggle(view, view.folded, at); } }, view.folded.has(at) ? "▸" : "▾") : el("span", { class: "twist" });
   const bad = row.error !== undefined ? "failed" : "";
   return el("div", { class: `line ${inLoop ? "in-loop" : ""} ${view.pointed.has(row.id) ? "pointed" : ""}`, role: "treeitem", tabindex: "0", "data-row": at,
-    "aria-level": row.depth + 1, "aria-expanded": parent ? String(!view.folded.has(at)) : null, "aria-label": spoken(view, row, at),
+    "aria-level": row.depth + 1, "aria-expanded": parent ? String(!view.folded.has(at)) : null,
     onclick: () => toggle(view, view.opened, at),
     onfold: (event) => { if (parent && view.folded.has(at) === event.detail) toggle(view, view.folded, at); } },
     el("span", { class: "what", "--indent": indent(row.depth) }, fold, el("i", { class: `dot ${row.kind} ${bad}` }),
@@ -117,17 +117,13 @@ function took(row, total) {
   return el("span", { class: "took on", "--at": `${from}%` }, duration(row.us));
 }
 
-function spoken(view, row, at) {
-  return [`${row.kind} ${row.tool || row.name}`, duration(row.us), row.error !== undefined ? "failed" : "", ...view.marks[at].map((mark) => mark.text)].filter(Boolean).join(", ");
-}
-
 // The later rounds of a loop as one line.
 function loopLine(view, at, depth, total) {
   const loop = view.found.loops[at], open = view.loops.has(at);
   const calls = loop.calls.filter(([, round]) => round > 1).map(([row]) => view.rows[row]);
   const cost = [many(loop.wasted, "call") + " wasted", loop.seconds ? duration(Math.round(loop.seconds * 1e6)) : "", loop.tokens ? `${number(loop.tokens)} tokens` : ""].filter(Boolean).join(", ");
   return el("div", { class: "line loop", role: "treeitem", tabindex: "0", "data-row": `loop-${at}`, "aria-level": depth + 1, "aria-expanded": String(open),
-    "aria-label": `Loop: ${loopName(loop)}, ${loop.rounds} rounds, ${cost}`, onclick: () => toggle(view, view.loops, at, `loop-${at}`),
+    onclick: () => toggle(view, view.loops, at, `loop-${at}`),
     onfold: (event) => { if (open !== event.detail) toggle(view, view.loops, at, `loop-${at}`); } },
     el("span", { class: "what", "--indent": indent(depth) }, el("span", { class: "twist" }, open ? "▾" : "▸"), el("span", { class: "turns", "aria-hidden": "true" }, `↻ ×${loop.rounds}`),
       el("span", { class: "name" }, loopName(loop)), el("span", { class: "muted" }, `${number(loop.rounds - 1)} more ${loop.rounds === 2 ? "time" : "times"}, nothing new: ${cost}`)),

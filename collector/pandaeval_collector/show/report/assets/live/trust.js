@@ -25,13 +25,25 @@ async function trustPage() {
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
 }
 
+// The last scheduled drill, and how to make one.
 async function drillPage() {
   watched = null;
   said("");
-  return [el("h1", {}, "Drill"), el("p", { class: "lead" }, "How much would be noticed? The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
-    el("div", { class: "cards two" },
-      el("section", { class: "card" }, el("h2", {}, "Of what this collector keeps"), copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "Give the directory of store.path. The page has an example of each fault, and who noticed.")),
-      el("section", { class: "card" }, el("h2", {}, "Held against the last one"), copied("pandaeval drill --store ./data --format json -o last.json\npandaeval drill --store ./data --baseline last.json", true), el("p", { class: "muted" }, "Leaves with 1 where a metric notices credibly less than then.")))];
+  const { body } = await ask("/page/drill");
+  const fault = (each) => {
+    const share = each.noticed / each.n;
+    return el("tr", {}, el("th", { scope: "row" }, humane(each.name), el("small", {}, each.text)), el("td", {}, each.family), el("td", {}, el("span", { class: `cell heat-${heat(share)}` }, percent(share))), el("td", {}, `${number(each.noticed)} of ${number(each.n)}`), el("td", {}, each.low === null ? "–" : `${percent(each.low)} – ${percent(each.high)}`));
+  };
+  const table = (head, rows) => el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates runs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows)));
+  const lead = el("p", { class: "lead" }, "How much would be noticed? The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model.");
+  const how = el("div", { class: "cards two" },
+    el("section", { class: "card" }, el("h2", {}, "By itself, in this collector"), copied("drill:\n  schedule: \"0 3 * * 1\"", true), el("p", { class: "muted" }, "In the configuration; the last one stands here and in /metrics.")),
+    el("section", { class: "card" }, el("h2", {}, "Now, of what it keeps"), copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "With the directory of store.path: an example of each fault, and who noticed.")));
+  if (body.at === null) return [el("h1", {}, "Drill"), lead, el("p", { class: "notice" }, "No drill was made here yet."), how];
+  return [el("div", { class: "top" }, el("h1", {}, "Drill"), el("span", { class: "muted" }, when(body.at), ` · faults planted into copies of ${many(body.runs, "good run")}`)), lead,
+    table(["fault", "family", "noticed", "copies", "95 % interval"], body.faults.map(fault)),
+    el("h2", {}, "False alarms ", el("small", {}, "the same runs without a fault")),
+    table(["metric", "failed", "runs"], body.flagged.map((each) => el("tr", {}, el("th", { scope: "row" }, metricName(each.metric), " ", el("code", { class: "muted" }, each.metric)), el("td", {}, el("span", { class: `cell heat-${heat(1 - each.hits / each.n)}` }, percent(each.hits / each.n))), el("td", {}, `${number(each.hits)} of ${number(each.n)}`)))), how];
 }
 
 async function runsPage() {

@@ -1,22 +1,14 @@
-"""The attacks on a running collector, by name. Each does what it says at a size, and at ten times that (``scale`` 10).
-
-An attack runs in a process of its own, so that what it takes is not counted to the traffic beside it. It returns how
-often what was answered. An answer is clear when it is none of :data:`UNCLEAR`.
-"""
+"""Attacks on the doors for OTLP and on what everybody may read."""
 
 from __future__ import annotations
 
 import gzip
-import http.client
 import json
 import os
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 import zstandard
@@ -27,47 +19,16 @@ from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
 from support import labels
 from support.hostile import doors, requests
+from support.hostile.attack import TAKEN, Target, at_once, attack
 from support.hostile.doors import Channel, half_sent, post, stalled, told
 
 MILLION = 1_000_000
-TAKEN = "taken"
-"""What must never be."""
-UNCLEAR = frozenset({doors.NO_ANSWER, TAKEN, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Host and port of each door of the collector that is attacked."""
-
-    grpc: str
-    http: str
-    health: str
-
-
-Attack = Callable[[Target, int], Iterable[str]]
-ATTACKS: dict[str, Attack] = {}
-
-
-def attack(run: Attack) -> Attack:
-    """Registers an attack under its function's name, ``_`` as blank."""
-    ATTACKS[run.__name__.replace("_", " ")] = run
-    return run
-
-
-def strike(name: str, target: Target, scale: int) -> Counter[str]:
-    """Carries an attack out; how often what was answered."""
-    return Counter(ATTACKS[name](target, scale))
-
-
-def _at_once(calls: Sequence[Callable[[], str]], threads: int = 20) -> Iterator[str]:
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(lambda call: call(), calls)
 
 
 # -- counts before objects -------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def empty_resources_over_HTTP(target: Target, scale: int) -> Iterator[str]:
     """Two bytes each: 10 KB of gzip for five million."""
     body = requests.gzipped(requests.empty_resources(1), 5 * MILLION * scale)
@@ -75,14 +36,14 @@ def empty_resources_over_HTTP(target: Target, scale: int) -> Iterator[str]:
     yield post(target.http, body, path="/v1/logs", encoding="gzip")
 
 
-@attack
+@attack()
 def empty_resources_within_the_size_limit(target: Target, scale: int) -> Iterator[str]:
     """As many as fit into the largest request, from several senders at once."""
     body = requests.gzipped(requests.empty_resources(1), 8 * MILLION)
-    yield from _at_once([lambda: post(target.http, body, encoding="gzip")] * (4 * scale), threads=8)
+    yield from at_once([lambda: post(target.http, body, encoding="gzip")] * (4 * scale), threads=8)
 
 
-@attack
+@attack()
 def empty_resources_over_gRPC(target: Target, scale: int) -> Iterator[str]:
     """The same, compressed by gRPC, plain as far as a message may be long."""
     with Channel(target.grpc) as channel:
@@ -91,7 +52,7 @@ def empty_resources_over_gRPC(target: Target, scale: int) -> Iterator[str]:
         yield channel.call(requests.empty_resources(5 * MILLION), doors.LOGS)
 
 
-@attack
+@attack()
 def empty_scopes_and_spans(target: Target, scale: int) -> Iterator[str]:
     """One resource of empty scopes, one scope of empty spans and log records."""
     for make in (requests.empty_scopes, requests.empty_spans):
@@ -103,7 +64,7 @@ def empty_scopes_and_spans(target: Target, scale: int) -> Iterator[str]:
             yield channel.call(within)
 
 
-@attack
+@attack()
 def empty_objects_in_JSON(target: Target, scale: int) -> Iterator[str]:
     """``{}`` a million times, on each level."""
     for head, tail in (
@@ -115,7 +76,7 @@ def empty_objects_in_JSON(target: Target, scale: int) -> Iterator[str]:
         yield post(target.http, requests.squeeze(text.encode()), media=doors.JSON, encoding="gzip")
 
 
-@attack
+@attack()
 def empty_completed_traces(target: Target, scale: int) -> Iterator[str]:
     """The span processor's door: empty traces, and a trace of empty resources."""
     nested = CompletedTrace(trace_id=os.urandom(16), spans=requests.empty_resources(5 * MILLION))
@@ -125,7 +86,7 @@ def empty_completed_traces(target: Target, scale: int) -> Iterator[str]:
         yield channel.call(SubmitTracesRequest(traces=[nested]).SerializeToString(), doors.SUBMIT)
 
 
-@attack
+@attack()
 def many_small_spans(target: Target, scale: int) -> Iterator[str]:
     """As many valid spans of as many traces as a large request holds, from several senders."""
     chance = random.Random(scale)
@@ -134,13 +95,13 @@ def many_small_spans(target: Target, scale: int) -> Iterator[str]:
         for _ in range(100_000)
     )
     request = requests.field(1, requests.service() + requests.field(2, body))
-    yield from _at_once([lambda: post(target.http, request)] * (2 * scale), threads=4)
+    yield from at_once([lambda: post(target.http, request)] * (2 * scale), threads=4)
 
 
 # -- poison ----------------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def a_span_of_empty_events(target: Target, scale: int) -> Iterator[str]:
     """Twelve million of two bytes; also links, attributes, and as many as the largest request holds."""
     for number in (requests.EVENTS, requests.LINKS, requests.ATTRIBUTES):
@@ -152,7 +113,7 @@ def a_span_of_empty_events(target: Target, scale: int) -> Iterator[str]:
             yield post(target.http, requests.one_span(extra=empty * items))
 
 
-@attack
+@attack()
 def an_attribute_of_many_values(target: Target, scale: int) -> Iterator[str]:
     """An array and a map of millions of empty values, and values nested as deep as it goes."""
     for kind in (5, 6):  # array_value, kvlist_value
@@ -169,7 +130,7 @@ def an_attribute_of_many_values(target: Target, scale: int) -> Iterator[str]:
         yield post(target.http, requests.one_span(extra=requests.field(requests.ATTRIBUTES, pair)))
 
 
-@attack
+@attack()
 def a_trace_of_many_events(target: Target, scale: int) -> Iterator[str]:
     """One trace whose spans each keep to the limits, and that all the same holds millions of events."""
     trace_id = os.urandom(16)
@@ -188,7 +149,7 @@ def a_trace_of_many_events(target: Target, scale: int) -> Iterator[str]:
 # -- names and series ------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def names_of_a_megabyte(target: Target, scale: int) -> Iterator[str]:
     """Agents, services and environments with long names, two traces of each; ten times: sixty traces."""
     for number in range(scale):
@@ -198,7 +159,7 @@ def names_of_a_megabyte(target: Target, scale: int) -> Iterator[str]:
             yield post(target.http, requests.squeeze(requests.named(*names)), encoding="gzip")
 
 
-@attack
+@attack()
 def names_times_names(target: Target, scale: int) -> Iterator[str]:
     """Agents x services x environments, each within its own cap: many more series than any of them."""
     chance = random.Random(scale)
@@ -213,16 +174,16 @@ def names_times_names(target: Target, scale: int) -> Iterator[str]:
             yield channel.call(b"".join(parts))
 
 
-@attack
+@attack()
 def scrapes_at_once(target: Target, scale: int) -> Iterator[str]:
     """``/metrics`` from many scrapers, while there are as many series as there may be."""
-    yield from _at_once([lambda: _get(target.health, "/metrics")] * (10 * scale), threads=20)
+    yield from at_once([lambda: doors.get(target.health, "/metrics")] * (10 * scale), threads=20)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def extreme_numbers(target: Target, scale: int) -> Iterator[str]:
     """One span in a hundred starts after 2^63, and others hold the largest and smallest of everything."""
     extremes: tuple[dict[str, int], ...] = (
@@ -241,7 +202,7 @@ def extreme_numbers(target: Target, scale: int) -> Iterator[str]:
             yield channel.call(b"".join(parts))
 
 
-@attack
+@attack()
 def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
     """Bytes that are no UTF-8, lone surrogates and numbers without end in JSON."""
     broken = requests.one_span(extra=requests.field(5, b"\xff\xfe"))
@@ -257,21 +218,21 @@ def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
 # -- connections -----------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def large_messages(target: Target, scale: int) -> Iterator[str]:
     """Forty messages of 60 MB at once."""
     body = bytes(60 * MILLION)
-    yield from _calls_at_once(target, body, 40 * scale)
+    yield from _callsat_once(target, body, 40 * scale)
 
 
-@attack
+@attack()
 def largest_messages(target: Target, scale: int) -> Iterator[str]:
     """Forty messages at once that are as large as they may be: one long attribute each."""
     body = requests.one_span(extra=requests.field(5, b"x" * (15 * MILLION)))
-    yield from _calls_at_once(target, body, 40 * scale)
+    yield from _callsat_once(target, body, 40 * scale)
 
 
-@attack
+@attack()
 def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
     """Sixty calls that announce 15 MB and send all but the last byte, over six connections."""
     found: list[str] = []
@@ -287,7 +248,7 @@ def half_sent_streams(target: Target, scale: int) -> Iterator[str]:
     yield from found
 
 
-@attack
+@attack()
 def slow_heads(target: Target, scale: int) -> Iterator[str]:
     """Connections that never finish the head of their request, on each HTTP listener."""
     head = b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\nx-slow: "
@@ -295,7 +256,7 @@ def slow_heads(target: Target, scale: int) -> Iterator[str]:
         yield from stalled(address, [head] * (200 * scale), 15.0)
 
 
-@attack
+@attack()
 def slow_bodies(target: Target, scale: int) -> Iterator[str]:
     """Bodies that announce 15 MB and never go on."""
     head = (
@@ -306,14 +267,14 @@ def slow_bodies(target: Target, scale: int) -> Iterator[str]:
     yield from stalled(target.http, [head + bytes(14 * MILLION)] * (4 * scale), 20.0)
 
 
-@attack
+@attack()
 def idle_connections(target: Target, scale: int) -> Iterator[str]:
     """More connections than a process may have files, on each listener."""
     for address in (target.http, target.grpc, target.health):
         yield from stalled(address, [b""] * (300 * scale), 2.0)
 
 
-@attack
+@attack()
 def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
     """They take the places of others, until they have said nothing for too long: then a new sender gets in."""
     with doors.silent(target.grpc, 1500 * scale):
@@ -325,7 +286,7 @@ def silent_connections_over_gRPC(target: Target, scale: int) -> Iterator[str]:
         yield answer if answer == "gRPC OK" else doors.NO_ANSWER
 
 
-@attack
+@attack()
 def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
     """An agent's log records that are people's verdicts, about traces that nobody has seen, of a far time to come."""
     records = [labels.event(score=1.0, label="pass", trace=os.urandom(16)) for _ in range(1000)]
@@ -342,7 +303,7 @@ def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
             yield answer
 
 
-@attack
+@attack()
 def sessions_of_others(target: Target, scale: int) -> Iterator[str]:
     """Forged members of sessions, at a collector that owns none."""
     member = Member(trace_id=bytes(16), session_id="s", facts=b"{}").SerializeToString()
@@ -352,7 +313,7 @@ def sessions_of_others(target: Target, scale: int) -> Iterator[str]:
             yield answer if answer != "gRPC OK" else TAKEN
 
 
-@attack
+@attack()
 def bombs(target: Target, scale: int) -> Iterator[str]:
     """A gigabyte of zeros in each encoding."""
     zeros = requests.gzipped(b"\0", 1000 * MILLION * min(scale, 4))
@@ -361,19 +322,19 @@ def bombs(target: Target, scale: int) -> Iterator[str]:
     yield post(target.http, zstandard.compress(bytes(200 * MILLION)), encoding="zstd")
 
 
-@attack
+@attack()
 def empty_frames(target: Target, scale: int) -> Iterator[str]:
     """As many gzip members, zstd frames and skippable ones that hold nothing as fit into 15 MB."""
     skippable = bytes.fromhex("502a4d1800000000")
     for frame, encoding in ((gzip.compress(b""), "gzip"), (zstandard.compress(b""), "zstd"), (skippable, "zstd")):
         body = frame * (15 * MILLION // len(frame))
-        yield from _at_once([partial(post, target.http, body, encoding=encoding)] * scale)
+        yield from at_once([partial(post, target.http, body, encoding=encoding)] * scale)
 
 
 # -- pages of others -------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def pages_of_others(target: Target, scale: int) -> Iterator[str]:
     """What a browser would send for a page whose name resolves to this machine, and for one of another origin."""
     named = ["Host: evil.example", "Host: [::1].evil.example", "Host: localhost:80@evil.example"]
@@ -388,14 +349,14 @@ def pages_of_others(target: Target, scale: int) -> Iterator[str]:
 # -- readers ---------------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
     """The details of a trace of 13.5 MB, which many ask for and nobody reads."""
     trace_id = os.urandom(16)
     for _ in range(9):
         yield post(target.http, requests.wordy(trace_id, 1_500_000))
     path = f"/api/v1/traces/{trace_id.hex()}"
-    while (found := _get(target.http, path)) == "HTTP 404":
+    while (found := doors.get(target.http, path)) == "HTTP 404":
         time.sleep(0.5)
     yield found
     yield from doors.unread(target.http, path, 60 * scale, 30.0)
@@ -404,7 +365,7 @@ def answers_that_nobody_reads(target: Target, scale: int) -> Iterator[str]:
 # -- evidence --------------------------------------------------------------------------------------------------------
 
 
-@attack
+@attack()
 def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
     """Agents' spans under the scope of our own output."""
     own = requests.field(1, requests.field(1, b"pandaeval.evaluation"))
@@ -413,7 +374,7 @@ def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
         yield post(target.http, requests.field(1, requests.service() + requests.field(2, own + span)))
 
 
-def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
+def _callsat_once(target: Target, body: bytes, number: int) -> Iterator[str]:
     """Over ten connections."""
     channels = [Channel(target.grpc) for _ in range(10)]
     try:
@@ -423,16 +384,3 @@ def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
     finally:
         for channel in channels:
             channel.__exit__()
-
-
-def _get(address: str, path: str) -> str:
-    connection = http.client.HTTPConnection(address, timeout=doors.PATIENCE_S)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        response.read()
-        return f"HTTP {response.status}"
-    except (OSError, http.client.HTTPException):
-        return doors.NO_ANSWER
-    finally:
-        connection.close()

@@ -1,0 +1,66 @@
+"""Details that a metric gives beside its score: others' metrics may give any number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MOST, _CHARS = 4000, 64
+"""So many values are kept, a text counting as one for each so many characters: a quarter of a megabyte."""
+_MOST_CHARS, _DEEPEST = 2000, 100
+
+
+def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The details; of too many the first ones, which say that there were more."""
+    if _room_after(details, _MOST) >= 0:
+        return details
+    return {**_first(details, _Room(_MOST)), "left_out": "there were more details than are kept"}
+
+
+def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
+    """What is left of ``room``, less than 0 where the value has none in it; it is looked at no further then."""
+    match value:
+        case str() | bytes():
+            return room - 1 - len(value) // _CHARS
+        case Mapping() | list() | tuple() if not deep or len(value) > room:
+            return -1
+        case Mapping():
+            for key, held in value.items():
+                if (room := _room_after(held, room - len(str(key)) // _CHARS, deep - 1)) < 0:
+                    break
+        case list() | tuple():
+            for held in value:
+                if (room := _room_after(held, room, deep - 1)) < 0:
+                    break
+    return room - 1
+
+
+@dataclass(slots=True)
+class _Room:
+    left: int
+
+
+def _first(value: Any, room: _Room, deep: int = _DEEPEST) -> Any:
+    room.left -= 1
+    match value:
+        case str() | bytes():
+            room.left -= min(len(value), _MOST_CHARS) // _CHARS
+            return value if len(value) <= _MOST_CHARS else str(value[:_MOST_CHARS]) + "…"
+        case Mapping() | list() | tuple() if not deep:
+            return "…"
+        case Mapping():
+            kept = {}
+            for key, held in value.items():
+                if room.left <= 0:
+                    break
+                kept[str(key)[:_MOST_CHARS]] = _first(held, room, deep - 1)
+            return kept
+        case list() | tuple():
+            found = []
+            for held in value:
+                if room.left <= 0:
+                    break
+                found.append(_first(held, room, deep - 1))
+            return found
+    return value

@@ -1,0 +1,64 @@
+"""Every page, wide and light, and dark on a phone, has nothing that axe-core complains about (fetched from npm)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.chromium import Page, chromium
+from support.collector import CollectorProcess
+from support.incident_mix import mix
+from support.ungrounded import booking, post, silent
+
+PROGRAM = chromium()
+_AXE = "axe-core@4.14.1"
+_PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "drill", "trust", "session/table-for-four")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None or shutil.which("npm") is None, reason="needs Chromium and npm"),
+]
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("axe")
+    packed = subprocess.run(["npm", "pack", "--silent", _AXE], cwd=folder, capture_output=True, text=True, timeout=120)
+    if packed.returncode:
+        pytest.skip(f"npm does not give {_AXE}: {packed.stderr[-200:]}")
+    with tarfile.open(folder / packed.stdout.strip()) as archive:
+        archive.extractall(folder, filter="data")
+    return (folder / "package" / "axe.min.js").read_text()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    with CollectorProcess(tmp_path_factory.mktemp("accessible")) as running:
+        running.start()
+        for request in (mix(3), booking(), silent()):
+            post(running.http, request)
+        running.until(lambda: len({said["session_id"] for said in running.results()}) >= 9, "done with all")
+        running.until(running.at_rest, "at rest")
+        yield running
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)])
+def test_axe_has_nothing_to_say(axe: str, collector: CollectorProcess, tmp_path: Path, width: int, dark: bool) -> None:
+    assert PROGRAM is not None
+    trace = next(said["trace_id"] for said in collector.results() if said["session_id"] == "table-for-four")
+    found = {}
+    with Page(PROGRAM, tmp_path / "chromium", width, 1000) as page:
+        page.dark(dark)
+        for address in (*_PAGES, f"trace/{trace}"):
+            page.visit(f"{collector.http}/#/{address}")
+            page.run(axe)
+            told = json.loads(page.run("axe.run(document).then((found) => JSON.stringify(found.violations))"))
+            for each in told:
+                where = [node["target"] for node in each["nodes"]][:3]
+                found[f"{address}: {each['id']}"] = (each["help"], where)
+    assert not found

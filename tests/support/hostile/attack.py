@@ -1,0 +1,94 @@
+"""What an attack is, and the register of those on a running collector, by name.
+
+An attack does what it says at a size, and at ten times that (``scale`` 10), in a process of its own, so that what it
+takes is not counted to the traffic beside it. It returns how often what was answered. An answer is clear when it is
+none of :data:`UNCLEAR`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import support.hostile
+from support.hostile import doors
+
+TAKEN = "taken"
+"""What must never be."""
+UNCLEAR = frozenset({doors.NO_ANSWER, TAKEN, "HTTP 500", "HTTP 502", "gRPC INTERNAL", "gRPC UNKNOWN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Host and port of each door of the collector that is attacked, its process and its folder."""
+
+    grpc: str
+    http: str
+    health: str
+    pid: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A kind of collector on which attacks are carried out. ``settings``: environment variables; ``prepare`` is given
+    the collector's folder before it starts, and returns further ones; ``authority``: the file in that folder with the
+    certificate of whoever vouches for the collector, where its doors speak TLS."""
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[Path, int], Mapping[str, str]] | None = None
+    authority: str | None = None
+
+
+Attack = Callable[[Target, int], Iterable[str]]
+# As open as it may be configured: what is refused by default would prove less.
+OPEN = Ground("open", {"PANDAEVAL_LABELS__OVER_OTLP": "true"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An attack and where it is carried out. ``holds``: it holds the collector up by itself, so that the traffic beside
+    it counts only afterwards."""
+
+    run: Attack
+    ground: Ground
+    holds: bool = False
+
+
+_known: dict[str, Known] = {}
+
+
+def attack(ground: Ground = OPEN, *, holds: bool = False) -> Callable[[Attack], Attack]:
+    """Registers an attack under its function's name, ``_`` as blank."""
+
+    def register(run: Attack) -> Attack:
+        _known[run.__name__.replace("_", " ")] = Known(run, ground, holds)
+        return run
+
+    return register
+
+
+@cache
+def attacks() -> Mapping[str, Known]:
+    """All of them, from the modules of this folder."""
+    for module in pkgutil.iter_modules(support.hostile.__path__):
+        importlib.import_module(f"support.hostile.{module.name}")
+    return _known
+
+
+def strike(name: str, target: Target, scale: int) -> Counter[str]:
+    """Carries an attack out; how often what was answered."""
+    return Counter(attacks()[name].run(target, scale))
+
+
+def at_once(calls: Sequence[Callable[[], str]], threads: int = 20) -> Iterable[str]:
+    """What each call returns, so many at a time."""
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda call: call(), calls)

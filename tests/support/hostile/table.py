@@ -1,0 +1,52 @@
+"""The table of attacks in docs/reliability.md, of the newest line that the ledger has of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+HEAD = (
+    "| attack | p99 beside it, s (before it) | MiB | ten times: p99, s (before) | MiB | taken |\n"
+    "|---|---|---|---|---|---|"
+)
+
+
+_BEGINS, _ENDS = "<!-- attacks: python tests/proofs/attacks.py --table -->\n", "\n<!-- end of attacks -->"
+
+
+def with_table(page: str, lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
+    """A page with the table of these attacks between its marks."""
+    before, _, rest = page.partition(_BEGINS)
+    return before + _BEGINS + table(lines, names) + _ENDS + rest.partition(_ENDS)[2]
+
+
+def table(lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
+    """Markdown. ``lines``: of the ledger, oldest first. What was wrong stands in bold."""
+    newest: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in names}
+    for line in lines:
+        if line["attack"] in newest:
+            newest[line["attack"]][line["scale"]] = line
+    rows = []
+    for attack, by_scale in sorted(newest.items(), key=lambda each: each[0].casefold()):
+        cells = [cell for scale in (1, 10) for cell in _cells(by_scale.get(scale))]
+        taken = sorted({f"{line['time'][:10]} {line['commit']}" for line in by_scale.values()})
+        rows.append(f"| {attack} | {' | '.join(cells)} | {', '.join(taken)} |")
+    return "\n".join([HEAD, *rows])
+
+
+def _cells(line: Mapping[str, Any] | None) -> tuple[str, str]:
+    if line is None:
+        return "not run", ""
+    others = [each for each in line["problems"] if "percentile" not in each and "it took" not in each]
+    if "normal" not in line:
+        return (_bold("; ".join(others)) if others else "nothing was wrong"), ""
+    p99, before = line["normal"]["p99_s"], line.get("before", {}).get("p99_s")
+    told = "none" if p99 is None else f"{p99:.2f}"
+    told = _bold(told) if p99 is None or p99 > 1.0 else told
+    told += f" ({before:.2f})" if before is not None else ""
+    memory = line["peak_mib"]
+    return "; ".join([told, *map(_bold, others)]), _bold(str(memory)) if memory > 512 else str(memory)
+
+
+def _bold(text: str) -> str:
+    return f"**{text.replace('|', ' ')[:200]}**"

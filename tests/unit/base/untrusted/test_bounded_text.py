@@ -1,0 +1,58 @@
+"""No more of a file is read than may be in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.runtime.modules import ModuleLoadError
+from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
+from pandaeval_collector.scoring.cases.files import CaseFileError, read_suite
+from pandaeval_collector.scoring.custom.files import metrics_of
+
+
+def test_as_much_as_may_be_is_read_without_its_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"\xef\xbb\xbfabc")
+    assert read_text(file, 6) == "abc"
+    with pytest.raises(TooLongError):
+        read_text(file, 5)
+
+
+def test_a_device_that_never_ends_is_too_long(tmp_path: Path) -> None:
+    endless = tmp_path / "cases.yaml"
+    endless.symlink_to("/dev/zero")
+    with pytest.raises(CaseFileError, match="is larger than 64 MiB"):
+        read_suite(endless)
+
+
+def test_metrics_are_read_from_files_alone(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe.yaml", tmp_path / "large.yaml"
+    os.mkfifo(pipe)
+    large.write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(ModuleLoadError, match="is no file of its own"):
+        metrics_of(str(pipe))
+    with pytest.raises(ModuleLoadError, match="more than 1 MiB"):
+        metrics_of(str(large))
+    with pytest.raises(ModuleLoadError, match="there is no file"):
+        metrics_of(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"name: {'x' * 101}\ncriteria: c\n", "at most 100 characters"),
+        (
+            "name: a\ncriteria: c\nlabels:\n" + "".join(f"  l{number}: 1\n" for number in range(101)),
+            "no judge chooses among more than 100",
+        ),
+        ("".join(f"- {{name: m{number}}}\n" for number in range(25)), "and 5 more$"),
+    ],
+)
+def test_metrics_are_no_larger_than_a_judge_takes(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(text)
+    with pytest.raises(ModuleLoadError, match=told):
+        metrics_of(str(file))

@@ -1,0 +1,63 @@
+"""What proofs make of their ledgers, and that the documentation shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.hostile.alone import ALONE
+from support.hostile.attack import attacks
+from support.hostile.table import table, with_table
+from support.slope import slope_an_hour
+
+_ROOT = Path(__file__).parents[3]
+
+
+def line(scale: int, p99: float | None = 0.5, mib: int = 200, problems: tuple[str, ...] = (), **more: Any) -> Any:
+    begun = {"attack": "bombs", "scale": scale, "time": "2026-11-25T10:00:00", "commit": "abc"}
+    measured = {"normal": {"p99_s": p99}, "before": {"p99_s": 0.25}, "peak_mib": mib}
+    return {**begun, **measured, "problems": [*problems], **more}
+
+
+def row(*lines: Any) -> str:
+    return table(lines, [lines[0]["attack"]]).splitlines()[-1]
+
+
+class TestTableOfAttacks:
+    def test_the_newest_line_of_each_size_counts(self) -> None:
+        found = row(line(1, 0.1), line(10, 0.7), line(1, 0.3, time="2026-11-26T10:00:00", commit="def"))
+        assert found == "| bombs | 0.30 (0.25) | 200 | 0.70 (0.25) | 200 | 2026-11-25 abc, 2026-11-26 def |"
+
+    def test_what_was_wrong_stands_in_bold(self) -> None:
+        slow = line(1, 1.2, 600, ("the 99th percentile of normal traffic was 1.2 s", "it took 600 MiB", "3 x 'taken'"))
+        assert row(slow) == "| bombs | **1.20** (0.25); **3 x 'taken'** | **600** | not run |  | 2026-11-25 abc |"
+
+    def test_older_lines_do_not_know_what_was_before(self) -> None:
+        assert row(line(1, before={})).startswith("| bombs | 0.50 | 200 |")
+
+    def test_attacks_with_collectors_of_their_own_tell_what_was_wrong(self) -> None:
+        alone = {"attack": "a", "scale": 1, "time": "2026-11-25T10:00:00", "commit": "abc"}
+        found = row({**alone, "problems": []}, {**alone, "scale": 10, "problems": ["it | hangs", "twice"]})
+        assert found == "| a | nothing was wrong |  | **it   hangs; twice** |  | 2026-11-25 abc |"
+
+    def test_what_is_no_attack_any_more_is_left_out_and_what_was_not_run_says_so(self) -> None:
+        assert table([{**line(1), "attack": "none"}], ["bombs"]).splitlines()[2:] == [
+            "| bombs | not run |  | not run |  |  |"
+        ]
+
+    def test_the_documentation_shows_the_ledger(self) -> None:
+        ledger = (_ROOT / "tests/proofs/attacks-ledger.jsonl").read_text(encoding="utf-8")
+        shown = (_ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+        lines = [json.loads(each) for each in ledger.splitlines()]
+        assert with_table(shown, lines, [*attacks(), *ALONE]) == shown, "python tests/proofs/attacks.py --table"
+
+
+class TestSlope:
+    def test_of_a_line(self) -> None:
+        assert slope_an_hour([(0.0, 5.0), (1800.0, 6.0), (3600.0, 7.0)]) == 2.0
+
+    def test_samples_that_lie_elsewhere_do_not_move_it(self) -> None:
+        points = [(float(at), 100.0) for at in range(100)]
+        points[3], points[50] = (3.0, 900.0), (50.0, 0.0)
+        assert slope_an_hour(points) == 0.0
