@@ -140,7 +140,7 @@ def _disk_errors() -> Panel:
 
 
 def _noticed() -> Panel:
-    noticed = f'pandaeval_drill_noticed_ratio{_ON[:-1]}, gen_ai_evaluation_name="any"}}'
+    noticed = f'pandaeval_drill_noticed{_ON[:-1]}, gen_ai_evaluation_name="any"}}'
     return graph(
         "Planted faults that are noticed",
         "Share of the last drill's copies that any metric fails, by fault. Needs drill.schedule.",
@@ -154,7 +154,7 @@ def _flagged() -> Panel:
     return graph(
         "Untouched runs of the drill that fail",
         "Of the runs that the drill looked at, as they were stored, by metric.",
-        {"{{gen_ai_evaluation_name}}": f"avg by (gen_ai_evaluation_name) (pandaeval_drill_flagged_ratio{_ON})"},
+        {"{{gen_ai_evaluation_name}}": f"avg by (gen_ai_evaluation_name) (pandaeval_drill_flagged{_ON})"},
         "percentunit",
         width=8,
     )

@@ -30,7 +30,7 @@ from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.analysis.embedding.text import embed_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from pandaeval_collector.analysis.stats.separation import NOTHING, Share, auroc
+from pandaeval_collector.analysis.stats.separation import NOTHING, ShareEstimate, auroc
 
 SPECS = ("embedded", "multilingual")
 DIALOGUES = Path(__file__).with_name("embedding_dialogues.yaml")
@@ -74,7 +74,7 @@ class Cosines:
     off: list[float]
 
     @property
-    def separation(self) -> Share:
+    def separation(self) -> ShareEstimate:
         return auroc(self.on, self.off)
 
 
@@ -218,7 +218,7 @@ def main(folder: Path, specs: Sequence[str]) -> None:
         print(f"measured {bands(*said)}, in use {embedder.bands}")
 
 
-def _cell(share: Share) -> str:
+def _cell(share: ShareEstimate) -> str:
     return str(share) if share.n else "–"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -20,6 +21,8 @@ from walk import walked
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.architecture import PACKAGES, ROOT, arrows, floors, public_classes, rooms
+
+_OURS = {"pandaeval-otel": ROOT, "pandaeval-collector": ROOT / "collector"}
 
 
 def _files(package: str) -> list[Path]:
@@ -49,7 +52,9 @@ def _needed(name: str, known: dict[str, Distribution]) -> Iterator[Distribution]
         return
     known[canonicalize_name(name)] = found
     yield found
-    for each in map(Requirement, found.requires or ()):
+    project = _OURS.get(found.name)
+    ours = tomllib.loads((project / "pyproject.toml").read_text())["project"]["dependencies"] if project else None
+    for each in map(Requirement, ours or found.requires or ()):
         if each.marker is None or each.marker.evaluate({"extra": ""}):
             yield from _needed(each.name, known)
 
@@ -58,9 +63,8 @@ def _installed(name: str) -> str:
     """Bytes on disk, without bytecode. Our own packages may be installed as links: they count by their folders."""
     size = 0
     for found in _needed(name, {}):
-        ours = {"pandaeval-otel": "pandaeval_otel", "pandaeval-collector": "pandaeval_collector"}.get(found.name)
-        if ours is not None:
-            paths: Iterable[Path] = PACKAGES[ours].rglob("*")
+        if found.name in _OURS:
+            paths: Iterable[Path] = PACKAGES[found.name.replace("-", "_")].rglob("*")
         else:
             paths = (Path(str(each.locate())) for each in found.files or ())
         size += sum(path.stat().st_size for path in paths if path.is_file() and path.suffix != ".pyc")
@@ -83,7 +87,7 @@ def main() -> None:
     rows.append(["two traces of three spans: files passed", len(walk.files)])
     rows.append(["rooms passed, of both packages", len(walk.rooms)])
     rows.append(["room changes, calls and returns", sum(walk.changes.values())])
-    for name, project in (("pandaeval-otel", ROOT), ("pandaeval-collector", ROOT / "collector")):
+    for name, project in _OURS.items():
         rows.append([f"wheel of `{name}`", _wheel(project)])
         rows.append([f"`{name}` installed with all that it needs", _installed(name)])
     print(table("How large it is", ["", ""], rows))

@@ -32,7 +32,7 @@ from rich.console import Console  # noqa: E402
 
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.separation import Share, auroc, auroc_within, share, thirds  # noqa: E402
+from pandaeval_collector.analysis.stats.separation import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
 from pandaeval_collector.cli._progress import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
@@ -49,11 +49,11 @@ class Row:
     metric: str
     good: int
     bad: int
-    auroc: Share
-    same_length: Share
-    recall: Share
-    precision: Share
-    good_failed: Share
+    auroc: ShareEstimate
+    same_length: ShareEstimate
+    recall: ShareEstimate
+    precision: ShareEstimate
+    good_failed: ShareEstimate
 
     def summary(self, of: str) -> list[str]:
         """The cells of a table over all sets."""

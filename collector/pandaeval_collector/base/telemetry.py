@@ -60,12 +60,14 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument(
             "pandaeval.drill.noticed",
             "gauge",
-            "1",
+            "{share}",
             "Share of the last drill's copies with a planted fault that a metric fails; any: at least one metric",
         ),
         Instrument("pandaeval.drill.copies", "gauge", "{copy}", "Copies with a planted fault that it rests on"),
         Instrument("pandaeval.drills", "counter", "{drill}", "Scheduled drills, by what became of them"),
-        Instrument("pandaeval.drill.flagged", "gauge", "1", "Share of the drill's untouched runs that a metric fails"),
+        Instrument(
+            "pandaeval.drill.flagged", "gauge", "{share}", "Share of the drill's untouched runs that a metric fails"
+        ),
         Instrument(
             "pandaeval.failure_groups",
             "gauge",

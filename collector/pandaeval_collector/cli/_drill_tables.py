@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._junit import clean, write_suites
 from pandaeval_collector.cli._output import many, table
-from pandaeval_collector.drill.tally import Share
+from pandaeval_collector.drill.tally import NoticedShare
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def print_drill(tally: Tally, on: Console) -> None:
         f"{many(planted, 'fault')}, each in a copy of one of {tally.good:,} runs that look good, of {tally.runs:,} read"
     )
     rows = [_row(name, each) for name, each in tally.worst_first() if each.n]
-    on.print(table(("fault", "family", "n", "noticed", "95 %", "cannot tell", "step", "by"), rows, on=on))
+    on.print(table(("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by"), rows, on=on))
     flagged = [(metric, share.n, _percent(share), _interval(share)) for metric, share in tally.flagged.items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
     if tally.judge is not None:
@@ -71,7 +71,7 @@ def _print_judge(told: Mapping[str, Any], on: Console) -> None:
 
 
 def _two(share: Mapping[str, Any]) -> tuple[str, str]:
-    found = Share(share["hits"], share["n"])
+    found = NoticedShare(share["hits"], share["n"])
     return _percent(found), _interval(found)
 
 
@@ -93,9 +93,8 @@ def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO
 
 
 def _row(name: str, each: FaultTally) -> Sequence[object]:
-    share = each.noticed
-    untold = _percent(each.could_not_tell)
-    return name, each.fault.family, each.n, _percent(share), _interval(share), untold, _percent(each.blamed), _by(each)
+    found = [_percent(share) for share in (each.noticed, each.could_not_tell, each.blamed)]
+    return name, each.fault.family, each.n, _percent(each.right), _interval(each.right), *found, _by(each)
 
 
 def _by(each: FaultTally) -> str:
@@ -106,9 +105,9 @@ def _why(each: FaultTally) -> str:
     return "; ".join(f"{why} ({count:,})" for why, count in each.refused.most_common(2)) or "no run looked good"
 
 
-def _percent(share: Share) -> str:
+def _percent(share: NoticedShare) -> str:
     return "–" if share.value is None else f"{share.value:.0%}"
 
 
-def _interval(share: Share) -> str:
+def _interval(share: NoticedShare) -> str:
     return "–" if share.interval is None else f"{share.interval[0]:.0%} … {share.interval[1]:.0%}"

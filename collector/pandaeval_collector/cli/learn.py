@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
     from pandaeval_collector.pipeline.line.decision import Decision
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns, Verdict
+    from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns, RunVerdict
 
 
 def register(app: typer.Typer) -> None:
@@ -116,7 +116,7 @@ class _FileRuns:
         return self._users.get(unit, "")
 
 
-def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[Verdict]:
+def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.cli._store import opened_folder

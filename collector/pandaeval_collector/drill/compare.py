@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from pandaeval_collector.drill.tally import Share, Tally
+from pandaeval_collector.drill.tally import NoticedShare, Tally
 
 LEVEL = 0.05
 """How often all comparisons together may report a drop where nothing has changed."""
@@ -20,8 +20,8 @@ class NoticedLess:
 
     fault: str
     metric: str
-    before: Share
-    now: Share
+    before: NoticedShare
+    now: NoticedShare
 
     @property
     def told(self) -> str:
@@ -43,13 +43,16 @@ def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
     for name, told in before["faults"].items():
         found = now.faults.get(name)
         for metric, share in told["by_metric"].items():
-            if found is not None and found.n and share["n"]:
+            if found is not None and found.wrong and found.n and share["n"]:
                 yield NoticedLess(
-                    name, metric, Share(share["hits"], share["n"]), Share(found.by_metric[metric], found.n)
+                    name,
+                    metric,
+                    NoticedShare(share["hits"], share["n"]),
+                    NoticedShare(found.by_metric[metric], found.n),
                 )
 
 
-def _z(before: Share, now: Share) -> float:
+def _z(before: NoticedShare, now: NoticedShare) -> float:
     """The standard score of the difference of two shares."""
     pooled = (before.hits + now.hits) / (before.n + now.n)
     error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / before.n + 1.0 / now.n))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.drill.drill import Drill, Judgeable
-from pandaeval_collector.drill.tally import Share
+from pandaeval_collector.drill.tally import NoticedShare
 from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
@@ -152,9 +152,9 @@ class JudgedMetric:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "noticed": Share(self.noticed, self.n).to_dict(),
-            "lower": Share(self.lower, self.pairs).to_dict(),
-            "alarms": Share(self.alarms, self.originals).to_dict(),
+            "noticed": NoticedShare(self.noticed, self.n).to_dict(),
+            "lower": NoticedShare(self.lower, self.pairs).to_dict(),
+            "alarms": NoticedShare(self.alarms, self.originals).to_dict(),
             "not_judged": self.not_judged,
         }
 
@@ -195,7 +195,7 @@ class JudgedSheet:
             "copies": total + self.not_judged,
             "not_judged": self.not_judged,
             "noticed": {
-                name: Share(sum(self.beside[pair] for pair in pairs), total).to_dict()
+                name: NoticedShare(sum(self.beside[pair] for pair in pairs), total).to_dict()
                 for name, pairs in {
                     "by the judge": [(True, True), (True, False)],
                     "without a model": [(True, True), (False, True)],
@@ -205,7 +205,9 @@ class JudgedSheet:
                 }.items()
             },
             "metrics": {name: each.to_dict() for name, each in sorted(self.metrics.items())},
-            "faults": {name: Share(each[True], each.total()).to_dict() for name, each in sorted(self.by_fault.items())},
+            "faults": {
+                name: NoticedShare(each[True], each.total()).to_dict() for name, each in sorted(self.by_fault.items())
+            },
         }
 
 

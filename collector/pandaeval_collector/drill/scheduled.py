@@ -20,7 +20,6 @@ from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.worker import DrillSetup
-from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 
 _log = logging.getLogger(__name__)
@@ -103,13 +102,13 @@ class Drills:
         try:
             if self._stopping:
                 return "broken", "the collector stops"
-            child.write(wire.packed(self._setup))
+            child.send(wire.body(self._setup))
             async with asyncio.timeout(self._setup.seconds + _GRACE_S):
-                head = await child.out.readexactly(LENGTH.size)
-                answer: tuple[str, Any] = wire.unpacked(await child.out.readexactly(LENGTH.unpack(head)[0]))
+                said = await child.receive()
+            answer: tuple[str, Any] = ("broken", "its process ended") if said is None else wire.unpacked(said)
             return answer
-        except (TimeoutError, asyncio.IncompleteReadError) as error:
-            return "broken", type(error).__name__
+        except TimeoutError:
+            return "broken", "it takes too long"
         finally:
             child.kill()
             await child.wait()
@@ -127,11 +126,12 @@ def _keep(folder: Path, body: bytes) -> None:
 
 
 def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], float]]:
-    """By name and attributes. A fault of which there is no copy has no share, and 0 copies."""
+    """By name and attributes. A fault of which there is no copy has no share, and 0 copies; where telemetry alone is
+    missing, nothing is there to be noticed."""
     for name, fault in found["faults"].items():
         about = ("pandaeval.fault", name)
         yield (f"{_NAME}.copies", (about,)), float(fault["n"])
-        if fault["n"]:
+        if fault["n"] and fault["family"] != "telemetry":
             shares = {metric: fault["by_metric"].get(metric, {"share": 0.0}) for metric in found["untouched"]}
             for metric, share in {ANY: fault["noticed"], **shares}.items():
                 yield (f"{_NAME}.noticed", (("gen_ai.evaluation.name", metric), about)), float(share["share"])

@@ -18,6 +18,8 @@ from pandaeval_otel.model import Trace
 _EXAMPLES = 1
 _MOST_LINES, _LONGEST = 12, 400
 """An example shows so many lines, each of so many characters."""
+_END = 200
+"""So many last characters of instructions are shown: rules are added at their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class CopyOutcome:
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """The lines by which two states of a run differ: its calls, its error and its answer."""
+    """The lines by which two states of a run differ: what it was told, its calls, its
+    error and its answer."""
     one, other = _lines(before), _lines(after)
     left, right = [], []
     for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
@@ -68,12 +71,14 @@ def _lines(trace: Trace) -> list[str]:
     calls = [
         cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
     ]
+    told = [f"instructions: … {line}" for line in sorted({span.system[-_END:] for span in trace.spans if span.system})]
+    asked = [cut(f"user: {line}", _LONGEST) for turn in trace.turns for line in (turn.user or "").splitlines()]
     error = [f"error: {trace.error}"] if trace.error else []
-    return [*calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
+    return [*told, *asked, *calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class NoticedShare:
     """``hits`` of ``n``, with Wilson's 95 % interval."""
 
     hits: int
@@ -126,24 +131,30 @@ class FaultTally:
             )
 
     @property
-    def noticed(self) -> Share:
+    def noticed(self) -> NoticedShare:
         """Copies that a metric fails."""
-        return Share(self._noticed, self.n)
+        return NoticedShare(self._noticed, self.n)
 
     @property
-    def blamed(self) -> Share:
+    def blamed(self) -> NoticedShare:
         """Of those that are noticed: whether a span that is blamed is one that the fault touched."""
-        return Share(self._blamed, self._noticed)
+        return NoticedShare(self._blamed, self._noticed)
 
     @property
-    def could_not_tell(self) -> Share:
+    def could_not_tell(self) -> NoticedShare:
         """Copies that no metric fails, and of which one that scored the original says that it cannot tell."""
-        return Share(self._could_not_tell, self.n)
+        return NoticedShare(self._could_not_tell, self.n)
 
     @property
-    def right(self) -> Share:
-        """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
-        return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
+    def wrong(self) -> bool:
+        """Whether something is wrong with the copies; where telemetry alone is missing, nothing is, and a metric that
+        fails one raises a false alarm."""
+        return self.fault.family != "telemetry"
+
+    @property
+    def right(self) -> NoticedShare:
+        """What the finding should be: that the fault is noticed, else "cannot tell"."""
+        return self.noticed if self.wrong else self.could_not_tell
 
 
 class Tally:
@@ -176,9 +187,9 @@ class Tally:
         self._flagged.update(metric for metric, is_failed in failed.items() if is_failed)
 
     @property
-    def flagged(self) -> dict[str, Share]:
+    def flagged(self) -> dict[str, NoticedShare]:
         """By metric, the share of untouched runs that it fails, of those that it scores."""
-        return {metric: Share(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
+        return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
         """The faults with copies by how seldom the right is found, then those that no run could have."""
@@ -203,10 +214,11 @@ def _described(each: FaultTally) -> dict[str, Any]:
         "family": each.fault.family,
         "text": each.fault.text,
         "n": each.n,
+        "right": each.right.to_dict(),
         "noticed": each.noticed.to_dict(),
         "could_not_tell": each.could_not_tell.to_dict(),
         "blamed": each.blamed.to_dict(),
-        "by_metric": {metric: Share(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
+        "by_metric": {metric: NoticedShare(hits, each.n).to_dict() for metric, hits in each.by_metric.most_common()},
         "silent": dict(each.silent.most_common()),
         "not_applicable": dict(each.refused.most_common()),
         "examples": each.examples,

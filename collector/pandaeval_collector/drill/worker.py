@@ -7,19 +7,17 @@ input, the setup; one leaves on standard output, what the drill found. When stan
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.runtime.child import Parent
 from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.drill.drill import Drill
 from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.drill.stored import stored_requests
-from pandaeval_collector.pipeline.workers.main import Frames
 from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
@@ -57,30 +55,19 @@ def drilled(setup: DrillSetup) -> dict[str, Any]:
 
 def main() -> None:
     """Makes one drill."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # sent to all processes of a service at once: the collector decides
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
-    frames = Frames()
-    first = frames.read()
+    parent = Parent(nice=_NICE)
+    first = parent.receive()
     if first is None:
         return
     setup: DrillSetup = wire.unpacked(first)
     set_up(setup.log_level)
-    threading.Thread(target=_end_with, args=(frames,), name="stdin", daemon=True).start()
+    parent.listen(lambda frame: None)
     try:
         answer: Any = ("done", drilled(setup))
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is nothing
         answer = ("broken", f"{type(error).__name__}: {error}"[:500])
-    frames.write([wire.body(answer)])
+    parent.send(wire.body(answer))
     os._exit(0)  # the thread that reads holds standard input, over which the interpreter would stumble
-
-
-def _end_with(frames: Frames) -> None:
-    """Nobody works for a parent that is gone."""
-    while frames.read() is not None:
-        pass
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class WorkerProcess:
         inbox = self._waiting[number] = asyncio.Queue()
         ended = False
         try:
-            process.write(_line({"id": number, "call": call.to_dict()}))
+            process.send(_json({"id": number, "call": call.to_dict()}))
             while True:
                 reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
                 ended = "attempt" not in reply
@@ -110,13 +110,13 @@ class WorkerProcess:
                     return self._answer(reply, call)
                 if permit is not None:
                     await permit(reply["attempt"], reply["answered"], reply["max_tokens"])
-                process.write(_line({"go": number}))
+                process.send(_json({"go": number}))
         except TimeoutError as error:
             raise CallFailedError(CallFailure.TIMEOUT, "the judge's process did not answer in time") from error
         finally:
             del self._waiting[number]
             if not ended:
-                process.write(_line({"drop": number}))
+                process.send(_json({"drop": number}))
 
     def _answer(self, reply: Mapping[str, Any], call: ModelCall) -> ModelAnswer:
         if not reply["ok"]:
@@ -158,10 +158,10 @@ class WorkerProcess:
             process = await start_child("pandaeval_collector.judge.worker", self._child_environment(), silent=True)
         except OSError as error:
             raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process cannot be started: {error}") from error
-        process.write(_line(asdict(self._setup)))
+        process.send(_json(asdict(self._setup)))
         try:
-            line = await asyncio.wait_for(process.out.readline(), _START_S)
-            ready = json.loads(line or b"{}")
+            said = await asyncio.wait_for(process.receive(), _START_S)
+            ready = json.loads(said or b"{}")
         except (TimeoutError, ValueError) as error:
             ready = {"message": f"{type(error).__name__}"}
         if not ready.get("ready"):
@@ -180,8 +180,8 @@ class WorkerProcess:
 
     async def _read(self, process: Child) -> None:
         try:
-            while line := await process.out.readline():
-                reply = json.loads(line)
+            while (body := await process.receive()) is not None:
+                reply = json.loads(body)
                 inbox = self._waiting.get(reply["id"])
                 if inbox is not None:
                     inbox.put_nowait(reply)
@@ -195,5 +195,5 @@ class WorkerProcess:
             inbox.put_nowait({"ok": False, "failure": "crashed", "message": "the judge's process died"})
 
 
-def _line(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message).encode() + b"\n"
+def _json(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode()

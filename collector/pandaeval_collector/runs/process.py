@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, OverBudgetError
-from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.runs import wire
 from pandaeval_collector.store import Store
 from pandaeval_otel.base.component_errors import ERRORS
@@ -78,11 +77,12 @@ class RunProcess:
             self._child = await start_child("pandaeval_collector.runs.worker", self._environ)
         except OSError as error:
             raise RunProcessError(f"the process of a run cannot be started: {error}") from error
-        self._child.write(wire.packed(self._setup))
+        self._child.send(wire.body(self._setup))
         try:
-            ready = await asyncio.wait_for(_message(self._child), _START_S)
-        except (TimeoutError, asyncio.IncompleteReadError) as error:
-            ready = ("broken", type(error).__name__)
+            said = await asyncio.wait_for(self._child.receive(), _START_S)
+            ready = ("broken", "it ended at once") if said is None else wire.unpacked(said)
+        except TimeoutError:
+            ready = ("broken", "it says nothing")
         if ready[0] != "ready":
             await self.close()
             raise RunProcessError(f"the process of a run does not start: {ready[1]}")
@@ -93,7 +93,7 @@ class RunProcess:
         if self._child is None or self._reader is None or self._reader.done():
             raise RunProcessEndedError("the process of the run ended")
         self._answer = asyncio.get_running_loop().create_future()
-        self._child.write(wire.packed(("batch", batch)))
+        self._child.send(wire.body(("batch", batch)))
         return await self._answer
 
     def kill(self) -> None:
@@ -114,10 +114,8 @@ class RunProcess:
 
     async def _read(self, child: Child) -> None:
         try:
-            while True:
-                self._take(await _message(child))
-        except asyncio.IncompleteReadError:
-            pass  # it ended; whoever waits is told
+            while (message := await child.receive()) is not None:
+                self._take(wire.unpacked(message))
         finally:
             if self._answer is not None and not self._answer.done():
                 self._answer.set_exception(RunProcessEndedError("the process of the run ended"))
@@ -159,9 +157,4 @@ class RunProcess:
 
     def _write(self, message: Any) -> None:
         if self._child is not None:
-            self._child.write(wire.packed(message))
-
-
-async def _message(child: Child) -> Any:
-    head = await child.out.readexactly(LENGTH.size)
-    return wire.unpacked(await child.out.readexactly(LENGTH.unpack(head)[0]))
+            self._child.send(wire.body(message))

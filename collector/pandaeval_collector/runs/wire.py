@@ -1,5 +1,4 @@
-"""The messages between a collector and the process of a run: frames of a length (8 bytes) and a pickled tuple each,
-whose first part is its kind.
+"""The messages between a collector and the process of a run: each frame is a pickled tuple that begins with its kind.
 
 To the process: a :class:`RunSetup` first, then ``("batch", Batch)``, ``("answer", n, answer or failure)`` and
 ``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, Call)``, ``("keep", n, key, verdict)``,
@@ -18,7 +17,6 @@ from typing import Any
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import CallFailedError, ModelAnswer, OverBudgetError
-from pandaeval_collector.pipeline.workers.wire import LENGTH
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
 from pandaeval_collector.store.run_rows import RunResult
 
@@ -80,12 +78,6 @@ class Scored:
 def body(message: Any) -> bytes:
     """What stands in a frame."""
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-
-
-def packed(message: Any) -> bytes:
-    """A whole frame."""
-    inside = body(message)
-    return LENGTH.pack(len(inside)) + inside
 
 
 def unpacked(body: bytes) -> Any:

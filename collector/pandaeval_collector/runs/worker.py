@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.runtime.child import Parent
 from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from pandaeval_collector.pipeline.workers.main import Frames
 from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.counting import CountedVerdicts, CountingCaller, usual_answers
 from pandaeval_collector.runs.run_traces import LiveTraces
@@ -66,21 +64,16 @@ class ParentCollector:
             answer.set_result(message[2])
 
 
-async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
+async def _serve(setup: wire.RunSetup, parent: Parent) -> None:
     loop = asyncio.get_running_loop()
     inbox: asyncio.Queue[wire.TracesToScore] = asyncio.Queue()
-    collector = ParentCollector(lambda message: frames.write([wire.body(message)]))
+    collector = ParentCollector(lambda message: parent.send(wire.body(message)))
 
     def take(message: Any) -> None:
         if message[0] == "batch":
             inbox.put_nowait(message[1])
         else:
             collector.take(message)
-
-    def read() -> None:
-        while (frame := frames.read()) is not None:
-            loop.call_soon_threadsafe(take, wire.unpacked(frame))
-        os._exit(0)  # nobody works for a parent that is gone
 
     live = LiveTraces(setup.store)
     evaluator = Evaluator(load(setup.embedding), setup.settings)
@@ -91,41 +84,37 @@ async def _serve(setup: wire.RunSetup, frames: Frames) -> None:
     else:
         verdicts = SharedVerdicts(live, collector.keep)
         scoring = Scoring(setup, evaluator, live, collector, verdicts)
-    frames.write([wire.body(("ready", ""))])
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    parent.send(wire.body(("ready", "")))
+    parent.listen(lambda frame: loop.call_soon_threadsafe(take, wire.unpacked(frame)))
     while True:
         scored = await scoring.of(await inbox.get())
         if setup.counting:
             caller.counted.remembered = verdicts.remembered
             scored = wire.Scored(scored.items, [], [], caller.counted)
-        _tell_errors(frames)
-        frames.write([wire.body(("done", scored))])
+        _tell_errors(parent)
+        parent.send(wire.body(("done", scored)))
 
 
-def _tell_errors(frames: Frames) -> None:
+def _tell_errors(parent: Parent) -> None:
     """What components raised since this was told last."""
     if raised := ERRORS.take():
-        frames.write([wire.body(("raised", raised))])
+        parent.send(wire.body(("raised", raised)))
 
 
 def main() -> None:
     """Serve until standard input ends."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # sent to all processes of a service at once: the collector decides
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
-    frames = Frames()
-    first = frames.read()
+    parent = Parent(nice=_NICE)
+    first = parent.receive()
     if first is None:
         return
     setup: wire.RunSetup = wire.unpacked(first)
     set_up(setup.log_level)
     ERRORS.hand_over()
     try:
-        asyncio.run(_serve(setup, frames))
+        asyncio.run(_serve(setup, parent))
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is no more to come
-        _tell_errors(frames)
-        frames.write([wire.body(("broken", f"{type(error).__name__}: {error}"[:500]))])
+        _tell_errors(parent)
+        parent.send(wire.body(("broken", f"{type(error).__name__}: {error}"[:500])))
         os._exit(1)  # the thread that reads holds standard input, over which the interpreter would stumble
 
 

@@ -13,7 +13,7 @@ from pandaeval_collector.cli._app import app
 from pandaeval_collector.drill.compare import drops
 from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
-from pandaeval_collector.drill.tally import Share, Tally
+from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
@@ -75,9 +75,15 @@ def test_a_credible_drop_is_told_and_a_small_one_is_not() -> None:
     tally = drilled()
     told = tally.to_dict()
     assert drops(told, tally) == []
-    before: dict[str, Any] = {"faults": {"exact_loop": {"by_metric": {"response": Share(60, 60).to_dict()}}}}
+    before: dict[str, Any] = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
     assert [(drop.fault, drop.metric) for drop in drops(before, tally)] == [("exact_loop", "response")]
-    before = {"faults": {"exact_loop": {"by_metric": {"response": Share(1, 4).to_dict()}}}}
+    before = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(1, 4).to_dict()}}}}
+    assert drops(before, tally) == []
+
+
+def test_what_fails_for_want_of_telemetry_is_no_drop_when_it_no_longer_does() -> None:
+    tally = drilled(names=["content_off"])
+    before: dict[str, Any] = {"faults": {"content_off": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
     assert drops(before, tally) == []
 
 
@@ -105,7 +111,7 @@ def test_the_command_writes_each_format_and_holds_against_a_baseline(traces: Pat
     again = run(*chosen, "--baseline", str(baseline), "--format", "junit")
     assert again.exit_code == 0
     assert '<testcase classname="pandaeval.drill" name="empty_answer"' in again.stdout
-    told["faults"]["empty_answer"]["by_metric"]["grounding"] = Share(90, 90).to_dict()
+    told["faults"]["empty_answer"]["by_metric"]["grounding"] = NoticedShare(90, 90).to_dict()
     baseline.write_text(json.dumps(told))
     worse = run(*chosen, "--baseline", str(baseline))
     assert worse.exit_code == 1

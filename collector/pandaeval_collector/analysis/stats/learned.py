@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel
-from pandaeval_collector.analysis.stats.separation import Share
+from pandaeval_collector.analysis.stats.separation import ShareEstimate
 
 FORMAT = 1
 
@@ -50,5 +50,5 @@ class LearnedModel:
 
 
 def _evidence(held: Mapping[str, Any]) -> HeldOutFigures:
-    shares = {name: None if held[name] is None else Share(**held[name]) for name in ("auroc", "same_length")}
+    shares = {name: None if held[name] is None else ShareEstimate(**held[name]) for name in ("auroc", "same_length")}
     return HeldOutFigures(**{**held, **shares})

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
-from pandaeval_collector.analysis.stats.separation import Numbers, Share, auroc, auroc_within, thirds
+from pandaeval_collector.analysis.stats.separation import Numbers, ShareEstimate, auroc, auroc_within, thirds
 
 LEAST_LABELS, LEAST_OF_A_KIND = 40, 8
 """So many labelled units a model takes, and so many of them good, and bad."""
@@ -39,8 +39,8 @@ class HeldOutFigures:
 
     labels: int
     bad: int
-    auroc: Share | None
-    same_length: Share | None
+    auroc: ShareEstimate | None
+    same_length: ShareEstimate | None
     baseline: float
     baseline_name: str
     calibration_error: float
@@ -158,7 +158,7 @@ def _evidence(rows: Sequence[Row], y: Numbers, unseen: Numbers, probability: Num
     )
 
 
-def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence[int]) -> Share:
+def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence[int]) -> ShareEstimate:
     scores, third = -np.asarray(values, dtype=np.float64), np.asarray(strata)
     return auroc_within(
         [

@@ -14,7 +14,7 @@ Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareEstimate:
     """A value in 0..1 with its 95 % interval; ``nan`` where there is nothing to take it from. ``n``: its units."""
 
     value: float
@@ -28,17 +28,17 @@ class Share:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
-NOTHING = Share(nan, nan, nan, 0)
+NOTHING = ShareEstimate(nan, nan, nan, 0)
 
 
-def auroc(good: Sequence[float], bad: Sequence[float]) -> Share:
+def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
     """The share of pairs (good, bad) in which the good unit scores higher, ties counting half; DeLong's interval. Where
     all pairs are in order it has no width, which says nothing about how few there are."""
     value, variance = _delong(good, bad)
     return _around(value, variance, len(good) + len(bad))
 
 
-def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Share:
+def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> ShareEstimate:
     """The same over pairs from one stratum each, so that what the strata differ in explains nothing."""
     parts = [(good, bad, len(good) * len(bad)) for good, bad in strata if good and bad]
     pairs = sum(weight for _, _, weight in parts)
@@ -52,14 +52,14 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
     return _around(value, variance, sum(len(good) + len(bad) for good, bad, _ in parts))
 
 
-def share(hits: int, of: int) -> Share:
+def share(hits: int, of: int) -> ShareEstimate:
     """A proportion with Wilson's interval."""
     if not of:
         return NOTHING
     p, square = hits / of, Z95 * Z95
     centre = (p + square / (2 * of)) / (1 + square / of)
     half = Z95 * sqrt(p * (1 - p) / of + square / (4 * of * of)) / (1 + square / of)
-    return Share(p, max(0.0, centre - half), min(1.0, centre + half), of)
+    return ShareEstimate(p, max(0.0, centre - half), min(1.0, centre + half), of)
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
@@ -70,11 +70,11 @@ def thirds(lengths: Sequence[float]) -> list[int]:
     return [int(length > low) + int(length > high) for length in lengths]
 
 
-def _around(value: float, variance: float, n: int) -> Share:
+def _around(value: float, variance: float, n: int) -> ShareEstimate:
     if value != value:
         return NOTHING
     half = Z95 * sqrt(max(0.0, variance))
-    return Share(value, max(0.0, value - half), min(1.0, value + half), n)
+    return ShareEstimate(value, max(0.0, value - half), min(1.0, value + half), n)
 
 
 def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:

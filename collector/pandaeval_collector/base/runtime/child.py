@@ -1,4 +1,4 @@
-"""A Python module of ours as a process of its own, spoken to through pipes.
+"""A Python module of ours as a process of its own. The two speak through pipes in frames: 8 bytes of length and a body.
 
 It is started without the event loop's help: that forks, and a fork of a process with threads may find a lock held that
 nobody is left to open. ``subprocess`` does without where it can (``vfork``).
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import struct
 import subprocess
 import sys
+import threading
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
 _STOP_S = 3.0
+_LENGTH = struct.Struct("<Q")
 
 
 class Child:
@@ -34,10 +38,19 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def write(self, data: bytes) -> None:
-        """To its standard input, as fast as it reads. Nothing happens when it is gone: its output ends."""
+    def send(self, *parts: bytes) -> None:
+        """Sends a frame whose body is ``parts``, as fast as it reads. Nothing happens when it is gone: its output
+        ends."""
         if not self._into.is_closing():
-            self._into.write(data)
+            self._into.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
+
+    async def receive(self) -> bytes | None:
+        """The body of the next frame; ``None`` when there will be none."""
+        try:
+            (length,) = _LENGTH.unpack(await self.out.readexactly(_LENGTH.size))
+            return await self.out.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
 
     def end_input(self) -> None:
         """For a process that ends with its input."""
@@ -61,6 +74,44 @@ class Child:
         code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
         self.end_input()
         return code
+
+
+class Parent:
+    """The process that started this one, by :func:`start_child`. Whatever is printed goes to standard error."""
+
+    def __init__(self, *, nice: int = 0) -> None:
+        """``nice``: how far this process lets others go first. Interrupts, which are sent to all processes of a service
+        at once, are left to the parent."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if nice and hasattr(os, "nice"):
+            os.nice(nice)
+        self._in, self._out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+
+    def receive(self) -> bytes | None:
+        """The body of the next frame; ``None`` at the end. Blocks."""
+        head = self._in.read(_LENGTH.size)
+        body = self._in.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
+        return body if body is not None and len(body) == _LENGTH.unpack(head)[0] else None
+
+    def send(self, *parts: bytes) -> None:
+        """Sends a frame whose body is ``parts``."""
+        self._out.write(_LENGTH.pack(sum(map(len, parts))))
+        for part in parts:
+            self._out.write(part)
+        self._out.flush()
+
+    def listen(self, take: Callable[[bytes], object]) -> None:
+        """Calls ``take`` with every frame from now on, on a thread of its own. This process ends with its input: nobody
+        works for a parent that is gone."""
+
+        def read() -> None:
+            while (body := self.receive()) is not None:
+                take(body)
+            os._exit(0)
+
+        threading.Thread(target=read, name="stdin", daemon=True).start()
 
 
 async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:

@@ -13,7 +13,6 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.base.runtime.child import Child, start_child
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.pipeline.workers.wire import LENGTH
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class WorkerSlot:
         self._asked.append(_Asked(answer, patience))
         if len(self._asked) == 1:
             self._watch()
-        process.write(LENGTH.pack(len(request)) + request)
+        process.send(request)
         return await answer
 
     async def close(self) -> None:
@@ -122,7 +121,7 @@ class WorkerSlot:
 
     async def _read(self, process: Child) -> None:
         """Hands out answers until the process ends."""
-        while (answer := await _frame(process)) is not None:
+        while (answer := await process.receive()) is not None:
             asked = self._asked.popleft()
             self._watch()
             if not asked.answer.done():
@@ -156,9 +155,9 @@ class WorkerSlot:
             process = await start_child("pandaeval_collector.pipeline.workers.main", self._environ)
         except OSError as error:
             raise WorkerStartError(f"a process of the line (line.workers) cannot be started: {error}") from error
-        process.write(LENGTH.pack(len(self._setup)) + self._setup)
+        process.send(self._setup)
         try:
-            said = await asyncio.wait_for(_frame(process), _START_S)
+            said = await asyncio.wait_for(process.receive(), _START_S)
         except TimeoutError:
             said = b"it says nothing"
         except asyncio.CancelledError:  # the collector stops meanwhile
@@ -175,11 +174,3 @@ class WorkerSlot:
         self._process = process
         self._on_change()
         return process
-
-
-async def _frame(process: Child) -> bytes | None:
-    """Reads the next frame; ``None`` at the end of the process."""
-    try:
-        return await process.out.readexactly(LENGTH.unpack(await process.out.readexactly(LENGTH.size))[0])
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return None

@@ -1,4 +1,4 @@
-"""The messages between the collector and its worker processes: frames of a length (8 bytes) and a body each.
+"""The messages between the collector and its worker processes, one a frame.
 
 Both ends are the same program on the same machine, and no other process can write to the pipes between them.
 """
@@ -21,10 +21,10 @@ from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base.component_errors import RaisedErrors
 from pandaeval_otel.model import Trigger
 
-LENGTH = struct.Struct("<Q")
+_LENGTH = struct.Struct("<Q")
 _PROTOCOL = pickle.HIGHEST_PROTOCOL
 _GOOD, _STORE, _BAD = b"=", b"~", b"!"
-_HEAD = 1 + LENGTH.size
+_HEAD = 1 + _LENGTH.size
 EDITION = Path(understanding.__file__).stat().st_mtime_ns
 """Which installation this process runs. A worker of another one, put in place of ours since we started, would answer in
 words that we do not know."""
@@ -107,10 +107,10 @@ def raise_error(answer: bytes) -> None:
 
 def _packed(raised: Sequence[RaisedErrors]) -> tuple[bytes, bytes]:
     packed = pickle.dumps([*raised], _PROTOCOL)
-    return LENGTH.pack(len(packed)), packed
+    return _LENGTH.pack(len(packed)), packed
 
 
 def _body(answer: bytes) -> int:
     """Where what became of the traces begins, behind what components raised."""
-    (size,) = LENGTH.unpack_from(answer, 1)
+    (size,) = _LENGTH.unpack_from(answer, 1)
     return _HEAD + int(size)

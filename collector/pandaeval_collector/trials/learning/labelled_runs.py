@@ -20,7 +20,7 @@ _MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """Whether a unit (a session, else a trace) was bad, who said so, and about which metric (``level.name``)."""
 
     unit: str
@@ -47,7 +47,7 @@ class LabelledRuns:
     groups: list[str] = field(default_factory=list)
 
 
-class Runs(Protocol):
+class ReadableRuns(Protocol):
     """Where runs are read from."""
 
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
@@ -60,7 +60,7 @@ class Runs(Protocol):
         ...
 
 
-def of_people(labels: Iterable[HumanLabel]) -> Iterator[Verdict]:
+def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
     """One verdict for each run and metric: what most people said. Runs that as many passed as failed are left out."""
     said: dict[tuple[str, str], list[float]] = defaultdict(list)
     for label in labels:
@@ -68,20 +68,20 @@ def of_people(labels: Iterable[HumanLabel]) -> Iterator[Verdict]:
         said[label.unit, label.metric].append(float(passed))
     for (unit, metric), votes in said.items():
         if fmean(votes) != _MIDDLE:
-            yield Verdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE)
+            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE)
 
 
-def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[Verdict]:
+def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
     """What a judge said last of each unit under one metric (``level.name``)."""
     rows = connection.execute(
         "SELECT unit, model, passed, max(no) FROM judged WHERE metric = ? AND passed IS NOT NULL GROUP BY unit",
         (metric,),
     )
     for unit, model, passed, _ in rows:
-        yield Verdict(unit, metric, model, not passed)
+        yield RunVerdict(unit, metric, model, not passed)
 
 
-def labelled_runs(runs: Runs, verdicts: Iterable[Verdict], agent: str | None = None) -> list[LabelledRuns]:
+def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
     """The runs that verdicts are about; of each agent and level those of the metric with most verdicts. Runs that are
     not known, or that an older version decided, are left out. ``agent``: only of this one."""
     found: dict[tuple[str, str, str, str], LabelledRuns] = {}

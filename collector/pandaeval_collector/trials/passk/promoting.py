@@ -19,7 +19,7 @@ _MOST_MORE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PromotableCase:
     """A capability case. ``steady``: it is proposed; ``more``: so many further trials would have to pass, all of them,
     for it to be; ``None`` where more than 2,000 would."""
 
@@ -49,10 +49,10 @@ class Promotion:
 
     k: int
     least: float
-    candidates: Sequence[Candidate]
+    candidates: Sequence[PromotableCase]
 
     @property
-    def steady(self) -> list[Candidate]:
+    def steady(self) -> list[PromotableCase]:
         return [each for each in self.candidates if each.steady]
 
     @property
@@ -78,12 +78,12 @@ def promotion(found: CaseTrials, k: int, least: float) -> Promotion:
     return Promotion(k, least, sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0))))
 
 
-def _candidate(case: CaseOutcomes, k: int, least: float) -> Candidate:
+def _candidate(case: CaseOutcomes, k: int, least: float) -> PromotableCase:
     """Undetermined trials count as failed: what could not be graded promotes nothing."""
     n = case.n + case.undetermined
     power = pass_pow_k(n, case.c, k, "bayesian")
     more = _more(n, case.c, k, least)
-    return Candidate(case, power, more == 0, more)
+    return PromotableCase(case, power, more == 0, more)
 
 
 def _more(n: int, c: int, k: int, least: float) -> int | None:

@@ -75,3 +75,37 @@ def test_no_pipe_is_closed_twice(
     assert [pipe.closed for pipe in taken] == [True] * 6
     assert not again
     assert open_then[0] == open_then[-1]
+
+
+_ECHO = """
+from pandaeval_collector.base.runtime.child import Parent
+
+parent = Parent()
+print("this is no frame")
+while (body := parent.receive()) is not None:
+    parent.send(body, b"!")
+"""
+
+
+async def test_frames_go_both_ways_whole_and_in_order(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(_ECHO)
+    child = await start_child("echo", {**os.environ, "PYTHONPATH": str(tmp_path)}, silent=True)
+    for parts in ([], [b"a"], [b"a", b"\n" * 3], [b"b" * 5_000_000]):
+        child.send(*parts)
+        assert await child.receive() == b"".join(parts) + b"!"
+    child.end_input()
+    assert await child.receive() is None
+    assert await child.wait() == 0
+
+
+async def test_a_process_that_listens_ends_with_its_input(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(
+        "import threading\nfrom pandaeval_collector.base.runtime.child import Parent\n"
+        "parent = Parent()\nparent.listen(parent.send)\nthreading.Event().wait()\n"
+    )
+    child = await start_child("waits", {**os.environ, "PYTHONPATH": str(tmp_path)})
+    child.send(b"one")
+    child.send(b"two")
+    assert [await child.receive(), await child.receive()] == [b"one", b"two"]
+    child.end_input()
+    assert await child.wait() == 0

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.learning.labelled_runs import PEOPLE, Verdict, labelled_runs, of_people
+from pandaeval_collector.trials.learning.labelled_runs import PEOPLE, RunVerdict, labelled_runs, of_people
 from pandaeval_collector.trials.learning.models import file_of, keep, kept
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, sessions, write
@@ -136,8 +136,11 @@ class TestLabelledRuns:
         assert [each.bad for each in of_people([HumanLabel("a", METRIC, score, None)])] == [bad]
 
     def test_of_each_agent_the_metric_with_most_verdicts_is_learned(self) -> None:
-        verdicts = [Verdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
-        verdicts += [Verdict("a", "session.helpful", PEOPLE, False), Verdict("c", "session.helpful", PEOPLE, False)]
+        verdicts = [RunVerdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
+        verdicts += [
+            RunVerdict("a", "session.helpful", PEOPLE, False),
+            RunVerdict("c", "session.helpful", PEOPLE, False),
+        ]
         found = labelled_runs(Facts(a="one", b="one", c="two"), verdicts)
         assert [(each.agent, each.metric, each.bad) for each in found] == [
             ("one", METRIC, [True, True]),
@@ -145,12 +148,12 @@ class TestLabelledRuns:
         ]
 
     def test_unknown_runs_other_levels_and_other_agents_are_left_out(self) -> None:
-        verdicts = [Verdict("x", METRIC, PEOPLE, True), Verdict("a", "turn.relevance", PEOPLE, True)]
+        verdicts = [RunVerdict("x", METRIC, PEOPLE, True), RunVerdict("a", "turn.relevance", PEOPLE, True)]
         assert labelled_runs(Facts(a="one"), verdicts) == []
-        assert labelled_runs(Facts(a="one"), [Verdict("a", METRIC, PEOPLE, True)], agent="two") == []
+        assert labelled_runs(Facts(a="one"), [RunVerdict("a", METRIC, PEOPLE, True)], agent="two") == []
 
     def test_runs_of_one_user_are_one_group(self) -> None:
-        verdicts = [Verdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
+        verdicts = [RunVerdict(unit, METRIC, PEOPLE, True) for unit in "ab"]
         assert labelled_runs(Facts(a="one", b="one"), verdicts)[0].groups == ["ann", "b"]
 
 
