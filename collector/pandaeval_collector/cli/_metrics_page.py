@@ -93,7 +93,9 @@ of sessions, noticed 0 of 958.
 
 `false_success` (a change failed and the answer says that it was done) is noticed in 8 of 13 copies of mcp-pairs and 13
 of 15 of tau2 (`--as recorded --faults false_success wrong_unit`, 15 copies). A name counts only in quotes, and two
-known values in each other's place are both known: nothing notices those.
+known values in each other's place are both known: nothing notices those. Of 20 identifiers of mcp-pairs that go
+unnoticed, read one by one, 18 are none: pieces of an address (%20Diego), "7-Day", "8pm". With 40 copies tau2 has 0.65
+before and after.
 """
 
 _REPEATED = """

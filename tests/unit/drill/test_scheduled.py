@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.drill.scheduled import Drills, last_drill
+from pandaeval_collector.drill.scheduled import Drills
 from pandaeval_collector.drill.stored import stored_requests
 from pandaeval_collector.drill.worker import DrillSetup
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.last_drill import last_drill
 from pandaeval_otel.assembly import CloseRules
 from support.drilled import requests
 from support.embedder import WordEmbedder
