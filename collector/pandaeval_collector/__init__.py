@@ -1,7 +1,7 @@
 """pandaeval_collector says how good it was: it scores agent traces and sessions, and emits the scores as OpenTelemetry.
 
-``__all__`` is what metrics and exporters of other packages import, beside the formulas in :mod:`.stats`; these names
-stay, the rooms behind them may move. Each is imported when it is first asked for.
+``__all__`` is what metrics, exporters and faults of other packages import, beside the formulas in :mod:`.stats`; these
+names stay, the rooms behind them may move. Each is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from pandaeval_collector.base.section import Size as Size
     from pandaeval_collector.base.section import Text as Text
     from pandaeval_collector.base.section import Url as Url
+    from pandaeval_collector.drill.edits import AnswerEdit as AnswerEdit
+    from pandaeval_collector.drill.edits import ArgumentsEdit as ArgumentsEdit
+    from pandaeval_collector.drill.edits import CustomEdit as CustomEdit
+    from pandaeval_collector.drill.edits import ToolNameEdit as ToolNameEdit
+    from pandaeval_collector.drill.edits import ToolResultEdit as ToolResultEdit
+    from pandaeval_collector.drill.fault import Fault as Fault
+    from pandaeval_collector.drill.subject import NotApplicableError as NotApplicableError
+    from pandaeval_collector.drill.subject import Subject as Subject
     from pandaeval_collector.exporters import Exporter as Exporter
     from pandaeval_collector.exporters import Repeating as Repeating
     from pandaeval_collector.exporters import RetryLaterError as RetryLaterError
@@ -58,18 +66,23 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Amount": "base.section",
+    "AnswerEdit": "drill.edits",
+    "ArgumentsEdit": "drill.edits",
     "Assumed": "base.score",
     "Case": "scoring.cases",
     "Count": "base.section",
+    "CustomEdit": "drill.edits",
     "Duration": "base.section",
     "EarlierOutput": "scoring.metric",
     "Endpoint": "base.section",
     "EnvName": "base.section",
     "Exporter": "exporters",
+    "Fault": "drill.fault",
     "FilePath": "base.section",
     "Finding": "base.score",
     "Judge": "judge.desk",
     "Metric": "scoring.metric",
+    "NotApplicableError": "drill.subject",
     "PositiveDuration": "base.section",
     "Reason": "judge.rubric",
     "Repeating": "exporters",
@@ -86,9 +99,12 @@ _WHERE = {
     "SessionView": "scoring.metric",
     "Share": "base.section",
     "Size": "base.section",
+    "Subject": "drill.subject",
     "Surroundings": "exporters",
     "Text": "base.section",
     "Texts": "scoring.metric",
+    "ToolNameEdit": "drill.edits",
+    "ToolResultEdit": "drill.edits",
     "TraceContext": "scoring.metric",
     "TraceMetric": "scoring.metric",
     "TraceSummary": "scoring.metric",

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from bench._table import table  # noqa: E402
 from bench.corrected_rates import PASSING, policies  # noqa: E402
-from pandaeval_collector.trials.labels.align import Judged, LabelledRun, align  # noqa: E402
+from pandaeval_collector.trials.labels.align import JudgedUnit, LabelledRun, align  # noqa: E402
 
 RUNS = 240
 USELESS = ("useless 0.1", "useless 0.4", "idle 0.1", "idle 0.2", "idle 0.4", "idle 0.8")
@@ -44,8 +44,8 @@ class ArenaJudge:
         self._errors_per_right = float((~right).sum() / right.sum())
         self.runs = [LabelledRun(str(number), bool(passed)) for number, passed in enumerate(self.passed)]
 
-    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, Judged]:
-        return {run.unit: Judged(self._said(text, int(run.unit))) for run in runs}
+    def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:
+        return {run.unit: JudgedUnit(self._said(text, int(run.unit))) for run in runs}
 
     def _said(self, text: str, at: int) -> bool:
         now, kind, _, share = bool(self.judge[at] >= PASSING), *text.partition(" ")

@@ -55,7 +55,9 @@ def main() -> None:
             told[f"{name}, {form}"] = tally.to_dict()
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
-    print(f"\n{matrix(told)}")
+    print(f"\nNoticed:\n\n{matrix(told, 'noticed')}\n\nMetrics cannot tell, and none fails:\n")
+    print(matrix(told, "could_not_tell"))
+    print(f"\n{summary(told)}")
     if given.json:
         given.json.write_text(json.dumps(told, indent=1))
 
@@ -115,14 +117,15 @@ def table(tally: Tally) -> str:
     return "\n".join([*lines, "", f"Untouched runs that fail: {untouched}.", f"Not applicable: {missing or 'none'}."])
 
 
-def matrix(told: Mapping[str, Any]) -> str:
+def matrix(told: Mapping[str, Any], share: str) -> str:
     """The share noticed of each fault in each set, and of how many copies; over all sets with Wilson's 95 % interval.
-    The least noticed first."""
-    names = {name for each in told.values() for name in each["faults"]}
+    The least noticed first. ``share``: "could_not_tell" for the faults of telemetry, else "noticed"."""
+    families = {name: fault["family"] for each in told.values() for name, fault in each["faults"].items()}
+    names = {name for name, family in families.items() if (family == "telemetry") == (share == "could_not_tell")}
     lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
     rows = []
     for name in names:
-        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name)) for each in told.values())]
+        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name), share) for each in told.values())]
         total = NoticedShare(sum(each.hits for each in found), sum(each.n for each in found))
         cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
         low, high = total.interval or (0.0, 0.0)
@@ -131,8 +134,14 @@ def matrix(told: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *(line for _, line in sorted(rows))])
 
 
-def _share(fault: Mapping[str, Any] | None) -> NoticedShare:
-    return NoticedShare(0, 0) if fault is None else NoticedShare(fault["noticed"]["hits"], fault["n"])
+def summary(told: Mapping[str, Any]) -> str:
+    """How many faults of how many kinds were planted."""
+    planted = [(name, fault["n"]) for each in told.values() for name, fault in each["faults"].items() if fault["n"]]
+    return f"{sum(n for _, n in planted):,} faults of {len({name for name, _ in planted})} kinds."
+
+
+def _share(fault: Mapping[str, Any] | None, share: str) -> NoticedShare:
+    return NoticedShare(0, 0) if fault is None else NoticedShare(fault[share]["hits"], fault["n"])
 
 
 def _by(counts: Mapping[str, int], n: int) -> str:

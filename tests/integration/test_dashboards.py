@@ -152,7 +152,7 @@ def test_without_a_judge_no_open_panel_of_agents_and_sessions_is_empty(tmp_path:
             send(collector, recent(files, tmp_path / "recent"))
             collector.until(lambda: len(collector.results()) > 30 and collector.at_rest(), "at rest")
             sessions = 'pandaeval_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}'
-            until(lambda: prometheus.value(filled(f"sum(increase({sessions}[$__range]))")) > 0, "scraped", 60)
+            until(lambda: prometheus.value(filled(f"sum(increase({sessions}[$__range]))")) > 0, "scraped")
             shown = {
                 f"{file.stem}: {panel['title']}"
                 for file in FILES

@@ -110,9 +110,9 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the four packages, as pip installs them."""
+    """A folder with the five packages, as pip installs them."""
     folder = tmp_path_factory.mktemp("installed")
-    packages = [str(_PLUGINS / kind) for kind in ("metric", "judged", "dialect", "exporter")]
+    packages = [str(_PLUGINS / kind) for kind in ("metric", "judged", "dialect", "exporter", "fault")]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     done = subprocess.run(
         [*command, "--no-build-isolation", "--target", str(folder), *packages], capture_output=True, text=True
@@ -227,6 +227,26 @@ def test_files_are_scored_with_what_is_installed(installed: Path, own: Path, fil
     [seen] = map(json.loads, _run("inspect", file, "--format", "json", path=_path(installed)).stdout.splitlines())
     assert seen["dialects"] == ["skylark"]
     assert [(call["name"], call["arguments"]) for call in seen["tool_calls"]] == [("search", {"q": "trains"})]
+
+
+def test_a_drill_plants_a_fault_that_is_installed_and_leaves_out_what_is_none(
+    installed: Path, broken: Path, file: Path
+) -> None:
+    (broken / "broken_pack-0.1.dist-info" / "entry_points.txt").write_text(
+        "[pandaeval.faults]\nbad = empty\nworse = broken_metric\ncrash = shouting\n"
+    )
+    asked = ("drill", file, "--faults", "shouting,empty_answer", "--format", "json")
+    done = _run(*asked, path=_path(installed, broken))
+    told = json.loads(done.stdout)["faults"]
+    assert sorted(told) == ["empty_answer", "shouting"]
+    assert (told["shouting"]["n"], told["shouting"]["text"]) == (1, "The answer is in capitals.")
+    assert told["shouting"]["examples"][0]["after"][0].startswith("WORD WORD")
+    for name, why in (
+        ("bad", "its module empty holds no FAULT"),
+        ("worse", "RuntimeError: no such luck"),
+        ("crash", "there is a fault crash already"),
+    ):
+        assert re.search(rf"pandaeval\.faults: {name} of broken-pack 0\.1 is left out: .*{re.escape(why)}", done.stderr)
 
 
 def _vague(number: int, body: dict[str, Any]) -> Say:

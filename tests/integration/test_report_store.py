@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import app
-from pandaeval_collector.store.failures import SEVERITIES
 from support.collector import CollectorProcess
 from support.judged_files import send
 from support.reports import Made, parsed

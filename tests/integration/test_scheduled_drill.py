@@ -41,10 +41,10 @@ def test_a_drill_that_was_missed_is_made_and_told(tmp_path: Path) -> None:
         collector.until(lambda: collector.counts()["drills", "ended", ""] == 1, "done with the drill")
         noticed = {
             (labels["pandaeval_fault"], labels["gen_ai_evaluation_name"]): value
-            for labels, value in collector.series("drill_noticed_ratio")
+            for labels, value in collector.series("drill_noticed")
         }
         copies = {labels["pandaeval_fault"]: value for labels, value in collector.series("drill_copies")}
-        flagged = collector.series("drill_flagged_ratio")
+        flagged = collector.series("drill_flagged")
         assert collector.gauge("accounting_residual") == 0
     assert noticed["empty_answer", "any"] == noticed["empty_answer", "response"] == 1.0
     assert noticed["empty_answer", "tool_loop"] == 0.0

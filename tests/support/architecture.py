@@ -36,10 +36,15 @@ def arrows(package: str) -> dict[str, set[str]]:
 
 def _imported(package: str, folder: Path) -> Iterator[str]:
     for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(file)):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             yield from (name.split(".")[1] for name in names if name.startswith(f"{package}."))
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def floors(package: str) -> list[list[str]]:
@@ -62,7 +67,7 @@ def public_classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for folder in PACKAGES.values():
         for file in sorted(folder.rglob("*.py")):
-            nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if "_proto" not in file.parts else ()
+            nodes = ast.walk(_tree(file)) if "_proto" not in file.parts else ()
             for node in nodes:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found.setdefault(node.name, []).append(str(file.relative_to(ROOT)))

@@ -36,7 +36,7 @@ def print_drill(tally: Tally, on: Console) -> None:
         f"{many(planted, 'fault')}, each in a copy of one of {tally.good:,} runs that look good, of {tally.runs:,} read"
     )
     rows = [_row(name, each) for name, each in tally.worst_first() if each.n]
-    on.print(table(("fault", "family", "n", "noticed", "95 %", "cannot tell", "step", "by"), rows, on=on))
+    on.print(table(("fault", "family", "n", "right", "95 %", "failed", "cannot tell", "step", "by"), rows, on=on))
     flagged = [(metric, share.n, _percent(share), _interval(share)) for metric, share in tally.flagged.items()]
     on.print(table(("untouched runs", "n", "failed", "95 %"), flagged, on=on))
     if tally.judge is not None:
@@ -93,9 +93,8 @@ def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO
 
 
 def _row(name: str, each: FaultTally) -> Sequence[object]:
-    share = each.noticed
-    untold = _percent(each.could_not_tell)
-    return name, each.fault.family, each.n, _percent(share), _interval(share), untold, _percent(each.blamed), _by(each)
+    found = [_percent(share) for share in (each.noticed, each.could_not_tell, each.blamed)]
+    return name, each.fault.family, each.n, _percent(each.right), _interval(each.right), *found, _by(each)
 
 
 def _by(each: FaultTally) -> str:

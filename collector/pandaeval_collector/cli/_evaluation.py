@@ -63,6 +63,8 @@ class Evaluation:
             for request in self._inputs:
                 run.add(request)
             self._score(run, target)
+            if self._chooser is not None and self._chooser.unknown:
+                raise UserError(self._chooser.unknown)
             print_problems(console(stderr=True), run.read.problems, run.read.bad)
             self._write_tables(run, target)
             self._tell_cases(run)

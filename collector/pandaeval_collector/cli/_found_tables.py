@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
-from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli._output import console, many, safe, table
 from pandaeval_collector.cli._run_tables import print_json
 from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
+from pandaeval_collector.store.failures.group import rank
 
 Row = Mapping[str, Any]
 _MOST = 100
@@ -104,8 +104,8 @@ def show_failures(row: Row, as_json: bool) -> None:
 
 
 def gravest_first(groups: Sequence[Row]) -> list[Row]:
-    """Groups of failures by severity, then by how often they occurred."""
-    return sorted(groups, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["occurrences"]))
+    """Groups of failures: claims of success first, then by severity and by how often they occurred."""
+    return sorted(groups, key=lambda row: rank([row["label"]], row["severity"], row["occurrences"]))
 
 
 def _worst(row: Row) -> str:

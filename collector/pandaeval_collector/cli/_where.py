@@ -85,6 +85,23 @@ class Chooser:
         self.chosen, self.left_out = self.chosen + fits, self.left_out + (not fits)
         return fits
 
+    @property
+    def unknown(self) -> str:
+        """Where no trace is left for want of a name that is wanted: what was probably meant; else empty."""
+        if self.chosen or not self.left_out:
+            return ""
+        from pandaeval_collector.config import closest
+
+        for key, wanted, there in (
+            ("agent", self.where.agents, self._agents),
+            ("service", self.where.services, self._services),
+        ):
+            for name in sorted(wanted - there):
+                meant = closest(name, there)
+                cure = f"did you mean {meant}?" if meant else f"there are {', '.join(sorted(there)[:10])}"
+                return f"--where {key}={name}: no trace of the input has this {key}; {cure}"
+        return ""
+
     def told(self) -> str:
         """What was left out; where that is all, which names there are."""
         lead = f"--where {self.where.text}: "

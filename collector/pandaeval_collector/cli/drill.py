@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pandaeval_collector.drill.fault import Fault
+
+
+_NAMED = 2
+"""So many files are named on the page."""
 
 
 class DrillFormat(StrEnum):
@@ -118,7 +122,7 @@ def drill(
         elif format_ is DrillFormat.html:
             from pandaeval_collector.show.report.drill import page
 
-            target.write(page(tally.to_dict(), ", ".join(files or [f"store {store}"])))
+            target.write(page(tally.to_dict(), _source(files or [f"store {store}"])))
         elif format_ is DrillFormat.junit:
             write_drill_junit(tally, worse, target)
         else:
@@ -127,6 +131,12 @@ def drill(
         typer.echo(f"failed: {drop.told}", err=True)
     if worse:
         raise typer.Exit(1)
+
+
+def _source(names: Sequence[str]) -> str:
+    """Where runs were read, in a few words."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _chosen(names: str | None) -> Mapping[str, Fault]:

@@ -43,7 +43,7 @@ def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
     for name, told in before["faults"].items():
         found = now.faults.get(name)
         for metric, share in told["by_metric"].items():
-            if found is not None and found.n and share["n"]:
+            if found is not None and found.wrong and found.n and share["n"]:
                 yield NoticedLess(
                     name,
                     metric,

@@ -34,7 +34,7 @@ class Edit(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerEdit:
     """Another final answer."""
 
     text: str
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class ChangedArguments:
+class ArgumentsEdit:
     """Other arguments of the call of an index."""
 
     index: int
@@ -67,7 +67,7 @@ class ChangedArguments:
 
 
 @dataclass(frozen=True)
-class ToolResult:
+class ToolResultEdit:
     """Another result of the call of an index; ``failed``: its span ends in an error, too."""
 
     index: int
@@ -92,7 +92,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True)
-class ToolName:
+class ToolNameEdit:
     """The call of an index goes to another tool."""
 
     index: int
@@ -120,7 +120,7 @@ class ToolName:
 
 
 @dataclass(frozen=True)
-class Custom:
+class CustomEdit:
     """Any other change of the spans, and the test that it stands."""
 
     change: Callable[[RawTrace, Trace], None] = field(repr=False)
@@ -134,7 +134,7 @@ class Custom:
         return self.test(before, after)
 
 
-def without_call(before: Trace, index: int) -> Custom:
+def without_call(before: Trace, index: int) -> CustomEdit:
     """Removes a call with its result: its span, and where messages speak of it."""
     call = before.tool_calls[index]
 
@@ -157,10 +157,12 @@ def without_call(before: Trace, index: int) -> Custom:
         del names[index]
         return [each.name for each in after.tool_calls] == names and after.output == trace.output
 
-    return Custom(change, test, f"the call of {call.name} left out")
+    return CustomEdit(change, test, f"the call of {call.name} left out")
 
 
-def repeated(before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None) -> Custom:
+def repeated(
+    before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
+) -> CustomEdit:
     """Has neighbouring calls made again so many times, each round with the model call that asked for them. ``reword``:
     other arguments for a call in the round of a number."""
     calls = [before.tool_calls[index] for index in indices]
@@ -181,7 +183,7 @@ def repeated(before: Trace, indices: Collection[int], times: int, what: str, rew
         wanted = len(trace.tool_calls) + times * len(calls)
         return len(after.tool_calls) == wanted and after.output == trace.output
 
-    return Custom(change, test, what)
+    return CustomEdit(change, test, what)
 
 
 def _asking(trace: Trace, call: ToolCall) -> Span | None:

@@ -21,25 +21,15 @@ from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.worker import DrillSetup
 from pandaeval_collector.runs import wire
+from pandaeval_collector.store.last_drill import FILE_NAME, last_drill
 
 _log = logging.getLogger(__name__)
 
-FILE_NAME = "drill.json"
 _GRACE_S = 60.0
 """A drill that does not end by itself is ended so long after its time limit."""
 _NAME = "pandaeval.drill"
 ANY = "any"
 """Stands for a metric: whether at least one noticed."""
-
-
-def last_drill(folder: Path) -> dict[str, Any] | None:
-    """The last drill of a data directory: what :meth:`pandaeval_collector.drill.tally.Tally.to_dict` tells, and ``at``,
-    the Unix time of its end; ``None`` where there is none."""
-    try:
-        found = orjson.loads((folder / FILE_NAME).read_bytes())
-        return {**found, "at": float(found["at"]), "faults": {**found["faults"]}, "untouched": {**found["untouched"]}}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 class Drills:
@@ -126,11 +116,12 @@ def _keep(folder: Path, body: bytes) -> None:
 
 
 def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], float]]:
-    """By name and attributes. A fault of which there is no copy has no share, and 0 copies."""
+    """By name and attributes. A fault of which there is no copy has no share, and 0 copies; where telemetry alone is
+    missing, nothing is there to be noticed."""
     for name, fault in found["faults"].items():
         about = ("pandaeval.fault", name)
         yield (f"{_NAME}.copies", (about,)), float(fault["n"])
-        if fault["n"]:
+        if fault["n"] and fault["family"] != "telemetry":
             shares = {metric: fault["by_metric"].get(metric, {"share": 0.0}) for metric in found["untouched"]}
             for metric, share in {ANY: fault["noticed"], **shares}.items():
                 yield (f"{_NAME}.noticed", (("gen_ai.evaluation.name", metric), about)), float(share["share"])

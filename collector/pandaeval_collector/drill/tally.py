@@ -18,6 +18,8 @@ from pandaeval_otel.model import Trace
 _EXAMPLES = 1
 _MOST_LINES, _LONGEST = 12, 400
 """An example shows so many lines, each of so many characters."""
+_END = 200
+"""So many last characters of instructions are shown: rules are added at their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class CopyOutcome:
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """The lines by which two states of a run differ: its calls, its error and its answer."""
+    """The lines by which two states of a run differ: what it was told, its calls, its
+    error and its answer."""
     one, other = _lines(before), _lines(after)
     left, right = [], []
     for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
@@ -68,8 +71,10 @@ def _lines(trace: Trace) -> list[str]:
     calls = [
         cut(f"{each.name}({spelled(each.arguments)}) → {spelled(each.result)}", _LONGEST) for each in trace.tool_calls
     ]
+    told = [f"instructions: … {line}" for line in sorted({span.system[-_END:] for span in trace.spans if span.system})]
+    asked = [cut(f"user: {line}", _LONGEST) for turn in trace.turns for line in (turn.user or "").splitlines()]
     error = [f"error: {trace.error}"] if trace.error else []
-    return [*calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
+    return [*told, *asked, *calls, *error, *(cut(line, _LONGEST) for line in (trace.output or "").splitlines())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +146,15 @@ class FaultTally:
         return NoticedShare(self._could_not_tell, self.n)
 
     @property
+    def wrong(self) -> bool:
+        """Whether something is wrong with the copies; where telemetry alone is missing, nothing is, and a metric that
+        fails one raises a false alarm."""
+        return self.fault.family != "telemetry"
+
+    @property
     def right(self) -> NoticedShare:
-        """What the finding should be: "cannot tell" where telemetry is missing, else that the fault is noticed."""
-        return self.could_not_tell if self.fault.family == "telemetry" else self.noticed
+        """What the finding should be: that the fault is noticed, else "cannot tell"."""
+        return self.noticed if self.wrong else self.could_not_tell
 
 
 class Tally:
@@ -203,6 +214,7 @@ def _described(each: FaultTally) -> dict[str, Any]:
         "family": each.fault.family,
         "text": each.fault.text,
         "n": each.n,
+        "right": each.right.to_dict(),
         "noticed": each.noticed.to_dict(),
         "could_not_tell": each.could_not_tell.to_dict(),
         "blamed": each.blamed.to_dict(),

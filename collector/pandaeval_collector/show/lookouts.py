@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.drill.scheduled import last_drill
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -20,6 +19,7 @@ from pandaeval_collector.show.api import Lookouts
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.last_drill import last_drill
 
 
 def open_lookouts(

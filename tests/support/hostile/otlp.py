@@ -222,14 +222,14 @@ def text_that_is_none(target: Target, scale: int) -> Iterator[str]:
 def large_messages(target: Target, scale: int) -> Iterator[str]:
     """Forty messages of 60 MB at once."""
     body = bytes(60 * MILLION)
-    yield from _callsat_once(target, body, 40 * scale)
+    yield from _calls_at_once(target, body, 40 * scale)
 
 
 @attack()
 def largest_messages(target: Target, scale: int) -> Iterator[str]:
     """Forty messages at once that are as large as they may be: one long attribute each."""
     body = requests.one_span(extra=requests.field(5, b"x" * (15 * MILLION)))
-    yield from _callsat_once(target, body, 40 * scale)
+    yield from _calls_at_once(target, body, 40 * scale)
 
 
 @attack()
@@ -374,7 +374,7 @@ def claims_to_be_an_evaluation(target: Target, scale: int) -> Iterator[str]:
         yield post(target.http, requests.field(1, requests.service() + requests.field(2, own + span)))
 
 
-def _callsat_once(target: Target, body: bytes, number: int) -> Iterator[str]:
+def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
     """Over ten connections."""
     channels = [Channel(target.grpc) for _ in range(10)]
     try:

@@ -100,6 +100,9 @@ def test_where_nothing_fits_it_says_what_there_is() -> None:
     assert chooser.told() == (
         "--where agent=hepler: no trace of the input is like that (agents: helper; services: shop)"
     )
+    assert chooser.unknown == "--where agent=hepler: no trace of the input has this agent; did you mean helper?"
+    late = Chooser(_parsed("agent=helper,time=..2001-01-01"))
+    assert (late(RUN), late.unknown) == (False, "")
     mixed = Chooser(_parsed("agent=helper"))
     assert [mixed(RUN), mixed(replace(RUN, agent="other"))] == [True, False]
     assert mixed.told() == "--where agent=helper: 1 of 2 agent traces were left out"

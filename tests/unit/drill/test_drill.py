@@ -81,6 +81,12 @@ def test_a_credible_drop_is_told_and_a_small_one_is_not() -> None:
     assert drops(before, tally) == []
 
 
+def test_what_fails_for_want_of_telemetry_is_no_drop_when_it_no_longer_does() -> None:
+    tally = drilled(names=["content_off"])
+    before: dict[str, Any] = {"faults": {"content_off": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
+    assert drops(before, tally) == []
+
+
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("drill") / "traces.pb"

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.drill.scheduled import Drills, last_drill
+from pandaeval_collector.drill.scheduled import Drills
 from pandaeval_collector.drill.stored import stored_requests
 from pandaeval_collector.drill.worker import DrillSetup
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.last_drill import last_drill
 from pandaeval_otel.assembly import CloseRules
 from support.drilled import requests
 from support.embedder import WordEmbedder
@@ -25,8 +26,9 @@ TOLD = {
     "at": 1000.0,
     "good": 4,
     "faults": {
-        "crash": {"n": 4, "noticed": SHARE, "by_metric": {"response": SHARE}},
-        "wrong_sum": {"n": 0, "noticed": NONE, "by_metric": {}},
+        "crash": {"family": "course", "n": 4, "noticed": SHARE, "by_metric": {"response": SHARE}},
+        "content_off": {"family": "telemetry", "n": 4, "noticed": SHARE, "by_metric": {"response": SHARE}},
+        "wrong_sum": {"family": "value", "n": 0, "noticed": NONE, "by_metric": {}},
     },
     "untouched": {"response": {**SHARE, "share": 0.25}, "tool_loop": {**SHARE, "share": 0.0}, "plan": NONE},
 }
@@ -47,6 +49,7 @@ def test_the_last_drill_is_shown_with_zeros_and_without_shares_of_nothing(tmp_pa
     (tmp_path / "drill.json").write_text(json.dumps(TOLD))
     assert gauges(tmp_path) == {
         ("pandaeval.drill.copies", "crash"): 4.0,
+        ("pandaeval.drill.copies", "content_off"): 4.0,
         ("pandaeval.drill.copies", "wrong_sum"): 0.0,
         ("pandaeval.drill.noticed", "any", "crash"): 0.75,
         ("pandaeval.drill.noticed", "response", "crash"): 0.75,

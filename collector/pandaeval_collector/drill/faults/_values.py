@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 IDENTIFIER = re.compile(
@@ -24,7 +24,7 @@ _TRIES = 40
 Make = Callable[[str, Random], str]
 
 
-def replaced(subject: Subject, rng: Random, pattern: re.Pattern[str], what: str, make: Make) -> Answer:
+def replaced(subject: Subject, rng: Random, pattern: re.Pattern[str], what: str, make: Make) -> AnswerEdit:
     """The answer with one of its values that the agent had replaced by one that stands nowhere."""
     answer = subject.answer
     known = [each for each in pattern.finditer(answer) if each.group() in subject.known]
@@ -49,9 +49,9 @@ def specific(text: str) -> set[str]:
     return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
 
 
-def swapped(answer: str, old: str, new: str, what: str) -> Answer:
+def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
     """The answer with a value replaced wherever it stands as a word."""
-    return Answer(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
+    return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
 
 
 def scrambled(old: str, rng: Random) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom, text_change
+from pandaeval_collector.drill.edits import CustomEdit, text_change
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._values import AMOUNT, DATE
 from pandaeval_collector.drill.raw import RawTrace
@@ -13,7 +13,7 @@ from pandaeval_otel.model import Trace
 _FEW = 5
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Adds a rule to the instructions that the run, as it went, does not keep."""
     systems = {span.system for span in subject.trace.spans if span.system}
     if not systems:
@@ -28,7 +28,7 @@ def edit(subject: Subject, rng: Random) -> Custom:
         told = [span.system for span in after.spans if span.system]
         return all(each.endswith(rule) and each.count(rule) == 1 for each in told) and _done(after) == _done(before)
 
-    return Custom(change, test, f"the instructions say: {rule}")
+    return CustomEdit(change, test, f"the instructions say: {rule}")
 
 
 def _broken(subject: Subject) -> Iterator[str]:

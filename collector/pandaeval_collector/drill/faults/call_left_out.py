@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom, without_call
+from pandaeval_collector.drill.edits import CustomEdit, without_call
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
 from pandaeval_collector.drill.faults._values import specific
@@ -10,7 +10,7 @@ from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Leaves out a call whose result alone holds a value of the answer."""
     named = specific(subject.answer)
 

@@ -1,6 +1,6 @@
 """The instrumentation captures no content."""
 
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.raw import RawTrace, as_json
 from pandaeval_collector.drill.subject import NotApplicableError, Subject, spelled
@@ -9,7 +9,7 @@ from pandaeval_otel.model import Trace
 _LEAST = 3
 
 
-def edit(subject: Subject) -> Custom:
+def edit(subject: Subject) -> CustomEdit:
     """Removes every attribute in which a text of the run stands: what was said, arguments and results."""
     trace = subject.trace
     if trace.input is None and trace.output is None:
@@ -30,7 +30,7 @@ def edit(subject: Subject) -> Custom:
         said = after.input is not None or after.output is not None
         return not said and not any(call.has_result or call.has_arguments for call in after.tool_calls)
 
-    return Custom(change, test, "no content captured")
+    return CustomEdit(change, test, "no content captured")
 
 
 FAULT = Fault("telemetry", "The instrumentation captures no content.", lambda subject, rng: edit(subject))

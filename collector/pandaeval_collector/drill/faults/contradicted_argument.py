@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ChangedArguments
+from pandaeval_collector.drill.edits import ArgumentsEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import changes, chosen, with_arguments
 from pandaeval_collector.drill.faults._values import scrambled, unknown
@@ -10,7 +10,7 @@ from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
 
 
-def edit(subject: Subject, rng: Random) -> ChangedArguments:
+def edit(subject: Subject, rng: Random) -> ArgumentsEdit:
     """Makes a changing call with another value where the answer names the one that it was made with."""
     answer, changing = subject.answer, changes(subject)
 
@@ -30,7 +30,7 @@ def edit(subject: Subject, rng: Random) -> ChangedArguments:
     old = call.arguments[key]
     new = unknown(subject, rng, spelled(old), scrambled)
     made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
-    return ChangedArguments(index, made, f"{call.name} was called with {key} {new}, the answer says {old}")
+    return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer says {old}")
 
 
 FAULT = Fault("claim", "The answer names a value other than the changing call was made with.", edit)

@@ -2,14 +2,14 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.raw import RawTrace, rewritten
 from pandaeval_collector.drill.subject import Subject
 from pandaeval_otel.model import Trace
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Takes the answer out of the spans, and ends the last spans that are open in an error."""
     answer, error = (
         subject.answer,
@@ -25,7 +25,7 @@ def edit(subject: Subject, rng: Random) -> Custom:
                 span.status.message = error
                 raw.touched.add(span.span_id.hex())
 
-    return Custom(change, lambda before, after: after.error is not None and not after.output, error)
+    return CustomEdit(change, lambda before, after: after.error is not None and not after.output, error)
 
 
 def _is(held: object, answer: str) -> bool:

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from pandaeval_collector.drill.edits import ToolResult
+from pandaeval_collector.drill.edits import ToolResultEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
 from pandaeval_collector.drill.faults._values import scrambled, specific, unknown
@@ -12,7 +12,7 @@ from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
 
 
-def edit(subject: Subject, rng: Random) -> ToolResult:
+def edit(subject: Subject, rng: Random) -> ToolResultEdit:
     """Changes a value in the one result that holds it: the answer names what no result says."""
     named = specific(subject.answer)
 
@@ -28,7 +28,7 @@ def edit(subject: Subject, rng: Random) -> ToolResult:
         subject.trace.tool_calls[index].result,
         lambda held: held.replace(old, new) if isinstance(held, str) and old in held else _number(held, old, new),
     )
-    return ToolResult(index, result, f"the result says {new}, the answer {old}")
+    return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
 
 
 def _number(held: Any, old: str, new: str) -> Any:

@@ -1,10 +1,10 @@
 """The run ends with an empty answer."""
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 
 FAULT = Fault(
     "course",
     "The run ends with an empty answer.",
-    lambda subject, rng: Answer(subject.answer[:0], "answer emptied"),
+    lambda subject, rng: AnswerEdit(subject.answer[:0], "answer emptied"),
 )

@@ -2,13 +2,13 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom, repeated
+from pandaeval_collector.drill.edits import CustomEdit, repeated
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.subject import Subject
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     index = chosen(subject, rng, "call with arguments", with_arguments)
     rounds = rng.randint(3, 8)
     what = f"{subject.trace.tool_calls[index].name} made {rounds} times with the same arguments and result"

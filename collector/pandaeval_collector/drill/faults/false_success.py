@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ToolResult
+from pandaeval_collector.drill.edits import ToolResultEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import last_change
 from pandaeval_collector.drill.subject import Subject
@@ -14,10 +14,10 @@ _ERRORS = (
 )
 
 
-def edit(subject: Subject, rng: Random) -> ToolResult:
+def edit(subject: Subject, rng: Random) -> ToolResultEdit:
     error = rng.choice(_ERRORS)
     index = last_change(subject)
-    return ToolResult(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
+    return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
 
 
 FAULT = Fault("claim", "The last change failed, and the answer says that it was done.", edit)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_otel.model import Trace
@@ -19,10 +19,10 @@ def since_the_last_user(held: Any) -> Any:
     return kept if len(kept) < len(held) else held
 
 
-def edit(subject: Subject) -> Custom:
+def edit(subject: Subject) -> CustomEdit:
     if not _repeats(subject.trace):
         raise NotApplicableError("no model call repeats the conversation before")
-    return Custom(
+    return CustomEdit(
         lambda raw, before: raw.rewrite(since_the_last_user),
         lambda before, after: not _repeats(after) and after.output == before.output,
         "the conversation before is not repeated",

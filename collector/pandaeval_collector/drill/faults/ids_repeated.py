@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
-def edit(subject: Subject) -> Custom:
+def edit(subject: Subject) -> CustomEdit:
     ids = {call.id for call in subject.trace.tool_calls if call.id}
     if len(ids) < 2:
         raise NotApplicableError("the run has no two calls with ids")
@@ -16,7 +16,7 @@ def edit(subject: Subject) -> Custom:
     def same(held: Any) -> Any:
         return one if isinstance(held, str) and held in ids and held != one else held
 
-    return Custom(
+    return CustomEdit(
         lambda raw, before: raw.rewrite(same),
         lambda before, after: {call.id for call in after.tool_calls} == {one},
         f"all calls have the id {one}",

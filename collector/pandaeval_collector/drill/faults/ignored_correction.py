@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom, text_change
+from pandaeval_collector.drill.edits import CustomEdit, text_change
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.faults._values import scrambled, unknown
@@ -16,7 +16,7 @@ _LEAST_WORDS = 3
 """A shorter message stands elsewhere by chance, in the history or as a value."""
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Has the user correct, in the last message before a call, a value that the call is made with all the same."""
     last = subject.trace.turns[-1] if subject.trace.turns else None
     said = last.user if last is not None else None
@@ -38,7 +38,7 @@ def edit(subject: Subject, rng: Random) -> Custom:
     return _told(said, corrected, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
 
 
-def _told(said: str, corrected: str, what: str) -> Custom:
+def _told(said: str, corrected: str, what: str) -> CustomEdit:
     def change(raw: RawTrace, before: Trace) -> None:
         raw.rewrite(text_change(said, corrected))
 
@@ -47,7 +47,7 @@ def _told(said: str, corrected: str, what: str) -> Custom:
         heard = [turn.user for turn in after.turns] == [*(turn.user for turn in before.turns[:-1]), corrected]
         return same and heard and after.output == before.output
 
-    return Custom(change, test, what)
+    return CustomEdit(change, test, what)
 
 
 FAULT = Fault("call", "A call is made with a value that the user had just corrected.", edit)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ChangedArguments
+from pandaeval_collector.drill.edits import ArgumentsEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.subject import Subject
@@ -10,7 +10,7 @@ from pandaeval_collector.drill.subject import Subject
 _MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
 
 
-def edit(subject: Subject, rng: Random) -> ChangedArguments:
+def edit(subject: Subject, rng: Random) -> ArgumentsEdit:
     known = {tool.name for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
     index = chosen(
         subject,
@@ -19,7 +19,7 @@ def edit(subject: Subject, rng: Random) -> ChangedArguments:
         lambda call: with_arguments(call) and call.name in known,
     )
     call, key = subject.trace.tool_calls[index], rng.choice(_MADE_UP)
-    return ChangedArguments(index, {**call.arguments, key: True}, f"{call.name} with {key}")
+    return ArgumentsEdit(index, {**call.arguments, key: True}, f"{call.name} with {key}")
 
 
 FAULT = Fault("call", "A call has an argument that its tool does not know.", edit)

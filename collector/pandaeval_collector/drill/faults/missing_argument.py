@@ -2,14 +2,14 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ChangedArguments
+from pandaeval_collector.drill.edits import ArgumentsEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.subject import Subject
 from pandaeval_otel.model import ToolCall
 
 
-def edit(subject: Subject, rng: Random) -> ChangedArguments:
+def edit(subject: Subject, rng: Random) -> ArgumentsEdit:
     """Leaves out a required argument; of two arguments or more, so that the call still has some."""
     schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
 
@@ -23,7 +23,7 @@ def edit(subject: Subject, rng: Random) -> ChangedArguments:
     call = subject.trace.tool_calls[index]
     key = rng.choice(required(call))
     kept = {name: held for name, held in call.arguments.items() if name != key}
-    return ChangedArguments(index, kept, f"{call.name} without {key}")
+    return ArgumentsEdit(index, kept, f"{call.name} without {key}")
 
 
 FAULT = Fault("call", "A call lacks an argument that its tool requires.", edit)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
@@ -15,7 +15,7 @@ _ANSWERS = {
 }  # words that tell a language, and an answer in it
 
 
-def edit(subject: Subject, rng: Random) -> Answer:
+def edit(subject: Subject, rng: Random) -> AnswerEdit:
     said = f" {(subject.trace.input or '').lower()} "
     if not said.strip() or not subject.answer:
         raise NotApplicableError("what the user said was not captured")
@@ -23,7 +23,7 @@ def edit(subject: Subject, rng: Random) -> Answer:
     if not others:
         raise NotApplicableError("the user's language is not told apart")
     text = rng.choice(others)
-    return Answer(text, text)
+    return AnswerEdit(text, text)
 
 
 FAULT = Fault("course", "The answer is in a language that the user did not speak.", edit)

@@ -2,12 +2,12 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Custom, repeated
+from pandaeval_collector.drill.edits import CustomEdit, repeated
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Repeats two neighbouring calls of different tools, with their results, as a pair."""
     calls = subject.trace.tool_calls
     pairs = [at for at in range(len(calls) - 1) if calls[at].name != calls[at + 1].name]

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.raw import RawTrace, rewritten
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_otel.model import Trace
 
 
-def edit(subject: Subject) -> Custom:
+def edit(subject: Subject) -> CustomEdit:
     systems = {span.system for span in subject.trace.spans if span.system}
     if not systems:
         raise NotApplicableError("the agent's instructions were not captured")
@@ -28,7 +28,7 @@ def edit(subject: Subject) -> Custom:
         raw.rewrite(spoken)
         raw.strip(lambda held: rewritten(held, lambda each: None if told(each) else each) is not held)
 
-    return Custom(
+    return CustomEdit(
         change,
         lambda before, after: not any(span.system for span in after.spans) and after.output == before.output,
         "the instructions are not captured",

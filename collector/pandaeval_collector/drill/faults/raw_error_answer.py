@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import Subject
 
@@ -17,9 +17,9 @@ _ERRORS = (
 )
 
 
-def edit(subject: Subject, rng: Random) -> Answer:
+def edit(subject: Subject, rng: Random) -> AnswerEdit:
     text = rng.choice(_ERRORS) if subject.answer else ""
-    return Answer(text, text.splitlines()[-1])
+    return AnswerEdit(text, text.splitlines()[-1])
 
 
 FAULT = Fault("course", "The user gets a raw error as answer.", edit)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom, text_change
+from pandaeval_collector.drill.edits import CustomEdit, text_change
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.subject import NotApplicableError, Subject, spelled
@@ -11,7 +11,7 @@ from pandaeval_otel.model import Trace
 _KEPT = 40
 
 
-def edit(subject: Subject) -> Custom:
+def edit(subject: Subject) -> CustomEdit:
     results = [
         call.result for call in subject.trace.tool_calls if call.has_result and len(spelled(call.result)) > 2 * _KEPT
     ]
@@ -32,7 +32,7 @@ def edit(subject: Subject) -> Custom:
     def test(before: Trace, after: Trace) -> bool:
         return all(len(spelled(call.result)) <= 2 * _KEPT for call in after.tool_calls)
 
-    return Custom(change, test, f"results cut to {_KEPT} characters")
+    return CustomEdit(change, test, f"results cut to {_KEPT} characters")
 
 
 def _cut(result: Any) -> str:

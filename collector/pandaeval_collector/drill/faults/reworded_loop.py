@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom, repeated
+from pandaeval_collector.drill.edits import CustomEdit, repeated
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.subject import Subject
@@ -12,7 +12,7 @@ from pandaeval_otel.model import ToolCall
 _WORDS = ("please", "now", "again", "details", "full", "all", "info")
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Repeats a call whose text argument gains a word each time; its result stays."""
 
     def worded(call: ToolCall) -> list[str]:

@@ -2,13 +2,13 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._values import AMOUNT, DATE, IDENTIFIER, TIME, swapped
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
-def edit(subject: Subject, rng: Random) -> Answer:
+def edit(subject: Subject, rng: Random) -> AnswerEdit:
     """Puts a value that an earlier answer named, and this one does not, in the place of one of its kind."""
     before = "\n".join(trace.output or "" for trace in subject.earlier)
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):

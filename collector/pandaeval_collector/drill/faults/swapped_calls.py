@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from pandaeval_collector.drill.edits import Custom, ToolName
+from pandaeval_collector.drill.edits import CustomEdit, ToolNameEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import with_arguments
 from pandaeval_collector.drill.faults._values import specific
@@ -13,7 +13,7 @@ from pandaeval_collector.drill.subject import NotApplicableError, Subject, spell
 from pandaeval_otel.model import ToolCall, Trace
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Swaps a call and a later one that was made with what only the first one's result told."""
     calls = subject.trace.tool_calls
     pairs = [
@@ -53,7 +53,7 @@ def _said(subject: Subject, first: int) -> Iterator[str]:
     yield from (trace.output or "" for trace in subject.earlier)
 
 
-def _swapped(trace: Trace, first: int, then: int) -> Custom:
+def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
     """Each call keeps its place and its id, and gets the other's name, arguments and result."""
     one, other = trace.tool_calls[first], trace.tool_calls[then]
     what = f"{other.name} is made before {one.name}"
@@ -67,15 +67,15 @@ def _swapped(trace: Trace, first: int, then: int) -> Custom:
 
     def change(raw: RawTrace, before: Trace) -> None:
         raw.rewrite(exchange)
-        ToolName(first, other.name, what).write(raw, before)
-        ToolName(then, one.name, what).write(raw, before)
+        ToolNameEdit(first, other.name, what).write(raw, before)
+        ToolNameEdit(then, one.name, what).write(raw, before)
 
     def test(before: Trace, after: Trace) -> bool:
         wanted = [*map(_facts, before.tool_calls)]
         wanted[first], wanted[then] = wanted[then], wanted[first]
         return [*map(_facts, after.tool_calls)] == wanted and after.output == before.output
 
-    return Custom(change, test, what)
+    return CustomEdit(change, test, what)
 
 
 def _facts(call: ToolCall) -> tuple[Any, ...]:

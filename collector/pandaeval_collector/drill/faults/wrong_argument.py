@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ChangedArguments
+from pandaeval_collector.drill.edits import ArgumentsEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen, with_arguments
 from pandaeval_collector.drill.faults._values import scrambled, unknown
@@ -10,7 +10,7 @@ from pandaeval_collector.drill.subject import Subject
 from pandaeval_otel.model import ToolCall
 
 
-def edit(subject: Subject, rng: Random) -> ChangedArguments:
+def edit(subject: Subject, rng: Random) -> ArgumentsEdit:
     """Makes up the value of one argument that holds digits."""
 
     def specific(call: ToolCall) -> list[str]:
@@ -26,7 +26,7 @@ def edit(subject: Subject, rng: Random) -> ChangedArguments:
     call = subject.trace.tool_calls[index]
     key = rng.choice(specific(call))
     new = unknown(subject, rng, call.arguments[key], scrambled)
-    return ChangedArguments(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
+    return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
 
 
 FAULT = Fault("call", "A call is made with a value that nobody gave.", edit)

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.drill.edits import Custom
+from pandaeval_collector.drill.edits import CustomEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
 from pandaeval_collector.drill.raw import RawTrace, rewritten
@@ -17,7 +17,7 @@ _ELSEWHERE = ("complaints_agent", "loyalty_agent", "press_agent")
 """Agents that a run is handed over to that knows of no third one."""
 
 
-def edit(subject: Subject, rng: Random) -> Custom:
+def edit(subject: Subject, rng: Random) -> CustomEdit:
     """Names another agent in the call that hands over, and as the one that went on."""
     trace = subject.trace
 
@@ -46,7 +46,7 @@ def _renames(call: ToolCall, right: str, wrong: str) -> dict[str, str]:
     return {right: wrong, **({call.name: f"{call.name[: -len(old)]}{_plain(wrong)}"} if by_name else {})}
 
 
-def _handed_over(index: int, renames: Mapping[str, str], what: str) -> Custom:
+def _handed_over(index: int, renames: Mapping[str, str], what: str) -> CustomEdit:
     (right, wrong), *_ = renames.items()
 
     def rename(held: Any) -> Any:
@@ -63,7 +63,7 @@ def _handed_over(index: int, renames: Mapping[str, str], what: str) -> Custom:
         there = right not in after.agents and wrong in after.agents and len(calls) == len(before.tool_calls)
         return told and there and after.output == before.output
 
-    return Custom(change, test, what)
+    return CustomEdit(change, test, what)
 
 
 def _plain(name: str) -> str:

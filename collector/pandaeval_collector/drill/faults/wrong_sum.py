@@ -2,14 +2,14 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._values import AMOUNT, swapped, unknown
 from pandaeval_collector.drill.faults.invented_amount import other_amount
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
-def edit(subject: Subject, rng: Random) -> Answer:
+def edit(subject: Subject, rng: Random) -> AnswerEdit:
     """Changes an amount that stands nowhere before the answer, although others do: it is a result of arithmetic."""
     amounts = {*AMOUNT.findall(subject.answer)}
     computed = sorted(each for each in amounts if each.replace(",", "").removesuffix(".00") not in subject.known)

@@ -2,13 +2,13 @@
 
 from random import Random
 
-from pandaeval_collector.drill.edits import ToolName
+from pandaeval_collector.drill.edits import ToolNameEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.faults._calls import chosen
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
-def edit(subject: Subject, rng: Random) -> ToolName:
+def edit(subject: Subject, rng: Random) -> ToolNameEdit:
     index = chosen(subject, rng, "call", lambda call: bool(call.name))
     old = subject.trace.tool_calls[index].name
     others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
@@ -16,7 +16,7 @@ def edit(subject: Subject, rng: Random) -> ToolName:
     if not others:
         raise NotApplicableError("no other tool is known")
     new = rng.choice(others)
-    return ToolName(index, new, f"{old} → {new}")
+    return ToolNameEdit(index, new, f"{old} → {new}")
 
 
 FAULT = Fault("call", "A call goes to another tool of those that the model could choose.", edit)

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from pandaeval_collector.drill.edits import Answer
+from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.fault import Fault
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
@@ -16,17 +16,17 @@ _QUANTITY = re.compile(rf"\d ?({'|'.join(sorted(map(re.escape, _OTHER), key=len,
 _MONEY = {"$": "€", "€": "$", "£": "$"}
 
 
-def edit(subject: Subject, rng: Random) -> Answer:
+def edit(subject: Subject, rng: Random) -> AnswerEdit:
     """Gives all amounts of money another currency, or all quantities of one unit another unit."""
     answer = subject.answer
     if units := sorted({*_QUANTITY.findall(answer)}):
         old = rng.choice(units)
         text = re.sub(rf"(?<=\d)( ?){re.escape(old)}(?!\w)", lambda place: place.group(1) + _OTHER[old], answer)
-        return Answer(text, f"{old} → {_OTHER[old]}")
+        return AnswerEdit(text, f"{old} → {_OTHER[old]}")
     if signs := sorted({*re.findall(r"[$€£](?=\d)", answer)}):
         old = rng.choice(signs)
         if _MONEY[old] not in subject.known:
-            return Answer(re.sub(rf"\{old}(?=\d)", _MONEY[old], answer), f"{old} → {_MONEY[old]}")
+            return AnswerEdit(re.sub(rf"\{old}(?=\d)", _MONEY[old], answer), f"{old} → {_MONEY[old]}")
     raise NotApplicableError("the answer names no quantity with a unit")
 
 

@@ -81,7 +81,7 @@ def _loaded(path: Path) -> Any:
 
 def _called(entry: object, index: int) -> str:
     name = entry.get("name") if isinstance(entry, dict) else None
-    return f"metrics[{index}] ({name})" if isinstance(name, str) else f"metrics[{index}]"
+    return f"metrics[{index}] ({name:.100})" if isinstance(name, str) else f"metrics[{index}]"
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

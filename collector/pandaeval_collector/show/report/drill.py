@@ -9,8 +9,8 @@ from pandaeval_collector.show.report.still import safe, still_page, table
 
 _MEANING = (
     "Each fault was planted, one at a time, into copies of runs that look good, and the copies were scored by the same "
-    "line. A planted fault is not a real one: the shares say what plain faults of these kinds would meet. Of faults of "
-    "telemetry the right finding is that metrics cannot tell."
+    "line. A planted fault is not a real one: the shares say what plain faults of these kinds would meet. Right is "
+    "that a metric fails the copy; of faults of telemetry, with which nothing is wrong, that metrics cannot tell."
 )
 
 
@@ -24,7 +24,7 @@ def page(told: Mapping[str, Any], source: str) -> str:
         f'<p class="lead">{planted:,} faults in copies of {told["good"]:,} runs that look good, of {told["runs"]:,} '
         f"read from {safe(source)}</p>",
         f"<p>{_MEANING}</p>",
-        "<h2>Noticed, the least first</h2>",
+        "<h2>What is found, the least right first</h2>",
         f'<div class="card scroll figures">{_noticed(faults)}</div>',
         "<h2>Untouched runs that metrics fail</h2>",
         f'<div class="card scroll figures">{_untouched(told["untouched"])}</div>',
@@ -38,14 +38,15 @@ def page(told: Mapping[str, Any], source: str) -> str:
 
 
 def _noticed(faults: Mapping[str, Any]) -> str:
-    head = ("fault", "family", "copies", "noticed", "95 %", "cannot tell", "at the right step", "by")
+    head = ("fault", "family", "copies", "right", "95 %", "failed", "cannot tell", "at the right step", "by")
     rows = (
         (
             name,
             each["family"],
             f"{each['n']:,}",
+            _percent(each["right"]),
+            _interval(each["right"]),
             _percent(each["noticed"]),
-            _interval(each["noticed"]),
             _percent(each["could_not_tell"]),
             _percent(each["blamed"]),
             ", ".join(f"{metric} {_percent(share)}" for metric, share in each["by_metric"].items()),
@@ -99,7 +100,7 @@ def _example(name: str, each: Mapping[str, Any]) -> Iterator[str]:
             yield f'<div class="card"><h2>{title}</h2><div class="text">{text}</div></div>'
         yield "</div>"
         said = [f"{metric}: {reason}" for metric, reason in one["reasons"].items()] or ["noticed by nobody"]
-        yield f'<p class="lead">{safe(one["what"])}. {safe("; ".join(said))}</p>'
+        yield f'<p class="lead">{safe(one["what"].rstrip("."))}: {safe("; ".join(said))}</p>'
 
 
 def _percent(share: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 Grounded / checked, by code alone, in any language: identifiers, amounts, numbers of two or more digits, dates, times,
 e-mail and web addresses and quoted names, of the answer and of the arguments of calls that change something. A value is
 grounded if the user, the instructions, the conversation before, an earlier result or a document has it, in any
-spelling, or if it follows from values there by format, unit, rounding, a calculation with dates and times, or one step
-of arithmetic from values that belong together: of one object, list or sentence, or the user's. An answer that says
-otherwise than what was called (3 passengers, booked for 2) is not grounded. One identifier, amount, date or time that
-is not, or one such contradiction, fails whatever the score.
+spelling, or if it follows from values there by format, unit, rounding, time zone, a calculation with dates and times,
+or one step of arithmetic from values that belong together: of one object, list or sentence, or the user's. An answer
+that says otherwise than what was called (3 passengers, booked for 2) or found (61 °C, where results say 61 °F) is not
+grounded. One identifier, amount, date or time that is not, or one such contradiction, fails whatever the score.
 
 What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
 what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
@@ -14,16 +14,18 @@ is not found is not counted). The first trace of a session is whole if its first
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. A run
 without a call and a document states what its model knows: there only what claims to be of this case ("your booking …")
-is checked. Where results or the conversation before were not captured, values that are not found there say nothing:
-they are not counted, `coverage` and the reason tell how many, and below one half there is no score. So it
-is with an identifier that a tool took and named in its result, where the spans hold no conversation before: it exists,
-and many frameworks keep what was said earlier to themselves.
+is checked; examples and times that the agent proposes are no facts. Where results or the conversation before were not
+captured, or results break off, values that are not found there say nothing: they are not counted, `coverage` and the
+reason tell how many, and below one half there is no score. So it is with an identifier that a tool took and named in
+its result, where the spans hold no conversation before: it exists, and many frameworks keep what was said earlier to
+themselves.
 
-Held against runs of known outcome (`tests/bench/labelled.py`): of 38 instrumentations' captures of a run with a made-up
-sailing and price all failed, of 37 of a booking other than the one that the answer claims 36, of 49 of a good run and
-of 48 of a conversation none.
-Of 257 successful conversations of three tau sets none failed; AUROC there is 0.50 to 0.52: it finds made-up values, and
-few runs fail by them. Ours.
+Held against runs of known outcome (`tests/bench/labelled.py`): of good runs it fails 10 of 70 (tau-bench), 2 of 122
+(tau2) and 0 of 72 (agentrx) that state values. Six of those twelve state policy (a fee of $50 a bag, today's date) that
+stands in instructions which were not captured: such a flag is true of what was captured, and says so. Four are card ids
+that the agent did make up. It does not separate success from failure there: AUROC 0.48 to 0.54. Of 44 runs of agents of
+all fields (mcp-pairs) that it fails, 35 were read as rightly failed. The 20 of 31 runs of otel-captures that fail are
+two tests, repeated, whose stand-in model answers with a random number. Ours.
 """
 
 from __future__ import annotations
