@@ -105,6 +105,10 @@ def test_what_could_not_be_scored_is_no_success(page: Page, collector: Collector
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.texts("h2")[0] == "Could not be scored since the store began"
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in page.texts(".setting code")
+    page.go("#/agents")
+    rows = [each for each in page.texts("table.rates tbody tr") if each.startswith("mute")]
+    assert rows
+    assert all("not scored" in row and "0 %" not in row for row in rows)
 
 
 def test_failures_by_agent_and_metric_lead_to_their_traces(page: Page, collector: CollectorProcess) -> None:

@@ -1,5 +1,10 @@
 // Agents: how often they ran and failed, over time; what a run took; and which metrics failed for whom.
 
+// Of an agent nothing of which was scored nobody knows how often it fails: that is grey, not 0 %.
+function isScored(agent) {
+  return agent.failed > 0 || whole.rates.some((rate) => rate.agent === agent.agent && rate.scored);
+}
+
 function agentRow(agent, query) {
   const to = new URLSearchParams(query);
   to.set("agent", agent.agent);
@@ -7,8 +12,9 @@ function agentRow(agent, query) {
   return el("a", { class: "agent-row", href: `#/?${to}` },
     el("span", { class: "name" }, agent.agent || "(no name)", el("small", {}, many(agent.runs, "run"))),
     spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad),
-    el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "failed")),
-    el("span", { class: "meter", "aria-hidden": "true" }, el("i", { class: `heat-${heat(1 - share)}`, "--share": `${100 * (1 - share)}%` })));
+    isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "failed"))
+      : el("span", { class: "times muted" }, "not scored"),
+    el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { class: `heat-${heat(1 - share)}`, "--share": `${100 * (1 - share)}%` }) : null));
 }
 
 async function agentsPage(query) {
@@ -22,7 +28,7 @@ async function agentsPage(query) {
     to.set("agent", agent.agent);
     const share = agent.failed / agent.runs;
     return el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/?${to}` }, agent.agent || "(no name)")), el("td", {}, number(agent.runs)),
-      el("td", {}, el("span", { class: `cell heat-${heat(1 - share)}` }, percent(share))), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
+      isScored(agent) ? el("td", {}, el("span", { class: `cell heat-${heat(1 - share)}` }, percent(share))) : el("td", { class: "muted" }, "not scored"), el("td", {}, spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad)),
       [agent.us === null ? "–" : duration(agent.us), agent.us95 === null ? "–" : duration(agent.us95), agent.tokens ? compact(agent.tokens) : "–", agent.usd === null ? "–" : dollars(agent.usd)].map((text) => el("td", {}, text)));
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), filters("agents", query),
