@@ -25,12 +25,13 @@ class Prepared:
 
 
 class Preparation:
-    """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those of them that look at traces."""
+    """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those of them that look at traces and that
+    sessions may read."""
 
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
         self._judged = [metric.key for metric in metrics if metric.level == "trace" and metric.kind == "llm"]
-        self.names = frozenset(metric.name for metric in metrics if metric.level == "trace")
+        self.names = frozenset(metric.name for metric in metrics if metric.level == "trace" and not metric.learned)
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
