@@ -25,7 +25,7 @@ class Prepared:
 
 
 class Preparation:
-    """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those of them that look at traces and that
+    """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those that look at traces and that
     sessions may read."""
 
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
