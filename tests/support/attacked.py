@@ -176,6 +176,7 @@ PLAIN: Mapping[str, Json] = {
 }
 """What every judge here says by itself: a low verdict."""
 BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right"}
+BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
 """What goes with a perfect one: a number may not contradict the choices before it."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")
 _ANY_FENCE = re.compile(
@@ -288,6 +289,7 @@ def _verdict(call: ModelCall, name: str, *, best: bool) -> str:
     fields = {key: (1.0 if best and isinstance(value, float) else value) for key, value in PLAIN[name].items()}
     if best:
         fields |= {key: value for key, value in BEST_CHOICES.items() if key in fields}
+        fields |= {"level": BEST_LEVELS[name]} if "level" in fields else {}
     if name == "argument_correctness":
         numbers = _NUMBERS.findall(question.rpartition("exactly these fields")[0])
         verdict = "yes" if best else "no"
