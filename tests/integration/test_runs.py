@@ -187,7 +187,7 @@ async def test_a_coding_agent_starts_no_run_without_a_budget_that_will_do(
             await tools.call_tool("start_run", asked | more)
     assert (len(server.requests), start_count(collector)) == (before, known), "nobody is asked, and nothing begun"
     begun = str(
-        await tools.call_tool("start_run", {"metrics": ["tool_loop"], "budget_usd": 0.01, "attribute": ["a=b"]})
+        await tools.call_tool("start_run", {"metrics": ["tool_loop"], "budget_usd": 0.01, "text": "nobody said that"})
     )
     assert "has begun: 0 traces, no judge is asked" in begun
     begun = str(await tools.call_tool("start_run", {"metrics": ["tool_loop"], "budget_usd": 0.01}))
@@ -390,7 +390,7 @@ def test_the_command_line_says_the_same(judged: tuple[JudgeServer, CollectorProc
 
 def test_writes_come_from_programs_that_mean_them(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     _, collector = judged
-    body = {"metrics": ["tool_loop"], "filters": {"agent": "nobody"}}
+    body = {"metrics": ["tool_loop"], "filters": {"until": "2001-01-01T00:00:00Z"}}
     with api(collector) as client:
         foreign = client.post("/runs", json=body, headers={"origin": "http://evil.example"})
         assert (foreign.status_code, foreign.json()["status"]) == (403, 403)

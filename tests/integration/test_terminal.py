@@ -39,7 +39,7 @@ _OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[ABCDGK])")
 _OBEYED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
-_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[[/|]red\])")
+_MARKUP = re.compile(r"(?<!\[red\])AFTER|AFTER(?!\[[/|]\n?red[\]…])")
 
 
 def _faults(shown: bytes) -> list[str]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pandaeval_collector.cli._run_options import RunFormat
+
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
     from pandaeval_collector.pipeline.line.decision import Decision
@@ -47,8 +49,12 @@ def learn(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object for each agent.")] = False,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML).")] = None,
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table, or json: one object for each agent.")
+    ] = RunFormat.table,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file (YAML).")
+    ] = None,
 ) -> None:
     """Fit a problem score on labels of your own runs: session.problem, and trace.problem for runs without a session.
 
@@ -77,7 +83,7 @@ def learn(
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run
     }
-    if json_:
+    if format_ is RunFormat.json:
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
             typer.echo(json.dumps(_as_dict(runs, evidence, path, None if model is None else model.version)))

@@ -223,7 +223,7 @@ def test_bad_variables_are_told_with_their_names() -> None:
     problems = [problem.removeprefix("environment PANDAEVAL_") for problem in _problems(None, environ)]
     assert problems == [
         "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, sessions, metrics, "
-        "response, cases, trials, embedding, judge, labels, drill, redact, store, ui, spans, exporters, gates",
+        "response, cases, trials, embedding, judge, labels, drill, learn, redact, store, ui, spans, exporters, gates",
         "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',
@@ -260,7 +260,9 @@ def test_a_conflict_is_blamed_on_what_was_set(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
-    assert _problems(missing, {}) == [f"{missing}: no such file"]
+    assert _problems(missing, {}) == [
+        f"{missing}: no such file; `pandaeval config schema --example` prints one to begin with"
+    ]
     assert _problems(tmp_path, {}) == [f"{tmp_path}: is a directory, not a file"]
 
 

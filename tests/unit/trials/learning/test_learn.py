@@ -27,7 +27,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """The folder with traces, labels and models, and what the command said."""
     folder = tmp_path_factory.mktemp("learned")
     traces, labels = write(folder, list(sessions(120)))
-    return folder, run("learn", traces, "--labels", labels, "-o", folder / "models", "--json")
+    return folder, run("learn", traces, "--labels", labels, "-o", folder / "models", "--format", "json")
 
 
 class TestCommand:

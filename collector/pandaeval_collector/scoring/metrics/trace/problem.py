@@ -32,7 +32,7 @@ METRIC = Metric(
     version="1",
     threshold=0.5,
     question="Did this run go wrong, as runs did that people labelled?",
-    needs="labels: `pandaeval learn`",
+    needs="labels (pandaeval learn)",
     evaluate=_evaluate,
     learned=True,
 )
