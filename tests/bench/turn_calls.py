@@ -44,7 +44,7 @@ Said = dict[tuple[str, str, str], Any]
 """What was said of a metric, by run, unit and metric."""
 FORMS: tuple[Form, ...] = ("shared", "separate")
 FAMILIES = ("value", "claim", "call", "course")
-MODEL = "openai/gpt-4o-mini"
+MODEL = "openai/scripted"
 TURN = [key for key, metric in registry().items() if metric.level == "turn" and metric.kind == "llm"]
 _MESSAGES = 3
 
@@ -137,7 +137,7 @@ def judged(form: Form, recorded: Sequence[Request | BadLine], drill: Drill, copi
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--n", type=int, default=6, help="copies of each fault")
+    parser.add_argument("--n", type=int, default=4, help="copies of each fault")
     parser.add_argument("--faults", nargs="*", default=FAMILIES, help="faults or families of faults")
     asked = parser.parse_args()
     config = Config()

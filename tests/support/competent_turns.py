@@ -19,7 +19,9 @@ _PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
 _GUIDE = re.compile(r"^([1-5])  \S", re.MULTILINE)
 _LABEL = re.compile(r"^([a-z][a-z ]+?) {2,}\S", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_FUNCTION_WORDS = re.compile(r"\b(?:the|is|are|i|you|my|your|it|to|of|and|for|can|please)\b", re.IGNORECASE)
+_FUNCTION_WORDS = re.compile(
+    r"\b(?:the|is|are|was|i|you|my|our|your|it|to|of|and|for|can|please|when|not|that|this|will|have)\b", re.IGNORECASE
+)
 _TELLS_OF_FAILURE = re.compile(
     r"\b(?:not|no|cannot|could|fail\w*|error|unable|sorry|again|later)\b|n't\b", re.IGNORECASE
 )
