@@ -1,0 +1,183 @@
+"""How a judge by script answers the questions about a turn, asked alone or several in one call.
+
+It holds itself to what the question shows: a rating is one of those that the guide of that question lists, a label one
+that it names. Where the criteria are missing it rates nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.competent_record import GIVES_UP, NOT_CAPTURED, Record, serves, stems, strange, values
+
+Json = dict[str, Any]
+
+_PART = re.compile(r'^"(\w+)": an object \(', re.MULTILINE)
+_GUIDE = re.compile(r"^([1-5])  \S", re.MULTILINE)
+_LABEL = re.compile(r"^([a-z][a-z ]+?) {2,}\S", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_FUNCTION_WORDS = re.compile(
+    r"\b(?:the|is|are|was|i|you|my|our|your|it|to|of|and|for|can|please|when|not|that|this|will|have)\b", re.IGNORECASE
+)
+_TELLS_OF_FAILURE = re.compile(
+    r"\b(?:not|no|cannot|could|fail\w*|error|unable|sorry|again|later)\b|n't\b", re.IGNORECASE
+)
+_NAME = re.compile(r"\b[A-Z][a-z]{2,} [A-Z][a-z]{2,}\b")
+_LONG, _VERY_LONG, _SHORT = 90, 180, 3
+_NONE = "no failure"
+
+
+def asked_parts(question: str) -> dict[str, str]:
+    """The parts of the answer that a question about a turn asks for, each with the criteria that it shows for it."""
+    text, _, form = question.partition("exactly these fields:\n")
+    names = _PART.findall(form)
+    if len(names) < 2:
+        return dict.fromkeys(names, text)
+    return {name: text.partition(f"\n## {name}\n")[2].partition("\n## ")[0] for name in names}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What decides, found once for all questions. ``made_up``: values and names of the answer that were shown nowhere;
+    ``hidden``: whether a result was not captured; ``untold``: the last call failed, and the answer tells of no failure;
+    ``again``: the answer is one of the conversation before; ``foreign``: in another language than the user's words;
+    ``broken_off``: it ends within a sentence; ``bare``: results hold values, and the answer none of them; ``near``: the
+    share of the user's words in it; ``on_topic``: the share of its sentences that touch what was asked or found."""
+
+    made_up: list[str]
+    hidden: bool
+    untold: bool
+    again: bool
+    foreign: bool
+    broken_off: bool
+    bare: bool
+    near: float
+    on_topic: float
+    gives_up: bool
+    wrong_calls: list[int]
+    wrong_arguments: list[int]
+
+
+def look(record: Record) -> Seen:
+    """Reads all of that from the record."""
+    answer, steps = record.answer, record.steps
+    asked = record.of("WHAT THE USER ASKED") + f" {record.given.get('goal', '')}"
+    results = " ".join(step.result for step in steps)
+    shown = f"{record.context} {results} {record.given.get('knowledge', '')} {record.of('WHEN THE RUN BEGAN')}"
+    shown += " ".join(step.arguments for step in steps)
+    made_up = values(answer, spelled_out=False) - values(shown)
+    made_up |= {name for name in _NAME.findall(answer) if name.casefold() not in shown.casefold()}
+    failed = bool(steps) and steps[-1].result.startswith("Error") and not _TELLS_OF_FAILURE.search(answer)
+    topic = stems(asked) | stems(results)
+    sentences = [stems(each) for each in _SENTENCE.split(answer) if stems(each)]
+    english = len(_FUNCTION_WORDS.findall(asked)) >= 3
+    return Seen(
+        made_up=sorted(made_up),
+        hidden=any(step.result == NOT_CAPTURED for step in steps),
+        untold=failed,
+        again=answer.strip() != "" and answer.strip() in record.of("THE CONVERSATION BEFORE"),
+        foreign=english and len(answer) > 30 and not _FUNCTION_WORDS.search(answer),
+        broken_off=answer.rstrip()[-1:].isalnum() and len(answer.split()) > 2,
+        bare=bool(values(results, spelled_out=False)) and not values(results) & values(answer),
+        near=len(stems(asked) & stems(answer)) / max(1, len(stems(asked))),
+        on_topic=sum(bool(each & topic) for each in sentences) / max(1, len(sentences)),
+        gives_up=GIVES_UP.search(answer) is not None,
+        wrong_calls=[step.number for step in steps if not serves(step.name, record, stems(record.task))],
+        wrong_arguments=list(_wrong_arguments(record)),
+    )
+
+
+def _wrong_arguments(record: Record) -> Iterator[int]:
+    known = f"{record.context} {record.given.get('goal', '')}"
+    for step in record.steps:
+        if step.arguments != NOT_CAPTURED and next(strange(step.arguments, known), None) is not None:
+            yield step.number
+        known = f"{known} {step.result}"
+
+
+# -- ratings: what the best answer loses -------------------------------------------------------------------------------
+
+
+def relevance(seen: Seen, record: Record) -> float | None:
+    """The words of the answer against those of the question and of results."""
+    return 1 if seen.near == 0 else 3 if seen.foreign else 5 - 4 * (1 - seen.on_topic) - (seen.near < 0.2)
+
+
+def helpfulness(seen: Seen, record: Record) -> float | None:
+    """An answer helps as far as it is whole, to the point, and says what was found."""
+    return 5 - 3 * seen.gives_up - 2 * seen.broken_off - 2 * seen.bare - (seen.near < 0.3) - 2 * seen.foreign
+
+
+def coherence(seen: Seen, record: Record) -> float | None:
+    """What breaks off, comes back or changes its language does not hang together."""
+    return 5 - 2 * seen.broken_off - 3 * seen.again - 3 * seen.foreign
+
+
+def faithfulness(seen: Seen, record: Record) -> float | None:
+    """Values of the answer have to stand in what was shown, and failures must not be told as success."""
+    if seen.made_up and seen.hidden:
+        return None
+    return 5 - min(4, 3 * bool(seen.made_up) + max(0, len(seen.made_up) - 1)) - 3 * seen.untold
+
+
+def verbosity(seen: Seen, record: Record) -> float | None:
+    """Length against a usual one; what is said twice costs."""
+    words = record.answer.split()
+    sentences = [each.strip().casefold() for each in _SENTENCE.split(record.answer)]
+    twice = len(sentences) - len({*sentences})
+    length = 3 if len(words) <= _SHORT else (len(words) > _LONG) + (len(words) > _VERY_LONG)
+    return 5 - length - twice - seen.broken_off
+
+
+# -- labels, with the calls that they are about ------------------------------------------------------------------------
+
+
+def agent_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
+    """Made-up values, an answer of before, results that are kept back."""
+    found = {
+        "false information": seen.untold or (bool(seen.made_up) and not seen.hidden),
+        "repetition": seen.again,
+        "lack of specific information": seen.bare and not seen.again,
+    }
+    return {label: [] for label, applies in found.items() if applies}
+
+
+def tool_call_behavior_failure(seen: Seen, record: Record) -> dict[str, list[int]]:
+    """Calls that do not serve the task, arguments that nobody named, results that the answer contradicts."""
+    last = [step.number for step in record.steps[-1:]]
+    ignored = last if seen.untold or (seen.made_up and not seen.hidden) else []
+    missing = not record.steps and bool(record.tools) and bool(seen.made_up)
+    found = {"ignored tool result": ignored, "wrong tool": seen.wrong_calls, "wrong arguments": seen.wrong_arguments}
+    return {label: calls for label, calls in found.items() if calls} | ({"missing tool call": []} if missing else {})
+
+
+_RATINGS: Mapping[str, Callable[[Seen, Record], float | None]] = {
+    each.__name__: each for each in (relevance, helpfulness, coherence, faithfulness, verbosity)
+}
+_LABELS: Mapping[str, Callable[[Seen, Record], dict[str, list[int]]]] = {
+    each.__name__: each for each in (agent_behavior_failure, tool_call_behavior_failure)
+}
+
+
+def of_turn(record: Record, parts: Mapping[str, str]) -> Json:
+    """The answer to each part. ``parts``: their criteria, by name, as :func:`asked_parts` finds them."""
+    seen = look(record)
+    return {name: _part(name, criteria, seen, record) for name, criteria in parts.items()}
+
+
+def _part(name: str, criteria: str, seen: Seen, record: Record) -> Json:
+    reason = (
+        f"Shown nowhere: {', '.join(seen.made_up)[:300] or 'nothing'}; {seen.near:.0%} of the user's words are in it."
+    )
+    if name in _RATINGS:
+        levels = [int(each) for each in _GUIDE.findall(criteria)]
+        rating = _RATINGS[name](seen, record)
+        near = None if rating is None or not levels else min(levels, key=lambda level: abs(level - rating))
+        return {"reason": reason, "rating": near}
+    listed = _LABEL.findall(criteria)
+    found = {label: calls for label, calls in _LABELS[name](seen, record).items() if label in listed}
+    calls = sorted({number for each in found.values() for number in each})[:20]
+    return {"reason": reason, "labels": [*found] or [_NONE] * (_NONE in listed), "calls": calls}
