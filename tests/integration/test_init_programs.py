@@ -24,7 +24,7 @@ from tests.support.script import Call, Conversation, Reply
 
 
 def _script(conversation: Conversation) -> Reply:
-    if any(message.role == "tool" for message in conversation.messages):
+    if any(message.role == "tool" or message.calls for message in conversation.messages):
         return Reply("Order 17 is on its way.")
     return Reply(calls=(Call("find_order", {"number": 17}),))
 
