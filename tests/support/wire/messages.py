@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,14 +49,24 @@ def render(reply: Reply, conversation: Conversation, ids: Ids) -> dict[str, Any]
 
 
 def stream(response: dict[str, Any]) -> Iterator[Event]:
-    """The whole message in one block per part."""
+    """One delta for each part: clients read what blocks hold from deltas, not from their beginning."""
     yield "message_start", {"type": "message_start", "message": response | {"content": []}}
     for index, block in enumerate(response["content"]):
-        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}
+        empty, delta = _begun(block)
+        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": empty}
+        yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
     delta = {"stop_reason": response["stop_reason"], "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": delta, "usage": response["usage"]}
     yield "message_stop", {"type": "message_stop"}
+
+
+def _begun(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A block as it begins, and the delta that brings what is in it."""
+    if block["type"] == "tool_use":
+        return block | {"input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    key = block["type"]
+    return block | {key: ""}, {"type": f"{key}_delta", key: block[key]}
 
 
 def fault(fault: Fault) -> dict[str, Any]:
