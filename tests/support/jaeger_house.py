@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.receivers.files import Request
 from pandaeval_otel.wire.own_output import span_ids
-from support.asked import GOOD, said
+from support.asked import GOOD, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
 from support.judge import JudgeServer, Say, rubric_of
@@ -43,9 +43,9 @@ class JaegerHouse:
     results: list[dict[str, Any]]
 
     def ids(self, *, failed: bool, level: str = "trace") -> set[str]:
-        """Traces in which some result failed, or none; of sessions the ids of sessions."""
+        """Traces in which some result failed, of the trace or of a turn, or none; of sessions the ids of sessions."""
         key = "trace_id" if level == "trace" else "session_id"
-        of_level = [each for each in self.results if each["level"] == level]
+        of_level = [each for each in self.results if (each["level"] == "session") == (level == "session")]
         bad = {each[key] for each in of_level if each["success"] is False}
         return bad if failed else {each[key] for each in of_level} - bad
 
@@ -88,6 +88,8 @@ def _judge(_: int, body: dict[str, Any]) -> Say:
     """Content with all but the tool that was called for a question about a warranty."""
     tool = _WRONG if "How long is the warranty" in str(body["messages"]) else GOOD["tool_correctness"]
     answers = {**GOOD, "tool_correctness": tool, "confidence": {"reason": "It did not waver.", "confidence": 0.9}}
+    turn = of_turn({**TURN, "verbosity": {"reason": "Short and whole.", "rating": 5}})
+    answers |= dict.fromkeys((*TURN, "turn"), turn)
     return Say(said(body["messages"], rubric_of(body), answers))
 
 
