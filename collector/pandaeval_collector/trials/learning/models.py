@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.trials.labels.writing import save
 from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns
 
@@ -31,11 +32,14 @@ def file_of(folder: Path, level: str, agent: str) -> Path:
 
 def keep(folder: Path, model: LearnedModel) -> Path:
     """Writes the model in place of an earlier one of its agent. Raises ``UserError`` where it cannot be written."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = file_of(folder, model.level, model.agent)
     beside = path.with_suffix(".new")
-    save(beside, model.to_json())
-    beside.replace(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save(beside, model.to_json())
+        beside.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
 
 

@@ -54,7 +54,7 @@ class Learning:
         while not self._stopping:
             try:
                 self._shown = await asyncio.to_thread(self._look)
-            except (sqlite3.Error, UserError) as error:
+            except (sqlite3.Error, UserError, ValueError) as error:
                 _log.error("nothing could be learned from labels (%s); trying again", error)
             await self._bell.sleep(self._interval)
 

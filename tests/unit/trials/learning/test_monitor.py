@@ -65,6 +65,8 @@ def test_it_learns_once_and_proposes_afterwards(decided: Store, tmp_path: Path) 
     assert look(decided, tmp_path) == {"labels": 30.0, "proposed": 0.0}
     assert not list(tmp_path.iterdir())
     label(decided, MADE[:50])
+    (tmp_path / "file").write_text("")
+    assert look(decided, tmp_path / "file" / "below") == {}, "a folder that cannot be made ends nothing"
     assert look(decided, tmp_path)["labels"] == 50.0
     model = kept(tmp_path, "session", AGENT)
     assert model is not None
