@@ -87,7 +87,9 @@ class Learning:
             if made is None:
                 _log.info("agent %r: no problem score was learned: %s", runs.agent, evidence.refusal)
             else:
+                path = keep(self._folder, made)
                 _log.info(
-                    "agent %r: a problem score was learned (%s): %s", runs.agent, keep(self._folder, made), evidence
+                    "agent %r: a problem score was learned from %d labels (AUROC among equally long runs %s): %s",
+                    *(runs.agent, evidence.labels, evidence.same_length, path),
                 )
         return False
