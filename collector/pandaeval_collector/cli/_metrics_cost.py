@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from statistics import median
@@ -127,11 +127,7 @@ def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
     )
 
 
-def _cells(row: MetricCost) -> Iterator[str]:
-    yield row.metric
-    yield f"{row.share:.1%}"
-    yield f"{row.span:,.2f}"
-    yield "" if row.units is None else f"{row.units:,}"
-    for number in (row.median, row.worst, row.worst_span):
-        yield "" if number is None else f"{number:,.1f}"
-    yield row.worst_trace or ""
+def _cells(row: MetricCost) -> list[str]:
+    asked = "" if row.units is None else f"{row.units:,}"
+    numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
+    return [row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""]
