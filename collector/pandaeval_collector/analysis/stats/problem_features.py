@@ -56,7 +56,7 @@ class Course:
         if packed is None or len(packed) != len(fields(cls)):
             return None
         *counts, tools = packed
-        return cls(*counts, tuple(tools))
+        return cls(*counts, tools=tuple(tools))
 
 
 _COUNTS = attrgetter(*(each.name for each in fields(Course) if each.name != "tools"))
