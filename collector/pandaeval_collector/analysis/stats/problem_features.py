@@ -55,8 +55,8 @@ class Course:
         """What :meth:`pack` packed; ``None`` for what another version did."""
         if packed is None or len(packed) != len(fields(cls)):
             return None
-        *counts, tools = packed
-        return cls(*counts, tools=tuple(tools))
+        names = [each.name for each in fields(cls)]
+        return cls(**dict(zip(names, (*packed[:-1], tuple(packed[-1])), strict=True)))
 
 
 _COUNTS = attrgetter(*(each.name for each in fields(Course) if each.name != "tools"))
