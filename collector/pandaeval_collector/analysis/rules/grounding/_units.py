@@ -22,6 +22,8 @@ _UNIT = "|".join(sorted(map(re.escape, _FAMILY_OF), key=len, reverse=True))
 _QUANTITY = re.compile(rf"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?-?({_UNIT})(?![\w/])", re.IGNORECASE)
 _ROUND = frozenset("10 12 15 20 24 30 36 45 48 50 60 72 90 100 120".split())  # noqa: SIM905 - said of anything
 _MOST = 100
+_CHARS = 200
+"""So many characters are read in the time in which one number is calculated with."""
 
 
 def in_another_unit(answer: str, known: Known, at: int) -> Iterator[tuple[Value, str]]:
@@ -40,6 +42,8 @@ def in_another_unit(answer: str, known: Known, at: int) -> Iterator[tuple[Value,
 def _units_of(number: str, known: Known, at: int) -> Iterator[str]:
     for source in known.sources:
         if source.who in (RESULT, USER) and source.at <= at and number in source.text:
+            if not known.may_compare(len(source.text) // _CHARS):
+                return
             for match in _QUANTITY.finditer(source.text):
                 if match[1] == number:
                     yield match[2].casefold()
