@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from pandaeval_collector.cli._hand import in_place_of
+
 if TYPE_CHECKING:
     from pandaeval_collector.show.api.client import Asker
 
@@ -73,6 +75,10 @@ class Api(ApiClient):
         from pandaeval_collector.show.api.client import Asker
 
         super().__init__(Asker.over_http(url, token_env))
+
+
+at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}, Api)
+"""Gives a command the options that say where the collector is, in place of its parameter ``api``."""
 
 
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
