@@ -83,8 +83,7 @@ at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TO
 
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
     """Waits until a run has ended, with a bar on a terminal; the run as it is then."""
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import console, progress
 
     with progress(console(stderr=True), f"run {run_id}") as tell:
         while True:

@@ -47,7 +47,7 @@ class Place:
             with Api(self.url, self.token_env) as api:
                 yield api
             return
-        from pandaeval_collector.show.api.alone import alone
+        from pandaeval_collector.show.api.app import alone
         from pandaeval_collector.show.api.client import Asker
 
         with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
@@ -91,8 +91,7 @@ class LocalApi(ApiClient):
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
         from pandaeval_collector.runs import Runs
-        from pandaeval_collector.show.api.alone import work
-        from pandaeval_collector.show.api.app import api_app
+        from pandaeval_collector.show.api.app import api_app, work
         from pandaeval_collector.show.api.client import Asker
         from pandaeval_collector.show.api.read_threads import Reads
         from pandaeval_collector.store.finding import Finder

@@ -104,8 +104,7 @@ def promote(
 def _write_promoted(cases: Path, ids: set[str], output: Path) -> None:
     import yaml
 
-    from pandaeval_collector.cli._output import many
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile, many
     from pandaeval_collector.scoring.cases.files import read_suite
 
     kept = [case for case in read_suite(cases).cases if case.id in ids]
@@ -128,7 +127,7 @@ def from_trace(
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     traces = _from_files(id_, file) if file else _from_collector(id_, api)
@@ -156,7 +155,7 @@ def from_failure(
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._failed_runs import from_collector, from_results
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     if (file is None) != (results is None):

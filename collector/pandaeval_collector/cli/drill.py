@@ -75,10 +75,8 @@ def drill(
 
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import OutputFile, console, progress
     from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.cli._target import OutputFile
     from pandaeval_collector.cli.judge import settings_of
     from pandaeval_collector.cli.passk import write_lines
     from pandaeval_collector.drill.compare import drops
