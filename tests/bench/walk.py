@@ -112,9 +112,7 @@ def main() -> None:
     found = walked()
     shared = sum(times for pair, times in found.changes.items() if _SHARED & {*pair})
     print(f"{len(found.files)} files, {len(found.rooms)} rooms, {sum(found.changes.values())} room changes,")
-    print(
-        f"{shared} of them into or out of the rooms of words and helpers that every room uses ({', '.join(sorted(_SHARED))})"
-    )
+    print(f"{shared} of them into or out of {', '.join(sorted(_SHARED))}, whose words and helpers every room uses")
     pairs: Counter[tuple[str, ...]] = Counter()
     for pair, times in found.changes.items():
         pairs[tuple(sorted(pair))] += times
