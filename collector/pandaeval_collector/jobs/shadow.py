@@ -20,8 +20,7 @@ from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.sample import included
-from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judge.selection import Selection, included
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, Question
 from pandaeval_collector.store import Store, WriteSet

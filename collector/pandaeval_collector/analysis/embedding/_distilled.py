@@ -11,7 +11,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._unit import unit_rows
+from pandaeval_collector.analysis.embedding._protocol import unit_rows
+
+LONGEST_TEXT = 5000
 
 
 class Table:
@@ -35,9 +37,6 @@ class Table:
         """``total`` becomes the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
         the order of additions is that of the words, and the bits are the same on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
-
-
-LONGEST_TEXT = 5000
 
 
 class _Pieces(Protocol):

@@ -1,10 +1,10 @@
-"""What an embedder is, and how its cosines are read."""
+"""What an embedder is, what rows it gives, and how their cosines are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,3 +81,15 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 def _all_known(text: str) -> KnownShare:
     return ALL_KNOWN
+
+
+def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """The rows divided by their Euclidean length, float32, same shape ``(n, dim)``; rows of zeros stay zeros.
+
+    Squares are added in float64 and row by row: no matrix product, whose order of additions depends on the batch and
+    on the processor.
+    """
+    lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
+    lengths[lengths == 0.0] = 1.0
+    unit: NDArray[np.float32] = np.divide(rows, lengths[:, None], dtype=np.float64).astype(np.float32)
+    return unit

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.paired_difference import PairedDifference, paired_difference
+from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
 
 Counts = tuple[int, int]
 """Trials, and how many of them succeeded."""
