@@ -34,8 +34,8 @@ class TooLongError(Exception):
 
 
 def read_text(path: Path, most: int) -> str:
-    """The UTF-8 text of a file of at most ``most`` bytes, of which no more is read: it may be a device, or grow. Raises :class:`TooLongError`, ``OSError`` and
-    ``UnicodeDecodeError``."""
+    """The UTF-8 text of a file of at most ``most`` bytes, of which no more is read: it may be a device, or grow.
+    Raises :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
     with path.open("rb") as file:
         held = file.read(most + 1)
     if len(held) > most:
