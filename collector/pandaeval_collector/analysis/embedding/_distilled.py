@@ -26,7 +26,7 @@ class Table:
         self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
-        """Where the row of piece ``number`` is in ``used``, put there when it is asked for the first time."""
+        """Returns where the row of piece ``number`` is in ``used``, and puts it there the first time."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = len(self._places)
@@ -41,7 +41,7 @@ class Table:
 
 class _Pieces(Protocol):
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """The places in the table of the pieces of a text."""
+        """Returns the places in the table of the pieces of a text."""
 
 
 class _Model(Protocol):

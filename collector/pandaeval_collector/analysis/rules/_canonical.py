@@ -24,7 +24,7 @@ _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep, or with
+    """Spells all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
     integers of thousands of digits).
 
     The order of keys, surrounding blanks, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null), values that are
@@ -138,7 +138,7 @@ def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dic
 
 
 def statements(code: str) -> str:
-    """Code without blank lines, lines of comment and blanks at the ends of lines: none changes what it does."""
+    """Removes from code what does not change what it does: blank lines, comments and blanks at the ends of lines."""
     lines = (line.rstrip() for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)
 

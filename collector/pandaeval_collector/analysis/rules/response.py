@@ -76,9 +76,9 @@ class Response:
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
-    """How the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a single
-    step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the end.
-    Never raises. Linear in spans and calls; safe on any thread."""
+    """Tells how the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a
+    single step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the
+    end. Never raises. Linear in spans and calls; safe on any thread."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Response(None, "the root span was not seen to end", unknown=Unknown.INCOMPLETE)
     turn = trace.turns[-1] if trace.turns else None
@@ -247,8 +247,8 @@ def _short(text: str) -> str:
 
 
 def raw_error(answer: str, user: str | None) -> str:
-    """The last line of an answer that is a traceback, an exception or a framework's word that it gave up, and nothing
-    else; empty for every other answer, and where the user asked about errors."""
+    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
+    nothing else; empty for every other answer, and where the user asked about errors."""
     text = answer.strip()
     if len(text) > _LONGEST or _ASKED.search(user or "") or _RAW.fullmatch(text) is None:
         return ""

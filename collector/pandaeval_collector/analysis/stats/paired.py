@@ -30,7 +30,7 @@ def agreement(pairs: Sequence[Pair]) -> float:
 
 
 def flips(pairs: Sequence[Pair], threshold: float) -> int:
-    """How many pairs pass the threshold once and miss it once."""
+    """Counts the pairs that pass the threshold once and miss it once."""
     return sum((first >= threshold) != (second >= threshold) for first, second in pairs)
 
 
@@ -100,8 +100,8 @@ class PairedDifference:
 
 
 def paired_difference(differences: Sequence[float], clusters: Sequence[int], seed: int = 0) -> PairedDifference | None:
-    """By the bootstrap over clusters, such as sessions, whose traces are alike; ``None`` without pairs. The same
-    arguments give the same interval."""
+    """Computes the mean difference and its interval by the bootstrap over clusters, such as sessions, whose traces are
+    alike; ``None`` without pairs. The same arguments give the same interval."""
     if not differences:
         return None
     values = np.asarray(differences, dtype=np.float64)

@@ -46,12 +46,12 @@ class Course:
     tools: tuple[str, ...] = ()
 
     def pack(self) -> list[Any]:
-        """As a list for JSON, in the order of the fields."""
+        """Returns the fields in their order, as a list for JSON."""
         return [*astuple(self)[:-1], [*self.tools]]
 
     @classmethod
     def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
-        """What :meth:`pack` packed; ``None`` for what another version did."""
+        """Reads what :meth:`pack` wrote; ``None`` for what another version wrote."""
         if packed is None or len(packed) != len(fields(cls)):
             return None
         *counts, tools = packed
@@ -160,7 +160,7 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
 
 
 def told(name: str, high: bool) -> str:
-    """In words: a feature whose value is above (``high``) or below that of most sessions."""
+    """Says in words that a feature is above (``high``) or below that of most sessions."""
     if name in FEATURES:
         return FEATURES[name].more if high else FEATURES[name].less
     if name.startswith(CALLS):
