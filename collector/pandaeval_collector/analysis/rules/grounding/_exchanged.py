@@ -22,9 +22,10 @@ _KINDS = {AMOUNT: "number", NUMBER: "number", DATE: "date", TIME: "time", IDENTI
 _MOST_VALUES, _MOST_OBJECTS, _MOST_PLACES = 60, 200, 4
 _DEPTH = 12
 _LABEL = 48
-"""Characters before a value in which its name stands."""
+"""Characters before a value in which its name stands, behind the value before."""
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_APART = re.compile(r"[\d\n]")
 _NAME = re.compile(r"[^\W\d_]{3}")
 Thing = tuple[str, float | str]
 """A value whatever its spelling: its kind, and what it stands for."""
@@ -39,7 +40,7 @@ class _Object:
 
 
 def exchanged(answer: str, values: Sequence[Value], sources: Sequence[Source], at: int) -> Iterator[tuple[Value, str]]:
-    """The first of each two values that are exchanged, with what results say."""
+    """The first of each two values that are exchanged, with what results have in its place."""
     places = _places(values)
     if len(places) < 2:
         return
@@ -52,7 +53,7 @@ def exchanged(answer: str, values: Sequence[Value], sources: Sequence[Source], a
                 if told.isdisjoint((one, other)):
                     told |= {one, other}
                     first, second = places[one][0], places[other][0]
-                    yield first, f"results have {second.text} as {key} there, and it elsewhere"
+                    yield first, f"results have {second.text} there ({key})"
 
 
 def _places(values: Sequence[Value]) -> dict[Thing, list[Value]]:
@@ -122,7 +123,7 @@ def _by_key(
             if not (mine - its and its - mine):
                 continue
             if _called(places[one], its, mine, answer) and _called(places[other], mine, its, answer):
-                yield one, other, key.rpartition(" ")[0] or key
+                yield one, other, other_key.rpartition(" ")[0] or other_key
 
 
 def _called(values: Sequence[Value], by: frozenset[str], and_not: frozenset[str], answer: str) -> bool:
@@ -132,8 +133,8 @@ def _called(values: Sequence[Value], by: frozenset[str], and_not: frozenset[str]
 
 
 def _label(answer: str, value: Value) -> frozenset[str]:
-    before = answer[max(0, value.start - _LABEL) : value.start]
-    return frozenset(word.casefold() for word in _WORD.findall(before.rpartition("\n")[2]))
+    before = _APART.split(answer[max(0, value.start - _LABEL) : value.start])[-1]
+    return frozenset(word.casefold() for word in _WORD.findall(before))
 
 
 def _words(key: str) -> frozenset[str]:
