@@ -50,6 +50,11 @@ def test_by_the_names_of_two_objects(answer: str, found: list[str]) -> None:
     assert sorted(wrong(answer, SHOES)) == found
 
 
+def test_parts_of_objects_are_compared_in_one_line() -> None:
+    found = [{"name": "Trail Runner", "options": {"length": 31}}, {"name": "Road Racer", "options": {"length": 34}}]
+    assert wrong("- Trail Runner: 34 cm, not as short\n- Road Racer: 31 cm", {"items": found}) == []
+
+
 def test_names_that_stand_in_both_lines_tell_nothing() -> None:
     assert wrong("- DTW to PHX: HAT097\n- PHX to SEA: HAT251", FLIGHTS) == []
     assert wrong("- DTW: HAT251\n- PHX: HAT097", FLIGHTS) == ["HAT097"]

@@ -157,12 +157,18 @@ def _by_name(
     for mine, its in combinations(group[:_MOST_VALUES], 2):
         for key, one in mine.fields.items():
             other = its.fields.get(key)
-            if other is None or other == one:
+            if other is None or other == one or _is_nested(key):
                 continue
             names = _names(mine.texts - its.texts, one, other), _names(its.texts - mine.texts, one, other)
             owner = [[_owner(text, value, names) for value in places[each]] for each in (one, other)]
             if all(each == 1 for each in owner[0]) and all(each == 0 for each in owner[1]):
                 yield one, other, key.rpartition(" ")[0] or key
+
+
+def _is_nested(key: str) -> bool:
+    """Whether a value is one of a part of the object (an option, a fare): such are compared in one line."""
+    path, _, kind = key.rpartition(" ")
+    return " " in (path if kind in _KINDS.values() else key)
 
 
 def _names(texts: set[str], *values: Thing) -> list[str]:
