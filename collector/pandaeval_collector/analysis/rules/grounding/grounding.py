@@ -159,8 +159,8 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
         at, stated = moment(end), [each.value for each in answered if each.span_id == span_id]
         for value, unit in in_another_unit(text, known, at):
             _flag(found, Loose(Claim(value, at, span_id, value.text), f"what was found is in {unit}"))
-        for value, other in exchanged(text, stated, known.sources, at):
-            _flag(found, Loose(Claim(value, at, span_id, value.text), other))
+        for value, owner in exchanged(text, stated, known.sources, at):
+            _flag(found, Loose(Claim(value, at, span_id, value.text), owner))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
 
