@@ -146,7 +146,7 @@ def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dic
 
 
 def statements(code: str) -> str:
-    """Removes from code what does not change what it does: blank lines, comments, needless blanks, the kind of quotes."""
+    """Removes from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)
 
