@@ -67,7 +67,7 @@ def rewordings_with_results(n: int) -> Trace:
 def long_rewordings(n: int) -> Trace:
     chance = random.Random(1)
     return _called(
-        n, lambda i: {"arguments": {"q": " ".join(f"w{chance.randrange(300)}" for _ in range(300))}, "result": []}
+        n, lambda i: {"arguments": {"q": " ".join(f"w{chance.randrange(300)}" for _ in range(80))}, "result": []}
     )
 
 
