@@ -1,14 +1,16 @@
-"""A pipeline holds nothing of the traces that it decided."""
+"""What a pipeline holds in memory does not grow with what it has done."""
 
 from __future__ import annotations
 
 import gc
 import sqlite3
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from pandaeval_collector.pipeline.timing import Timing
 from support.line import RunningLine
 from support.made_traces import Composer
 
@@ -27,6 +29,25 @@ async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: P
     grown = {said: now - before.get(id_, (0, ""))[0] for id_, (now, said) in after.items()}
     assert len(after) > 50, "the pipeline's collections were not found"
     assert {said: more for said, more in grown.items() if more >= _TRACES} == {}
+
+
+async def test_upkeep_frees_objects_that_refer_to_each_other(tmp_path: Path) -> None:
+    class Node:
+        """Of a circle."""
+
+    gc.disable()
+    try:
+        node = Node()
+        node.next = node  # type: ignore[attr-defined]
+        left = weakref.ref(node)
+        del node
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.5)
+            assert left() is not None
+            await line.wait(2.0)
+            assert left() is None
+    finally:
+        gc.enable()
 
 
 async def _decided(line: RunningLine, composer: Composer, traces: int) -> None:
