@@ -13,8 +13,8 @@ def is_cron(text: str) -> bool:
 
 
 def next_time(cron: str, after: float) -> float | None:
-    """When a time table is due first after a time; both Unix seconds, the fields of ``cron`` in UTC. ``None``: never, as
-    on a 31st of February."""
+    """When a time table is due first after a time; both Unix seconds, the fields of ``cron`` in UTC. ``None``: never,
+    as on a 31st of February."""
     from croniter import CroniterBadDateError, croniter
 
     try:

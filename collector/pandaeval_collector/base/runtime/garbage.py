@@ -25,8 +25,8 @@ def spare_the_garbage_collector() -> None:
 
 
 def collect_recent() -> None:
-    """Frees recent objects that refer to each other. gRPC leaves half a dozen with each call, and by the thresholds above
-    fifty thousand would pile up. Takes some milliseconds."""
+    """Frees recent objects that refer to each other. gRPC leaves half a dozen with each call, and by the thresholds
+    above fifty thousand would pile up. Takes some milliseconds."""
     gc.collect(1)
 
 
