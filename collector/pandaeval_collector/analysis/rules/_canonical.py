@@ -25,7 +25,7 @@ _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep, or with
+    """Spells all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
     integers of thousands of digits).
 
     The order of keys, blanks around and between words, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
@@ -146,8 +146,7 @@ def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dic
 
 
 def statements(code: str) -> str:
-    """Code without blank lines, lines of comment and needless blanks, and with one kind of quotes: none changes what it
-    does."""
+    """Removes from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)
 
