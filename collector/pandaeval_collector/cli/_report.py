@@ -48,7 +48,7 @@ def write_report(
     def decided(decision: Decision) -> None:
         nonlocal scored, without_agents
         report.traces(decision.traces)
-        summary.runs(decision.traces)
+        summary.runs(decision.told)
         scored += len(decision.traces) + decision.left_out
         without_agents += decision.not_genai
         on_scored(scored + without_agents, total)
