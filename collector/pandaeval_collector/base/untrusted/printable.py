@@ -57,7 +57,7 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """``text`` with what is unsafe to show written out (``\\u202e``)."""
+    """The same, but characters that join letters and pictures to one stay."""
     return _UNREADABLE.sub(_escaped, text)
 
 
