@@ -3,9 +3,9 @@
     python tests/proofs/model.py --steps 1000000 --seed 1 --resume
 
 One collector alone, or one that hands its sessions to an owner; parts of traces, commits, exports, members, questions
-to a judge, time and deaths in an order that Hypothesis draws (tests/support/stepped). Runs in parts of 5,000 steps, each
-with a seed of its own; each adds a line to the ledger, and with ``--resume`` those of the ledger count. Leaves with 1 as
-soon as a promise is broken, after printing the shortest way to it.
+to a judge, time and deaths in an order that Hypothesis draws (tests/support/stepped). Runs in parts of 5,000 steps,
+each with a seed of its own; each adds a line to the ledger, and with ``--resume`` those of the ledger count. Leaves
+with 1 as soon as a promise is broken, after printing the shortest way to it.
 """
 
 from __future__ import annotations
