@@ -1,6 +1,6 @@
 """The core protocol by model: whatever order its steps come in, and wherever it dies, its promises hold.
 
-``python tests/proofs/model.py`` takes as many steps as one has time for. Here are five thousand, and faults that the
+``python tests/proofs/model.py`` takes as many steps as one has time for. Here are some thousands, and faults that the
 machine has to find.
 """
 
@@ -21,7 +21,7 @@ from pandaeval_collector.store import Store
 from support.examples import examples
 from support.stepped.explored import explore
 
-_STEPS, _EXAMPLES = 250, 20
+_STEPS, _EXAMPLES = 250, 10
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import orjson
 import zstandard
 
-from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
 from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
+from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
 from pandaeval_collector.store.chunk_reader import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.kept import unpacked
@@ -33,8 +33,8 @@ _MOST_PAGES = 20
 _ROWS: tuple[Kind, ...] = ("chunks", "traces", "kept", "members", "results", "outbox")
 _KEYS = {"chunks": "id", "traces": "no", "kept": "no", "members": "no", "results": "seq", "outbox": "seq"}
 CURES: dict[Kind, str] = {
-    "pages": "the next start puts the file aside; `pandaeval store export` saves the spans that can be read before that",
-    "chunks": "`pandaeval store repair` takes the trace out; the collector gives its results as unscored (metric_error)",
+    "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
+    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
     "traces": "late spans set this trace aside; its results stand",
     "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
     "members": "its session is not scored by the rest alone; results of its trace stand",
@@ -167,15 +167,16 @@ _CHECKS: dict[Kind, Callable[[sqlite3.Connection, Sequence[Any]], tuple[str, str
 
 
 def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
-    """Deletes what damaged rows must not be taken for, in one transaction, and returns each deleted row as JSON.
+    """Deletes damaged rows, in one transaction, and returns each deleted row as JSON.
 
-    A chunk goes with all others of its trace while that is undecided: half of it must not be taken for the whole. A
-    result goes with what was said before of its unit and metric: that must not stand again."""
+    Spans of a trace that is not decided yet stay: the collector has to find them to set that trace aside. A result goes
+    with what was said before of its unit and metric: that must not stand again."""
     out: list[bytes] = []
     connection.execute("BEGIN IMMEDIATE")
     keep_newest(connection)
     for each in found:
-        for where in _wheres(connection, each):
+        where = _OUT.get(each.kind, "").format(key=each.key)
+        if where:
             cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
             names = [column[0] for column in cursor.description]
             out += [_as_json(each, dict(zip(names, row, strict=True))) for row in cursor]
@@ -184,19 +185,13 @@ def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[by
     return out
 
 
-def _wheres(connection: sqlite3.Connection, each: Damage) -> Iterator[str]:
-    """Which rows go."""
-    if each.kind == "chunks":
-        (trace_id,) = connection.execute("SELECT trace_id FROM chunks WHERE id = ?", (each.key,)).fetchone() or (b"",)
-        held = "SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0"
-        yield f"id = {each.key}"
-        if isinstance(trace_id, bytes):
-            yield f"trace_id = x'{trace_id.hex()}' AND id NOT IN ({held})"
-    elif each.kind == "kept":
-        yield f"no = {each.key}"
-    elif each.kind == "results":
-        same = f"SELECT about, metric FROM results WHERE seq = {each.key}"  # noqa: S608
-        yield f"(about, metric) IN ({same}) AND seq <= {each.key}"
+_OUT: dict[Kind, str] = {
+    "chunks": """id = {key} AND id IN
+                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
+    "kept": "no = {key}",
+    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
+}
+"""Which rows go with one that is damaged."""
 
 
 def _as_json(damage: Damage, row: dict[str, Any]) -> bytes:
