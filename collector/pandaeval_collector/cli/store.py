@@ -42,13 +42,13 @@ def register(app: typer.Typer) -> None:
 def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
     """Show what a data directory holds, also while a collector runs on it."""
     from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.store.sizes import sizes
 
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
     if format_ is given.RunFormat.json:
-        return print_json(found)
+        return write_json(json.dumps(found, indent=2, ensure_ascii=False))
     for name, value in found.items():
         said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
         typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
