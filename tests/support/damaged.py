@@ -8,7 +8,6 @@ import logging
 import random
 import shutil
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +98,7 @@ def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
     with _heard() as heard:
         try:
             _live(data)
-        except Exception as error:  # noqa: BLE001 - whatever it is, no start may fail over damage
+        except Exception as error:
             outcome.problems.append(f"the collector does not come up: {type(error).__name__}: {error}")
     words = " ".join(heard)
     for how, sign in _SIGNS.items():
@@ -130,8 +129,10 @@ def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
     wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
     if wrong and how not in ("missing", "put aside", "no note"):
         first = min(wrong)
-        problems.append(f"{len(wrong)} scores are not those of whole data, such as {first}: {found[first]} instead of "
-                        f"{expected.get(first)}, and it was {how}")
+        problems.append(
+            f"{len(wrong)} scores are not those of whole data, such as {first}: {found[first]} instead of "
+            f"{expected.get(first)}, and it was {how}"
+        )
     if how == "unnoticed":
         with open_database(data / FILE) as database:
             lost = left.acknowledged[state] - stored_spans(database).keys()
@@ -346,6 +347,3 @@ def _heard() -> Iterator[list[str]]:
     finally:
         logger.removeHandler(ear)
         logger.propagate = propagated
-
-
-Ways = Counter[str]
