@@ -3,10 +3,11 @@
     python tests/proofs/damage.py --cases 1000 --seed 1
 
 A collector leaves its files at three times; a copy of one is damaged (bits, noise, a log or file that is cut, emptied,
-removed or of another time, pages or rows that are swapped, one byte of a row), looked at by `pandaeval store verify` and
-started again until it rests. Held against it: it comes up; no score is other than that of whole data unless the start
-said that data is missing; where nobody said anything, spans and results are all there. Cases run in parts of 50, each a
-line of the ledger; with the same seed and state of the code it goes on where it stopped. Leaves with 1 if one was wrong.
+removed or of another time, pages or rows that are swapped, one byte of a row), looked at by `pandaeval store verify`
+and started again until it rests. Held against it: it comes up; no score is other than that of whole data unless the
+start said that data is missing; where nobody said anything, spans and results are all there. Cases run in parts of 50,
+each a line of the ledger; with the same seed and state of the code it goes on where it stopped. Leaves with 1 if one
+was wrong.
 """
 
 from __future__ import annotations

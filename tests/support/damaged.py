@@ -56,7 +56,7 @@ class Outcome:
 
 
 def leave(folder: Path) -> Left:
-    """Makes the directories: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
+    """Makes them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
     loop, composer = SteppedLoop(), Composer(3, sessions=2)
     life = _life(loop, folder / "data")
     _run(life, loop, life.start())
