@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import shutil
 import subprocess
 import sys
@@ -38,7 +37,6 @@ def main() -> int:
     options = _options()
     wanted = {"proof": "damage", "seed": options.seed, "commit": _commit()}
     done = [line for line in _lines(options.ledger) if wanted.items() <= line.items()]
-    logging.getLogger().setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         left = leave(Path(folder) / "left")
         while (tried := sum(line["cases"] for line in done)) < options.cases:

@@ -217,8 +217,7 @@ OF_TESTS = (
 def table(folder: Path = PROOFS) -> str:
     """Markdown: what the ledgers say of each, and what was not run."""
     rows = ["| proof | done of the aim | problems | what it came to | commits | command |", "|---|---|---|---|---|---|"]
-    for each in CAMPAIGNS:
-        rows.append("| " + " | ".join((each.name, *_cells(each, each.lines(folder)))) + " |")
+    rows += [f"| {' | '.join((each.name, *_cells(each, each.lines(folder))))} |" for each in CAMPAIGNS]
     for name, files in OF_TESTS:
         command = f"`python -m pytest -m 'slow or not slow' {files}`" if files else "none yet"
         rows.append(f"| {name} | {'a test' if files else '**not run**'} | | | | {command} |")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pandaeval_collector.cli._doctor_places import places, reach
+from pandaeval_collector.cli._doctor_places import places, reach, setting
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config, Resolved
@@ -267,8 +267,8 @@ def _places(config: Config) -> Iterator[Diagnosis]:
             )
         else:
             yield Diagnosis(area, "ok", f"{key} ({where}) answers")
-    path = config.exporters.jsonl.path
-    if path is not None and (trouble := unwritable(Path(path).parent)):
+    file = setting(config, "exporters.jsonl.path")
+    if file is not None and (trouble := unwritable(Path(str(file)).parent)):
         yield Diagnosis("sinks", "wrong", f"exporters.jsonl.path: {trouble}", "let this user write there")
     if config.judge.model is None:
         yield Diagnosis("judge", "ok", "none is configured (judge.model)")

@@ -27,6 +27,11 @@ def places(config: Config) -> Iterator[tuple[str, str, str]]:
                 yield area, key, where
 
 
+def setting(config: Config, key: str) -> Any:
+    """One value, also of a section that an installed package brings; ``None`` where there is none."""
+    return dict(_leaves(config.model_dump(mode="json"), "")).get(key)
+
+
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for name, each in value.items():
