@@ -21,7 +21,7 @@ from pandaeval_collector.jobs.known import said
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.evaluator import Question
 
 

@@ -75,7 +75,7 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Another answer."""
+        """Takes another answer as known."""
         self.known.update(said)
         self.empty = self.empty and is_empty(said)
 

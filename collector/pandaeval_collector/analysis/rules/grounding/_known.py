@@ -8,10 +8,21 @@ from itertools import islice
 
 from pandaeval_collector.analysis.rules.grounding._fold import squeezed
 from pandaeval_collector.analysis.rules.grounding._index import Index
+from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Source
-from pandaeval_collector.analysis.rules.grounding._together import MOST_GROUPS, Group, named, together, words_of
+from pandaeval_collector.analysis.rules.grounding._together import (
+    MOST_GROUPS,
+    SENTENCE,
+    Group,
+    named,
+    together,
+    words_of,
+)
 from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
 from pandaeval_collector.analysis.rules.grounding._zones import Zones, zones
+
+_LONGEST = 50_000
+"""Characters of a source in which it is looked up what values are stated of."""
 
 
 class Known:
@@ -30,6 +41,7 @@ class Known:
         self._groups: list[tuple[int, Group]] | None = None
         self._named: list[tuple[int, float, frozenset[str]]] | None = None
         self._zones: Zones | None = None
+        self._stated: list[tuple[int, str, frozenset[str]]] | None = None
 
     @property
     def index(self) -> Index:
@@ -100,6 +112,22 @@ class Known:
         said = words_of(sentence)
         return {number for since, number, words in self._named if since <= at and not said.isdisjoint(words)}
 
+    def speaks_of(self, value: Value, about: str, at: int) -> bool:
+        """Whether a source states a value of this kind about the same: two words of the text stand beside it."""
+        if self._stated is None:
+            self._stated = [
+                (source.at, kind, _singular(words_of(each)))
+                for source in self.sources
+                for each in SENTENCE.split(source.text[:_LONGEST])
+                if any(map(str.isdigit, each))
+                for kind in {found.kind for found in scan(each)}
+            ]
+        said = _singular(words_of(about))
+        least = min(2, len(said))
+        return any(
+            kind == value.kind and since <= at and len(said & words) >= least for since, kind, words in self._stated
+        )
+
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether one of these words stands there by then."""
         if self._lower is None:
@@ -111,6 +139,10 @@ class Known:
         if self._squeezed is None:
             self._squeezed = [squeezed(source.text) for source in self.sources]
         return self._squeezed
+
+
+def _singular(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in words)
 
 
 def _word_in(word: str, text: str) -> bool:

@@ -43,6 +43,8 @@ class Before:
     responses: frozenset[str] = frozenset()
     first: bool = False
     """Whether there is no earlier trace."""
+    instructed: bool = False
+    """Whether an earlier trace held instructions."""
 
 
 @dataclass(slots=True)

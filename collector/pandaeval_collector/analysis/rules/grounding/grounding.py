@@ -14,6 +14,7 @@ from pandaeval_collector.analysis.rules.grounding._claims import (
     in_answers,
     in_calls,
     of_case,
+    of_the_rules,
 )
 from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, used
 from pandaeval_collector.analysis.rules.grounding._derive import (
@@ -24,8 +25,9 @@ from pandaeval_collector.analysis.rules.grounding._derive import (
     from_own,
     from_times,
 )
+from pandaeval_collector.analysis.rules.grounding._exchanged import exchanged
 from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
-from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden, shows_history
+from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, INSTRUCTIONS, hidden, instructed, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
@@ -138,22 +140,36 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
             pending.append(claim)
     missing = found.hidden
     unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
+    untold = not (instructed(trace) or (before is not None and before.instructed))
     for claim in _still_loose(found, settled, pending, known):
         if claim.aside:
             continue
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
             found.open.append(claim)
+        elif untold and of_the_rules(claim) and not _told_of(claim, known):
+            found.hidden = found.hidden or INSTRUCTIONS
+            found.open.append(claim)
         else:
             _flag(found, Loose(claim))
     for value, other, end, span_id in wrong:
         claim = Claim(value, moment(end), span_id, value.text)
         _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-    for text, end, span_id in answers(trace) if _looked(trace) else ():
-        for value, unit in in_another_unit(text, known, moment(end)):
-            _flag(found, Loose(Claim(value, moment(end), span_id, value.text), f"what was found is in {unit}"))
+    for text, end, span_id in answers(trace):
+        at, stated = moment(end), [each.value for each in answered if each.span_id == span_id]
+        for value, unit in in_another_unit(text, known, at):
+            _flag(found, Loose(Claim(value, at, span_id, value.text), f"what was found is in {unit}"))
+        for value, owner in exchanged(text, stated, known.sources, at):
+            _flag(found, Loose(Claim(value, at, span_id, value.text), owner))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
+
+
+def _told_of(claim: Claim, known: Known) -> bool:
+    """Whether the agent had such terms from elsewhere: then what it states has to be among them."""
+    if claim.value.kind in (DATE, TIME):
+        return False
+    return known.speaks_of(claim.value, f"{claim.sentence} {claim.around}", claim.at)
 
 
 def _looked(trace: Trace) -> bool:
