@@ -51,7 +51,7 @@ def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: To
 def _versions() -> Iterator[Diagnosis]:
     from importlib.metadata import PackageNotFoundError, version
 
-    from pandaeval_collector.cli._release import release
+    from pandaeval_collector.base.runtime.version import release
 
     python = ".".join(map(str, sys.version_info[:3]))
     yield Diagnosis("versions", "ok", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")

@@ -38,8 +38,7 @@ def doctor(
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._doctor_checks import Diagnosis, examine
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import console, progress
     from pandaeval_collector.cli._terminal import write_json
 
     try:

@@ -127,8 +127,7 @@ def export(
     """
     import sys
 
-    from pandaeval_collector.cli._output import console, many
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import console, many, progress
     from pandaeval_collector.store.exporting import count_traces, stored_traces
 
     traces = requests = 0
@@ -175,8 +174,7 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
 
 
 def _damages(connection: sqlite3.Connection) -> list[Damage]:
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import console, progress
     from pandaeval_collector.store.checking import damages
 
     with progress(console(stderr=True), "checking") as told:
