@@ -181,7 +181,9 @@ class Collector:
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
-        app = health_app(self._stages, metrics, lambda: self._trouble)
+        # Where other machines reach it they use names of a network's, which nobody has told us.
+        hosts = self._config.server.allowed_hosts if address.is_loopback else None
+        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)

@@ -54,8 +54,9 @@ class Server(Section):
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=(),
-        description="Names under which API and page, and on loopback addresses OTLP over HTTP, may be reached without "
-        "a token, beside localhost and IP addresses: pages of others must not reach them under a name of theirs.",
+        description="Names under which API and page, and on loopback addresses OTLP over HTTP and /metrics, may be "
+        "reached without a token, beside localhost and IP addresses: pages of others must not reach them under a name "
+        "of theirs.",
     )
     max_request_bytes: Size = Field(
         default=16 << 20, description="Largest request that is accepted, in bytes after decompression."

@@ -23,6 +23,7 @@ from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun, Read
+from pandaeval_otel.base.component_errors import ERRORS, FAULT
 from pandaeval_otel.model import Trace
 
 _OTHERS = 200
@@ -178,6 +179,10 @@ class Drill:
             return Judgeable(name, subject, plant(self._faults[name], subject, rng))
         except NotApplicableError as why:
             tally.refuse(name, str(why))
+            return None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
+            ERRORS.note(FAULT, name, error)
+            tally.refuse(name, f"the fault raised {type(error).__name__}")
             return None
 
     def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
