@@ -21,6 +21,12 @@ from pandaeval_collector.analysis.rules.grounding._together import (
 from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
 from pandaeval_collector.analysis.rules.grounding._zones import Zones, zones
 
+MOST_STEPS = 40_000
+"""Numbers with which the values of one trace are compared, to see whether they follow from them. What is not looked at
+is open."""
+
+PLAINER = 16
+"""So many numbers can be told equal or not in the time in which one is calculated with."""
 _LONGEST = 50_000
 """Characters of a source in which it is looked up what values are stated of."""
 
@@ -42,6 +48,17 @@ class Known:
         self._named: list[tuple[int, float, frozenset[str]]] | None = None
         self._zones: Zones | None = None
         self._stated: list[tuple[int, str, frozenset[str]]] | None = None
+        self._left = MOST_STEPS
+
+    def may_compare(self, numbers: int) -> bool:
+        """Whether there is room for a comparison with so many numbers; it counts."""
+        self._left -= numbers
+        return self._left > 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a comparison was left out for want of room."""
+        return self._left <= 0
 
     @property
     def index(self) -> Index:
@@ -73,7 +90,7 @@ class Known:
 
     def ends_with(self, digits: str, at: int) -> bool:
         """Whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
-        return any(
+        return self.may_compare(len(self.index.keys) // PLAINER) and any(
             since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items()
         )
 
@@ -93,7 +110,7 @@ class Known:
         if self._groups is None:
             first: dict[Group, int] = {}
             for source in self.sources:
-                for group in together(source.raw):
+                for group in islice(together(source.raw), MOST_GROUPS):
                     first.setdefault(group, source.at)
                 if len(first) > MOST_GROUPS:
                     break
@@ -124,7 +141,7 @@ class Known:
             ]
         said = _singular(words_of(about))
         least = min(2, len(said))
-        return any(
+        return self.may_compare(len(self._stated) // PLAINER) and any(
             kind == value.kind and since <= at and len(said & words) >= least for since, kind, words in self._stated
         )
 

@@ -40,6 +40,8 @@ _ROUND = frozenset("10 12 15 20 24 30 36 45 48 50 60 72 90 100 120".split())  # 
 _SHARED, _SHARED_OF_A_DIGIT = 2, 3
 """So many words about a round number, or one of a single digit, have to stand about it in the source as well."""
 _MOST = 100
+_CHARS = 200
+"""So many characters are read in the time in which one number is calculated with."""
 _MONEY = re.compile(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)")
 _CURRENCY = {
     "$": re.compile(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b"),
@@ -78,6 +80,8 @@ def _units_of(number: str, known: Known, at: int, words: bool) -> Iterator[tuple
     for source in _spoken(known, at):
         if number not in source.text:
             continue
+        if not known.may_compare(len(source.text) // _CHARS):
+            return
         for match in _QUANTITY.finditer(source.text):
             if match[1] == number:
                 about = words_of(_sentence(source.text, match.start(), match.end())) if words else frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
@@ -50,6 +51,8 @@ from pandaeval_collector.analysis.rules.grounding._words import spelled
 from pandaeval_otel.model import Kind, Trace
 
 _ROUNDS = 3
+_MOST_FOUND = 3_000
+"""Values that are found before the first of those that count are checked."""
 _URL_SIGNS = re.compile(r"[/?=&#,; ]")
 _FORMULA = re.compile(r"[×*=÷/+]\s*\(?\d|\d\)?\s*[×*=÷/+]")
 _CONSTANTS = frozenset(
@@ -109,7 +112,8 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
     or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
     counts."""
-    answered, called = list(in_answers(trace)), list(in_calls(trace))
+    answered = list(islice(in_answers(trace), _MOST_FOUND))
+    called = list(islice(in_calls(trace), _MOST_FOUND))
     if not _looked(trace):
         for claim in answered:
             claim.aside = not of_case(claim)
@@ -138,10 +142,14 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
             _settle(found, settled, claim)
         else:
             pending.append(claim)
+    loose = _still_loose(found, settled, pending, known)
+    if known.exhausted:
+        found.hidden = found.hidden or "there is more than is compared"
+        found.notes.append("many numbers: not all of them were compared")
     missing = found.hidden
     unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
     untold = not (instructed(trace) or (before is not None and before.instructed))
-    for claim in _still_loose(found, settled, pending, known):
+    for claim in loose:
         if claim.aside:
             continue
         if missing is not None or (unsure and claim.accepted):
