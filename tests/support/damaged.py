@@ -123,22 +123,29 @@ _SIGNS = {
 
 
 def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
-    """What must not be: a score that is not the one of whole data, or spans that are gone and nobody said so."""
+    """What must not be: a score that is not one of whole data, of this time or, where a file of a later time was put
+    there, of that one; or spans that are gone and nobody said so."""
+    times = STATES[STATES.index(state) :]
+    found = _results(data)
     problems = []
-    expected, found = left.expected[state], _results(data)
-    wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
+    wrong = [
+        key
+        for key, said in found.items()
+        if said[1] is not None and all(left.expected[time].get(key) != said for time in times)
+    ]
     if wrong and how not in ("missing", "put aside", "no note"):
         first = min(wrong)
+        instead = [left.expected[time].get(first) for time in times]
         problems.append(
-            f"{len(wrong)} scores are not those of whole data, such as {first}: {found[first]} instead of "
-            f"{expected.get(first)}, and it was {how}"
+            f"{len(wrong)} scores are not those of whole data, such as {first}: {found[first]} instead of one of "
+            f"{instead}, and it was {how}"
         )
     if how == "unnoticed":
         with open_database(data / FILE) as database:
-            lost = left.acknowledged[state] - stored_spans(database).keys()
-        if lost:
+            stored = stored_spans(database).keys()
+        if lost := left.acknowledged[state] - stored:
             problems.append(f"{len(lost)} acknowledged spans are gone, and nobody said so")
-        if found != expected:
+        if all(found != left.expected[time] for time in times):
             problems.append("other results than those of whole data, and nobody said so")
     return problems
 

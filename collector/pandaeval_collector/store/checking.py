@@ -37,7 +37,7 @@ CURES: dict[Kind, str] = {
     "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
     "traces": "late spans set this trace aside; its results stand",
     "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
-    "members": "its session is not scored by the rest alone; results of its trace stand",
+    "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
     "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
     "outbox": "the collector drops it when its turn comes, and counts it as damaged",
 }
@@ -127,7 +127,7 @@ def _kept(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
 
 def _member(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
     try:
-        list(checked_members(iter([row[1:]])))
+        list(checked_members([row[1:]]))
     except DamagedRowError as error:
         return _hex(row[2]), str(error)
     return None

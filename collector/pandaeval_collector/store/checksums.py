@@ -5,15 +5,12 @@ A row without one is of an older version. Spans have theirs in :mod:`chunk_reade
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pandaeval_collector.store.rows import ResultRow, SessionTraceRow
-
-_log = logging.getLogger(__name__)
 
 MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
 """The columns that :func:`checked_members` reads, behind the session's id."""
@@ -42,10 +39,9 @@ def checksum_of(row: ResultRow) -> int:
     return row_sum([row.seq, row.id, row.unit, row.metric, row.revision], row.body)
 
 
-def checked_members(rows: Iterator[Sequence[Any]], skip: bool = False) -> Iterator[SessionTraceRow]:
-    """Members of rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was damaged: a
-    session is not scored without a part of it. ``skip``: leaves it out and logs it, where others can be read on their
-    own."""
+def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
+    """Members of rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was damaged: no
+    session is scored without it, nor a trace that is compared with it."""
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
@@ -53,11 +49,9 @@ def checked_members(rows: Iterator[Sequence[Any]], skip: bool = False) -> Iterat
         except (TypeError, ValueError):  # of another type than what was stored
             facts, said = -1, -1
         if facts != body_sum or (answer_sum is not None and said != answer_sum):
-            what = f"what trace {_name(trace_id)} left for its session was damaged on disk: its checksum differs"
-            if not skip:
-                raise DamagedRowError(what)
-            _log.error(what)
-            continue
+            raise DamagedRowError(
+                f"what trace {_name(trace_id)} left for its session was damaged on disk: its checksum differs"
+            )
         yield read
 
 

@@ -65,7 +65,7 @@ class ResponseTables(TableGroup):
                     AND digest IN ({",".join("?" * len(some))}) LIMIT ?""",  # noqa: S608
                 (blocks, continued, *some, MANY * len(some)),
             )
-            return [*checked_members(rows, skip=True)]
+            return [*checked_members(rows)]
 
         found: list[SessionTraceRow] = []
         for _, group in numbers.batched(digests):

@@ -56,7 +56,7 @@ class SessionTables(TableGroup):
             session_id = names[number]
             if not found[session_id][0]:
                 found[session_id] = size, []
-            found[session_id][1].extend(checked_members(iter([(session_id, *row)]), skip=True))
+            found[session_id][1].extend(checked_members([(session_id, *row)]))
         return found
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
@@ -73,7 +73,7 @@ class SessionTables(TableGroup):
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({marks})""",  # noqa: S608
                 group,
             )
-            found.update((row.trace_id, row) for row in checked_members(rows, skip=True))
+            found.update((row.trace_id, row) for row in checked_members(rows))
         return found
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
