@@ -89,7 +89,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_sum("acknowledged", "results"),
     ),
     Campaign(
-        "kill -9 of traces that are judged, handed over, graded, in runs",
+        "kill -9 while traces are judged and handed over",
         "kill_judged.py",
         "--cycles 10000 --seed 1",
         "--cycles 4 --seed 99",
@@ -97,7 +97,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         10_000,
         count=lambda line: float(line["cycles"]),
-        told=_sum("acknowledged", "verdicts", "members", "trials"),
+        told=_sum("acknowledged", "results", "verdicts", "members"),
     ),
     Campaign(
         "kill -9 of the judge's process or the collector",

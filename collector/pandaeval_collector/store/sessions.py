@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 
-import orjson
-
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import TableGroup
 from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members
@@ -19,18 +17,15 @@ class SessionTables(TableGroup):
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
         """What the decided traces of a session left behind, in session order."""
-        rows = self._reader().execute(
-            f"""SELECT ?1, {MEMBER} FROM members
-                WHERE session = (SELECT no FROM sessions WHERE session_id = ?1)
-                ORDER BY start_ns, trace_id""",  # noqa: S608
-            (session_id,),
-        )
-        return [*checked_members(rows)]
+        return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
         """The same without answers, one at a time: for thousands of traces those are most of it."""
+        return self._members(session_id, FACTS)
+
+    def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
         rows = self._reader().execute(
-            f"""SELECT ?1, {FACTS} FROM members
+            f"""SELECT ?1, {columns} FROM members
                 WHERE session = (SELECT no FROM sessions WHERE session_id = ?1)
                 ORDER BY start_ns, trace_id""",  # noqa: S608
             (session_id,),
@@ -49,7 +44,7 @@ class SessionTables(TableGroup):
                SELECT size, wanted.session, {MEMBER} FROM wanted, members
                WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.session
                             ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",  # noqa: S608
-            (orjson.dumps([*names]).decode(), newest),
+            (numbers.json_list(names), newest),
         )
         found: dict[str, tuple[int, list[SessionTraceRow]]] = {session_id: (0, []) for session_id in session_ids}
         for size, number, *row in rows:
