@@ -30,7 +30,7 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
     "PANDAEVAL_JUDGE__COOLDOWN": "1s",
-    "PANDAEVAL_METRICS__ENABLED": "coherence,loop_detection,confidence,agent_consistency",
+    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
     "PROOF_KEY": "sk-proof",
 }
 _OWNS = {"PANDAEVAL_SESSIONS__OWNER": "true", "PANDAEVAL_SESSION__IDLE": "4s"}
