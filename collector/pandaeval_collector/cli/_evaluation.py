@@ -33,7 +33,6 @@ from pandaeval_collector.cli._tables import print_component_errors, print_proble
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.runs.filerun import FileRun
@@ -242,6 +241,8 @@ def _everywhere(model: str, path: Path | None) -> dict[str, str]:
 
 
 def _check_judge(config: Config) -> None:
+    from pandaeval_collector.jobs import check_installed
+
     check_installed()
     secret(config.judge.api_key_env, os.environ)
     if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
@@ -32,7 +31,6 @@ from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, st
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filejudge import FileJudge
 from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
 from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
@@ -49,6 +47,10 @@ from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
+
+if TYPE_CHECKING:
+    from pandaeval_collector.jobs import JudgeConfig
+    from pandaeval_collector.runs.filejudge import FileJudge
 
 _BATCH = 128
 _FEW = 10_000
@@ -110,11 +112,11 @@ class FileRun:
         self._store = store or self._temporary()
         self._evaluator = evaluator
         on_judged = on_judged or (lambda done, total: None)
-        self._judge = (
-            None
-            if judge is None or evaluator is None
-            else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged, instead)
-        )
+        self._judge: FileJudge | None = None
+        if judge is not None and evaluator is not None:
+            from pandaeval_collector.runs.filejudge import FileJudge  # what asks models is a third of all modules
+
+            self._judge = FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged, instead)
         self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
         self.trials = None if grader is None else TrialMatcher(grader.suite)
