@@ -94,7 +94,7 @@ class Drill:
 
     @property
     def read(self) -> Read:
-        """What came of reading."""
+        """Returns what came of reading."""
         return self._file.read
 
     def add(self, request: Request | BadLine) -> None:
@@ -213,7 +213,7 @@ class Drill:
     def scored_again(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
-        """Each copy with what another line says of its original and of itself."""
+        """Returns each copy with what another line says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
         before = self._originals_again(originals, line)
         waiting = [*copies]
@@ -267,7 +267,7 @@ class Drill:
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:
-    """The faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
+    """Returns the faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
     if names is None:
         return known
     families = {fault.family for fault in known.values()}

@@ -165,7 +165,7 @@ def _traces_of(
                       SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
                       ORDER BY badness, no LIMIT {MOST_STATES})))))
             FROM json_each(?) AS s""",  # noqa: S608
-        (orjson.dumps([*sessions]).decode(),),
+        (numbers.json_list(sessions),),
     ).fetchone()
     return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(found)}
 

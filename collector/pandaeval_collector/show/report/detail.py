@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.inspection import in_order
 from pandaeval_collector.show.report.loops import groups
 from pandaeval_collector.show.report.results import ShownResult

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import severity_of
 from pandaeval_collector.store.failures.group import gravity

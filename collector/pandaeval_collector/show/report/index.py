@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.cures import cure
 from pandaeval_collector.show.report.results import ShownResult
