@@ -306,6 +306,8 @@ class SessionPlaces:
             return results
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
         filing.results.extend(results)
+        if trace is not None:
+            filing.results = self._evaluator.explained(trace, filing.run.unit, filing.results)
         return []
 
     def _kept(self, member: Member, session_id: str) -> Trace | None:

@@ -7,6 +7,7 @@ affects no other.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -62,8 +63,9 @@ class Evaluator:
         """The metrics of turns."""
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [
-            m for m in inline if m.level == "trace" and not m.needs_session and not m.learned
+            m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
         ]
+        self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
@@ -95,6 +97,28 @@ class Evaluator:
                 trace, unit, lambda t, model: TraceContext(texts, t, learned=model), self._refusal(trace)
             )
         return results
+
+    def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
+        """The results of a trace, and of the metrics that explain why it fails, if one fails it; they take the place of
+        earlier explanations. A step that they are sure of is told by the failing results, too."""
+        names = {metric.name for metric in self._explaining}
+        found = [each for each in results if each.unit.level != "trace" or each.metric not in names]
+        failing = [each for each in found if each.success is False]
+        enabled = self.settings.enabled or ()
+        asked = any(metric.key in enabled for metric in self._explaining)
+        if not self._explaining or trace.is_step or not (failing or asked):
+            return found
+        named = {each.metric: getattr(each.finding, "span_ids", ()) for each in failing}
+        evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
+        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
+        told = self._run(
+            self._explaining,
+            trace,
+            unit.with_evidence(f"{evidence}:{unit.evidence}"),
+            lambda t: TraceContext(texts, t, failing=named, asked=asked),
+            self._refusal(trace),
+        )
+        return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
@@ -241,6 +265,15 @@ class Evaluator:
                 elapsed = (time.perf_counter() - started) * 1e3
                 results.append(_result(prepared, unit, finding, elapsed, concluded))
         return results
+
+
+def _with_step(failed: Result, told: Sequence[Result]) -> Result:
+    """A failing result with the step that broke the run, where that is known."""
+    step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
+    if step is None:
+        return failed
+    finding = failed.finding
+    return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))
 
 
 def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import EXPLAINING, Result
 from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 
@@ -63,7 +63,7 @@ def _short(said: Mapping[str, Any]) -> dict[str, Any]:
             "metric": f"{said['level']}.{said['metric']}",
             "outcome": outcome,
             "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" else None,
+            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" and said["metric"] != EXPLAINING else None,
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],

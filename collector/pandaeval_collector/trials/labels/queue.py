@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +63,13 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
     """At most ``count`` runs, and a note of what was drawn with which chances: what is drawn later, here or elsewhere,
     is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
-    judged = people.judged(connection, metric, agent)
+    return draw_from(connection, metric, people.judged(connection, metric, agent), count, now)
+
+
+def draw_from(
+    connection: sqlite3.Connection, metric: str, judged: Sequence[tuple[JudgedRow, bool]], count: int, now: float
+) -> Queue:
+    """The same from given runs, each with whether somebody labelled it."""
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
