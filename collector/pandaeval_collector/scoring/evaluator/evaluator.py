@@ -104,8 +104,7 @@ class Evaluator:
         names = {metric.name for metric in self._explaining}
         found = [each for each in results if each.unit.level != "trace" or each.metric not in names]
         failing = [each for each in found if each.success is False]
-        enabled = self.settings.enabled or ()
-        asked = any(metric.key in enabled for metric in self._explaining)
+        asked = self.settings.by_name
         if not self._explaining or trace.is_step or not (failing or asked):
             return found
         named = {each.metric: getattr(each.finding, "span_ids", ()) for each in failing}

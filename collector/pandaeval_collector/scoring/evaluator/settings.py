@@ -64,6 +64,8 @@ class EvaluatorSettings:
     user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
+    by_name: bool = False
+    """Whether somebody named those that are enabled, so that each is asked for."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")

@@ -34,7 +34,7 @@ class TraceContext:
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
     ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: by the names of
-    the metrics that fail the trace, the spans that they name, and ``asked``: whether it was asked for by name, for
+    the metrics that fail the trace, the spans that they name, and ``asked``: whether somebody enabled it by its name, for
     metrics with ``explains``."""
 
     texts: Texts
