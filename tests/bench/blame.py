@@ -71,7 +71,7 @@ class Case:
 
 
 def named(results: Sequence[Result]) -> dict[str, tuple[str, ...]]:
-    return {each.metric: getattr(each.finding, "span_ids", ()) for each in results if each.success is False}
+    return {r.metric: r.finding.span_ids for r in results if r.success is False and getattr(r.finding, "span_ids", ())}
 
 
 @dataclass(slots=True)

@@ -66,14 +66,14 @@ def learn(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, evaluator, learned_folder
+    from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
     from pandaeval_collector.trials.learning.labelled_runs import labelled_runs
     from pandaeval_collector.trials.learning.models import keep, learned
 
     settings = resolve_config(config).config
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(evaluator(settings), close_rules(settings)) as run:
+    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
         for request in requests_of(files or (), store):
             run.add(request)
         source = _FileRuns(run)

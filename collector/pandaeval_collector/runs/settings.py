@@ -47,11 +47,18 @@ def evaluator(config: Config) -> Evaluator:
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
+def learning_evaluator(config: Config) -> Evaluator:
+    """The one of ``pandaeval learn``, which counts how runs went. Raises likewise."""
+    from pandaeval_collector.analysis.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
+
+
 def live_evaluator(config: Config) -> Evaluator:
     """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
     from pandaeval_collector.analysis.embedding.load import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path))
+    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled))
 
 
 def scoring(config: Config) -> EvaluatorSettings:

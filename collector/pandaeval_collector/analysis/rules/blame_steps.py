@@ -42,7 +42,7 @@ class BlameStep:
 
 
 def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
-    """The steps of a trace in order. ``named``: by metric, the spans that its failing result names, first ones first."""
+    """The steps of a trace in order. ``named``: by metric, the spans that its failing result names, of one at least."""
     spans = [s for s in trace.spans if s.kind in _STEPS or s.span_id == trace.root_span_id][:MOST_STEPS]
     found = {s.span_id: BlameStep(s.span_id, _kind(s, trace), s.tool_name, s.agent_name) for s in spans}
     models = [span for span in spans if span.kind is Kind.LLM]
@@ -98,7 +98,7 @@ def _say(models: Sequence[Span], found: Mapping[str, BlameStep], trace: Trace) -
 def _findings(
     spans: Sequence[Span], found: Mapping[str, BlameStep], named: Mapping[str, Sequence[str]], root: str, answers: str
 ) -> None:
-    """What is said of the whole run, or names no step, is about the answer: of the last model's call."""
+    """What is said of the run's outermost span is about its answer: of the last model's call."""
     order = [span.span_id for span in spans]
     for metric, ids in named.items():
         here = [span_id for span_id in order if span_id in ids and span_id != root]
@@ -223,6 +223,12 @@ def _words_before(trace: Trace) -> str:
         parts += [str(part) for message in first.input or () for part in message.parts]
     parts += [span.system for span in trace.spans[:3] if span.system]
     return "\n".join(parts)[-_LOOKED_AT:].lower()
+
+
+def asked_calls(trace: Trace) -> list[str]:
+    """For each call of a trace the model's call that asked for it; ``""`` where none did."""
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
+    return [_asker(call, models) for call in trace.tool_calls]
 
 
 def _asker(call: ToolCall, models: Sequence[Span]) -> str:

@@ -208,7 +208,8 @@ class Understanding:
         results = self._evaluator.explained(trace, trace_unit(trace), results)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = self._evaluator.reads_before and may_have_session
-        member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
+        held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
+        member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         if self.trials is not None:

@@ -55,7 +55,8 @@ class Evaluator:
         running = running_metrics(registry(self.settings.modules), self.settings.enabled)
         self.silent = running.silent
         """Keys of the metrics whose results are for session metrics alone."""
-        metrics = [metric for metric in running.metrics if metric.kind != "llm" or judge is not None]
+        wanted = [metric for metric in running.metrics if self.settings.by_name or not metric.by_name]
+        metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = [metric for metric in metrics if metric.kind == "llm"]
         self._judged = None if judge is None else Judged(judge, judged, self._preparation)
@@ -107,7 +108,7 @@ class Evaluator:
         asked = self.settings.by_name
         if not self._explaining or trace.is_step or not (failing or asked):
             return found
-        named = {each.metric: getattr(each.finding, "span_ids", ()) for each in failing}
+        named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
         texts = Texts({}, (), self.embedder.id, self.embedder.bands)
         told = self._run(
@@ -138,6 +139,11 @@ class Evaluator:
     def compared(self) -> Sequence[Metric[Any, Any]]:
         """The metrics of :meth:`in_session`."""
         return self._in_session
+
+    @property
+    def counts_courses(self) -> bool:
+        """Whether anybody will ask how a trace went, in counts."""
+        return self.settings.learning or (bool(self._learned) and self._models.there)
 
     @property
     def reads_before(self) -> bool:

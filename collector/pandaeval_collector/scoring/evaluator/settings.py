@@ -79,6 +79,8 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
+    learning: bool = False
+    """Whether labels may come from which something is learned of these runs: then what it takes is counted of each."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
     cases: str | None = None

@@ -33,8 +33,8 @@ class TraceContext:
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
-    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: by the names of
-    the metrics that fail the trace, the spans that they name, and ``asked``: whether somebody enabled it by its name, for
+    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
+    spans that failing results name, by metric, and ``asked``: whether somebody enabled it by its name, for
     metrics with ``explains``."""
 
     texts: Texts

@@ -85,6 +85,8 @@ class Metric(Generic[S, C]):
     explains: bool = False
     """Of level trace: it is evaluated last, where another metric fails the trace (``context.failing``), or where it is
     enabled by its own name (``context.asked``)."""
+    by_name: bool = False
+    """Whether it runs only where somebody enabled it by its name, not with all others."""
     of_steps: bool = False
     """Whether it is asked about a single step of a run whose other steps are traces of their own
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""

@@ -100,7 +100,7 @@ def test_findings_mark_the_first_span_that_they_name() -> None:
 
 def test_where_something_failed_place_alone_is_not_marked() -> None:
     assert "nothing failed: last model call" in marks(found(trace(call()))[LAST])
-    assert "nothing failed: last model call" not in marks(found(trace(call()), {"response": ()})[LAST])
+    assert "nothing failed: last model call" not in marks(found(trace(call()), {"response": (LAST,)})[LAST])
     failing = trace(call(error="no", has_result=False))
     assert "nothing failed: last model call" not in marks(found(failing)[LAST])
 
@@ -111,4 +111,4 @@ def test_an_error_of_the_run_marks_its_last_span() -> None:
 
 def test_a_trace_without_a_model_has_steps() -> None:
     alone = Trace("t" * 32, (Span("t" * 32, ROOT, "", "agent", Kind.AGENT, 0, 1),), ROOT)
-    assert [step.kind for step in steps(alone, {"response": ()})] == ["request"]
+    assert [step.kind for step in steps(alone, {"response": (LAST,)})] == ["request"]

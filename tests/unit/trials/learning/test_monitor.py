@@ -13,7 +13,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.settings import learning_evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.trials.learning.models import kept
 from pandaeval_collector.trials.learning.monitor import Learning
@@ -29,7 +29,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     folder = tmp_path_factory.mktemp("decided")
     traces, _ = write(folder, MADE)
     with contextlib.closing(Store(folder / "data")) as store:
-        with FileRun(evaluator(load(None, {})), store=store) as run:
+        with FileRun(learning_evaluator(load(None, {})), store=store) as run:
             for request in Input(str(traces)).requests():
                 run.add(request)
             for _ in run.results():
