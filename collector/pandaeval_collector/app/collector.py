@@ -47,6 +47,7 @@ from pandaeval_collector.runs.settings import (
     workers,
 )
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.show.lookouts import open_lookouts
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
@@ -83,6 +84,7 @@ class Collector:
         self._config, self._environ, self._on_failure = config, environ, on_failure
         self.has_failed = False
         self.telemetry = Telemetry()
+        self.telemetry.family(CPU.values)
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
         self._scrape = Scrape(self.telemetry, None)

@@ -94,6 +94,12 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
         Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
+        Instrument(
+            "pandaeval.metric.cpu",
+            "counter",
+            "s",
+            "CPU time that metrics took, measured on one unit in 17; what several read is counted to the first of them",
+        ),
         Instrument("pandaeval.jobs", "counter", "{job}", "Judge jobs, by what became of them"),
         Instrument("pandaeval.runs", "counter", "{run}", "Evaluation runs, by what became of them"),
         Instrument("pandaeval.requests", "counter", "{request}", "Requests received, by answer and door"),

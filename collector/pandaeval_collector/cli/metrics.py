@@ -24,6 +24,14 @@ def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric, with its full description.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
     format_: given.Format = given.TABLE,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="FILE",
+            help="Score the traces of this file, and print what CPU time each metric takes; may be repeated.",
+        ),
+    ] = None,
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
@@ -35,7 +43,14 @@ def metrics(
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
 
-    known = registry(resolve_config(config).config.metrics.modules)
+    resolved = resolve_config(config).config
+    if cost:
+        from pandaeval_collector.cli._metrics_cost import print_costs
+
+        if name is not None:
+            raise UserError(f"--cost tells what each metric takes: leave {name} out")
+        return print_costs(cost, resolved, format_ is given.RunFormat.json)
+    known = registry(resolved.metrics.modules)
     bands = load("embedded").bands
     if page:
         from pandaeval_collector.cli._metrics_page import metrics_page

@@ -13,11 +13,13 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Span id to the tool call in which an agent of its own did it; ``""`` for what the outermost agents do.
+    """Span id to the tool call in which an agent of its own did it; ``""`` or nothing for what the outermost agents do.
 
     An agent that was started as a tool knows nothing of the others that were started so, not even under its own name.
     """
     by_id = {span.span_id: span for span in spans}
+    if not _nested(by_id):
+        return {}
     tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
     return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 
@@ -25,8 +27,15 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 def delegating(spans: Sequence[Span]) -> set[str]:
     """Ids of the tool spans in which an agent worked: the nearest one above each agent."""
     by_id = {span.span_id: span for span in spans}
+    if not _nested(by_id):
+        return set()
     tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
     return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
+
+
+def _nested(by_id: Mapping[str, Span]) -> bool:
+    """Whether an agent may have worked inside a tool call: most have no span above them."""
+    return any(span.kind is Kind.AGENT and span.parent_id in by_id for span in by_id.values())
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from pandaeval_collector.analysis.rules._content import is_empty, pieces, unseen_share
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._repeats import Step
-from pandaeval_collector.analysis.rules._verbs import Nature
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_otel.model import ToolCall
 
-LEAST_CALLS = 3
+_LEAST_CALLS = 3
 """A tool that was called less often is not looked at: one attempt in other words is common sense."""
 UNSEEN = 0.05
 """A result with at most this share of unseen content brings nothing new."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
 """The share of the shorter request's words that have to stand in the other one; and where both found nothing."""
+_MANY = 32
+"""Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
 _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
 _LONGEST = 2000
@@ -34,10 +38,18 @@ _FILLERS = frozenset(
 
 @dataclass(slots=True)
 class _Request:
-    """``words``: of its free texts; ``names``: those of them that are numbers, codes or written like names."""
+    """``words``: of its free texts; ``names``: those of them that are numbers, codes or written like names. Both are
+    read when a second request is compared with it."""
 
-    words: frozenset[str]
-    names: frozenset[str]
+    texts: list[str]
+    words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def read(self) -> None:
+        """Reads the words, once."""
+        if self.texts:
+            self.words, self.names = _words_of(self.texts)
+            self.texts = []
 
 
 @dataclass(slots=True)
@@ -72,16 +84,31 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
     """Gives reading calls that ask for the same in other words, and brought nothing new, the signature of the first
     one and sets ``stale``. Only free text may differ: another number, date, name or choice asks for another thing.
     Calls x a few comparisons; never raises."""
-    counts: dict[str, int] = {}
-    for step in steps:
-        counts[step.call.name] = counts.get(step.call.name, 0) + 1
+    counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, str], list[_Subject]] = {}
     for step in steps:
-        if counts[step.call.name] >= LEAST_CALLS and step.nature is Nature.READING and step.signature is not None:
+        if counts[step.call.name] >= _LEAST_CALLS and step.nature is Nature.READING and step.signature is not None:
             _place(step, step.signature, subjects)
 
 
-def free_text(arguments: Any) -> bool:
+def may_reword(calls: Sequence[ToolCall]) -> bool:
+    """Whether :func:`mark_rewordings` could find anything in calls: two alike, of a tool that was called thrice."""
+    times = Counter(call.name for call in calls)
+    groups: dict[tuple[str, str], list[_Request]] = {}
+    for call in calls:
+        if times[call.name] < _LEAST_CALLS or not call.has_result or nature(call.name) is Nature.CHANGING:
+            continue
+        if _free_text(call.arguments):
+            texts, fixed = _parts(call.arguments)
+            request = _Request(texts)
+            earlier = groups.setdefault((call.name, fixed), [])
+            if len(earlier) >= _MANY or _alike(request, earlier, _ALIKE):
+                return True
+            earlier.append(request)
+    return False
+
+
+def _free_text(arguments: Any) -> bool:
     """Whether arguments hold a text of several words, so that the same may be asked in other ones."""
     if isinstance(arguments, dict):
         return any(isinstance(value, str) and _is_free(value) for value in arguments.values())
@@ -90,17 +117,18 @@ def free_text(arguments: Any) -> bool:
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:
     call = step.call
-    if not (call.has_arguments and call.has_result) or failed(call) or not free_text(call.arguments):
+    if not (call.has_arguments and call.has_result) or not _free_text(call.arguments) or failed(call):
         return
-    request, said = _request(call.arguments), None
-    found = subjects.setdefault((signature.rpartition("\0")[0], _fixed(call)), [])
+    texts, fixed = _parts(call.arguments)
+    request, said = _Request(texts), None
+    found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])
     for subject in found:
-        if subject.turn != step.turn or not _alike(request, subject, _ALIKE) or not subject.is_read():
+        if subject.turn != step.turn or not _alike(request, subject.requests, _ALIKE) or not subject.is_read():
             continue
         said = pieces(call.result) if said is None else said
         if said is None:
             return
-        if subject.empty and is_empty(said) and not _alike(request, subject, _ALIKE_UNANSWERED):
+        if subject.empty and is_empty(said) and not _alike(request, subject.requests, _ALIKE_UNANSWERED):
             continue
         if unseen_share(said, subject.known) <= UNSEEN:
             step.stale = signature != subject.signature
@@ -115,8 +143,10 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
     found.append(_Subject(signature, step.turn, [request], [call.result]))
 
 
-def _alike(request: _Request, subject: _Subject, least: float) -> bool:
-    for other in subject.requests:
+def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
+    request.read()
+    for other in others:
+        other.read()
         shorter = min(len(request.words), len(other.words))
         if not (request.names <= other.words and other.names <= request.words):
             continue
@@ -125,20 +155,18 @@ def _alike(request: _Request, subject: _Subject, least: float) -> bool:
     return False
 
 
-def _request(arguments: Any) -> _Request:
+def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     words: set[str] = set()
     names: set[str] = set()
-    for value in _named(arguments).values():
-        if not _is_free(value):
-            continue
-        for place, word in enumerate(_WORD.findall(value)):
+    for text in texts:
+        for place, word in enumerate(_WORD.findall(text)):
             plain = _stem(word.casefold())
             if plain in _FILLERS:
                 continue
             words.add(plain)
-            if any(sign.isdigit() for sign in word) or (place and word[:1].isupper()):
+            if (not word.isalpha() and any(sign.isdigit() for sign in word)) or (place and word[:1].isupper()):
                 names.add(plain)
-    return _Request(frozenset(words), frozenset(names))
+    return frozenset(words), frozenset(names)
 
 
 def _stem(word: str) -> str:
@@ -148,18 +176,20 @@ def _stem(word: str) -> str:
     return word
 
 
-def _fixed(call: ToolCall) -> str:
-    """All but the free texts: which there are, and what stands in the others."""
-    named = _named(call.arguments)
-    return repr(sorted((key, None if _is_free(value) else repr(value)) for key, value in named.items()))
-
-
-def _named(arguments: Any) -> Mapping[str, Any]:
-    if isinstance(arguments, str):
-        return {"": arguments}
-    if not isinstance(arguments, dict):
-        return {}
-    return {str(key): value for key, value in arguments.items() if value is not None and value != ""}
+def _parts(arguments: Any) -> tuple[list[str], str]:
+    """The free texts, and all else: which free texts there are, and what stands in the others."""
+    named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
+    texts: list[str] = []
+    fixed: list[tuple[str, str | None]] = []
+    for key, value in named.items():
+        if value is None or value == "":
+            continue
+        if _is_free(value):
+            texts.append(value)
+            fixed.append((str(key), None))
+        else:
+            fixed.append((str(key), repr(value)))
+    return texts, repr(sorted(fixed, key=itemgetter(0)))
 
 
 def _is_free(value: Any) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log1p
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments
-from pandaeval_collector.analysis.rules._failures import error_of, failed
+from pandaeval_collector.analysis.rules._failures import error_of
+from pandaeval_collector.analysis.rules._known_calls import known_calls
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.course import DONE, REFUSAL, TO_PEOPLE, stated_values
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
@@ -50,7 +50,7 @@ def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
     _say(models, found, trace)
     _findings(spans, found, named, trace.root_span_id, models[-1].span_id if models else "")
     _calls(trace, models, found)
-    if not named and not any(failed(call) for call in trace.tool_calls[:MOST_STEPS]):
+    if not named and True not in known_calls(trace).wrong:
         _nothing_failed(found.values())
     return [*found.values()]
 
@@ -79,7 +79,8 @@ def _say(models: Sequence[Span], found: Mapping[str, BlameStep], trace: Trace) -
     found[models[0].span_id].mark("first model call")
     found[models[-1].span_id].mark("last model call")
     asking = {_asker(call, models) for call in trace.tool_calls[:MOST_STEPS]}
-    changes = any(was_to_change(trace, call) and not failed(call) for call in trace.tool_calls)
+    wrong = known_calls(trace).wrong
+    changes = any(was_to_change(trace, call) for call, bad in zip(trace.tool_calls, wrong, strict=True) if not bad)
     for span in models:
         said = "\n".join(message.text for message in span.output or ())[:_LOOKED_AT]
         step = found[span.span_id]
@@ -126,13 +127,16 @@ def _nothing_failed(found: Iterable[BlameStep]) -> None:
 
 def _calls(trace: Trace, models: Sequence[Span], found: Mapping[str, BlameStep]) -> None:
     calls = trace.tool_calls[:MOST_STEPS]
-    wrong = [failed(call) for call in calls]
+    known = known_calls(trace)
+    wrong = known.wrong[:MOST_STEPS]
     lost = {*lost_at(trace)} if any(wrong) else set()
     changing = [was_to_change(trace, call) for call in calls]
     asked = [_asker(call, models) for call in calls]
     given = [stated_values(call.arguments) for call in calls]
     gave = [[] if bad or not call.has_result else stated_values(call.result) for call, bad in zip(calls, wrong, strict=True)]
     marks = _marks(trace, calls, wrong, lost, changing, given, gave)
+    for at in _again(calls, known.spelled):
+        marks[at].append("repeats")
     for call, asker, its in zip(calls, asked, marks, strict=True):
         step = found.get(call.span_id)
         if step is not None:
@@ -145,11 +149,14 @@ def _calls(trace: Trace, models: Sequence[Span], found: Mapping[str, BlameStep])
             for name in its:
                 found[asker].mark(f"asked: {name}")
             found[asker].tool = found[asker].tool or call.name
+    by_asker: dict[str, list[int]] = {}
+    for place, asker in enumerate(asked):
+        by_asker.setdefault(asker, []).append(place)
     for at, span in enumerate(models):
-        before = [call for call, asker in zip(calls, asked, strict=True) if at and asker == models[at - 1].span_id]
-        size = sum(len(str(call.result)) for call in before if call.has_result)
+        before = [place for place in by_asker.get(models[at - 1].span_id, ()) if at]
+        size = sum(len(str(calls[place].result)) for place in before if calls[place].has_result)
         found[span.span_id].features["after a result of size"] = log1p(size) / 10
-        if any(failed(call) for call in before):
+        if any(wrong[place] for place in before):
             found[span.span_id].mark("after a failed call")
 
 
@@ -171,7 +178,6 @@ def _marks(
         later = f"{' '.join(given[at])} {later}"[:_LOOKED_AT]
     known = _words_before(trace)
     yes = any(_YES.search(turn.user or "") for turn in trace.turns[-1:])
-    seen: set[tuple[str, str | None]] = set()
     first_change = next((at for at, change in enumerate(changing) if change), None)
     last_change = max((at for at, change in enumerate(changing) if change), default=None)
     for at, call in enumerate(calls):
@@ -188,10 +194,8 @@ def _marks(
             ("changes without a yes", changing[at] and not yes),
             ("hands over", nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name))),
             ("gives nothing", call.has_result and not gave[at] and not wrong[at]),
-            ("repeats", (call.name, canonical_arguments(call.arguments)) in seen),
             ("result misses", not call.has_result and call.error is None),
         ) if holds]  # fmt: skip
-        seen.add((call.name, canonical_arguments(call.arguments)))
         known = f"{known} {' '.join(given[at])} {str(call.result).lower() if call.has_result else ''}"[-_LOOKED_AT:]
     for at in (at for at, bad in enumerate(wrong) if bad):
         for source in _sources(given[at], gave[:at]):
@@ -204,6 +208,15 @@ def _marks(
             if changing[source] and not wrong[source] and {*given[source]} & {*given[at]} and changing[at]:
                 marks[source].append("changed what a failed call is about")
     return marks
+
+
+def _again(calls: Sequence[ToolCall], spelled: Sequence[str | None]) -> Iterator[int]:
+    """Where a call stands that is equal to an earlier one."""
+    seen: set[tuple[str, str | None]] = set()
+    for at, (call, arguments) in enumerate(zip(calls, spelled, strict=False)):
+        if (call.name, arguments) in seen:
+            yield at
+        seen.add((call.name, arguments))
 
 
 def _sources(given: Sequence[str], gave: Sequence[Sequence[str]]) -> Iterator[int]:

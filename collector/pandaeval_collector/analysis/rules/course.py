@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments
-from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
+from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
+from pandaeval_collector.analysis.rules._known_calls import KnownCalls, known_calls
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
@@ -41,7 +41,8 @@ def course(trace: Trace) -> Course:
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
     calls = trace.tool_calls
-    wrong = [failed(call) for call in calls]
+    known = known_calls(trace)
+    wrong = known.wrong
     changing = [was_to_change(trace, call) for call in calls]
     results, unused = _unused(calls, wrong, " ".join(answers)) if calls else (0, 0)
     return Course(
@@ -55,7 +56,7 @@ def course(trace: Trace) -> Course:
         lost=len(lost_at(trace)) if any(wrong) else 0,
         to_change=sum(changing),
         changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
-        repeats=_repeats(calls),
+        repeats=_repeats(calls, known),
         handed=sum(nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name)) for call in calls),
         results=results,
         unused=unused,
@@ -70,14 +71,13 @@ def course(trace: Trace) -> Course:
     )
 
 
-def _repeats(calls: Sequence[ToolCall]) -> int:
-    if len({call.name for call in calls}) == len(calls):
-        return 0
-    return len(calls) - len({(call.name, canonical_arguments(call.arguments)) for call in calls})
+def _repeats(calls: Sequence[ToolCall], known: KnownCalls) -> int:
+    names = [call.name for call in calls]
+    return 0 if len(set(names)) == len(names) else len(names) - len(set(zip(names, known.spelled, strict=True)))
 
 
 def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
-    return sum(pattern.search(text) is not None for text in texts)
+    return len([text for text in texts if pattern.search(text)])
 
 
 def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tuple[int, int]:

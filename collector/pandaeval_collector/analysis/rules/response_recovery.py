@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
-from pandaeval_collector.analysis.rules._failures import failed, is_absence
+from pandaeval_collector.analysis.rules._failures import is_absence
+from pandaeval_collector.analysis.rules._known_calls import known_calls
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
 from pandaeval_otel.model import Kind, ToolCall, Trace
 
@@ -24,10 +25,11 @@ def lost_at(trace: Trace) -> list[int]:
     and a page that was turned or a number that was computed changed nothing.
     """
     calls = trace.tool_calls
-    wrong = [failed(call) for call in calls]
+    known = known_calls(trace)
+    wrong = known.wrong
     if True not in wrong:
         return []
-    hints = _hints(trace)
+    hints = known.hints
     changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
@@ -43,21 +45,15 @@ def lost_at(trace: Trace) -> list[int]:
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
     """The names of tools that change something and whose last call in the trace worked."""
-    last = {call.name: call for call in trace.tool_calls}
-    hints = _hints(trace)
-    return tuple(name for name, call in last.items() if _changes(call, hints) and not failed(call))
+    known = known_calls(trace)
+    last = {call.name: at for at, call in enumerate(trace.tool_calls)}
+    calls = trace.tool_calls
+    return tuple(name for name, at in last.items() if _changes(calls[at], known.hints) and not known.wrong[at])
 
 
 def was_to_change(trace: Trace, call: ToolCall) -> bool:
     """Whether a call was to change something, by its definition or its name."""
-    return _changes(call, _hints(trace))
-
-
-def _hints(trace: Trace) -> dict[str, bool | None]:
-    hints: dict[str, bool | None] = {}
-    for tool in trace.tools:
-        hints.setdefault(tool.name, tool.read_only)
-    return hints
+    return _changes(call, known_calls(trace).hints)
 
 
 def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:

@@ -38,9 +38,9 @@ from pandaeval_collector.analysis.rules._cycles import Cycle, find_cycles
 from pandaeval_collector.analysis.rules._lineage import contexts, delegating
 from pandaeval_collector.analysis.rules._ping_pong import PingPong, Visits, find_ping_pong
 from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
-from pandaeval_collector.analysis.rules._rewording import LEAST_CALLS, free_text, mark_rewordings
+from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
 from pandaeval_collector.analysis.rules._timeline import Timeline, merged
-from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 
 LOOPING_ROUNDS = 3
@@ -170,17 +170,9 @@ def _may_loop(trace: Trace) -> bool:
         return False
     defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
     if not defaults and len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
-        return _may_reword(calls)
+        return may_reword(calls)
     spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
-    return len(spelled) < len(calls) or _may_reword(calls)
-
-
-def _may_reword(calls: Sequence[ToolCall]) -> bool:
-    asked: dict[str, int] = {}
-    for call in calls:
-        if call.has_result and nature(call.name) is not Nature.CHANGING and free_text(call.arguments):
-            asked[call.name] = asked.get(call.name, 0) + 1
-    return max(asked.values(), default=0) >= LEAST_CALLS
+    return len(spelled) < len(calls) or may_reword(calls)
 
 
 def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:

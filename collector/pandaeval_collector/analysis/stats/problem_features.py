@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from math import log1p
+from operator import attrgetter
 from typing import Any
 
 RULES = ("grounding", "response", "tool_loop", "loop_detection", "coherence")
@@ -47,16 +48,18 @@ class Course:
 
     def pack(self) -> list[Any]:
         """As a list for JSON, in the order of the fields."""
-        return [*astuple(self)[:-1], [*self.tools]]
+        return [*_COUNTS(self), [*self.tools]]
 
     @classmethod
     def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
         """What :meth:`pack` packed; ``None`` for what another version did."""
         if packed is None or len(packed) != len(fields(cls)):
             return None
-        *counts, tools = packed
         names = [each.name for each in fields(cls)]
-        return cls(**dict(zip(names, counts, strict=False)), tools=tuple(tools))
+        return cls(**dict(zip(names, (*packed[:-1], tuple(packed[-1])), strict=True)))
+
+
+_COUNTS = attrgetter(*(each.name for each in fields(Course) if each.name != "tools"))
 
 
 @dataclass(frozen=True, slots=True)

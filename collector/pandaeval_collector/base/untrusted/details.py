@@ -9,6 +9,7 @@ from typing import Any
 _MOST, _CHARS = 4000, 64
 """So many values are kept, a text counting as one for each so many characters: a quarter of a megabyte."""
 _MOST_CHARS, _DEEPEST = 2000, 100
+_SMALL = frozenset({int, float, bool, type(None)})
 
 
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -20,6 +21,8 @@ def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
     """What is left of ``room``, less than 0 where the value has none in it; it is looked at no further then."""
+    if type(value) in _SMALL:
+        return room - 1
     match value:
         case str() | bytes():
             return room - 1 - len(value) // _CHARS

@@ -20,6 +20,7 @@ from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.pipeline.line.understanding import Understanding
 from pandaeval_collector.pipeline.workers import wire
 from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.store import ChunkReader
 from pandaeval_otel.base.component_errors import ERRORS
 
@@ -42,11 +43,15 @@ def main() -> None:
     for request in iter(requests.get, None):
         try:
             understood = understanding.of(wire.unpack_due(request))
-            answer = wire.pack_understood(understood, ERRORS.take())
+            answer = wire.pack_understood(understood, _beside())
             failpoints.reach("in_worker")
         except Exception as error:  # noqa: BLE001 - the parent decides what becomes of a trace that cannot be read
-            answer = wire.pack_error(error, ERRORS.take())
+            answer = wire.pack_error(error, _beside())
         parent.send(*answer)
+
+
+def _beside() -> wire.Beside:
+    return wire.Beside(ERRORS.take(), CPU.take())
 
 
 def _go_first() -> None:

@@ -11,7 +11,8 @@ from functools import partial
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Ready
 from pandaeval_collector.pipeline.workers.process import WorkerEndedError, WorkerSlot
-from pandaeval_collector.pipeline.workers.wire import WorkerSetup, pack_due, raise_error, raised_in, unpack_answer
+from pandaeval_collector.pipeline.workers.wire import WorkerSetup, pack_due, raise_error, told_beside, unpack_answer
+from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base.component_errors import ERRORS
 
@@ -65,7 +66,9 @@ class Workers:
                 if not tries:
                     raise NotUnderstoodError("worker_hung" if error.hung else "worker_ended", str(error)) from error
                 continue
-            ERRORS.add(raised_in(answer))
+            beside = told_beside(answer)
+            ERRORS.add(beside.raised)
+            CPU.add(beside.cpu)
             raise_error(answer)
             return partial(unpack_answer, answer)
 

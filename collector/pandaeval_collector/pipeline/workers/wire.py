@@ -12,11 +12,12 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pandaeval_collector.pipeline.line import understanding
 from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings
+from pandaeval_collector.scoring.evaluator.cpu import Spent
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.base.component_errors import RaisedErrors
 from pandaeval_otel.model import Trigger
@@ -69,22 +70,30 @@ def unpack_due(body: bytes) -> list[DueTrace]:
     ]
 
 
-def pack_understood(understood: Sequence[Understood], raised: Sequence[RaisedErrors] = ()) -> list[bytes]:
-    """The parts of an answer; ``raised``: what components raised meanwhile."""
-    return [_GOOD, *_packed(raised), pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
+class Beside(NamedTuple):
+    """What a worker tells beside its answer: what components raised, and what CPU time metrics took, since it told
+    last."""
+
+    raised: Sequence[RaisedErrors] = ()
+    cpu: Spent = ()
 
 
-def pack_error(error: Exception, raised: Sequence[RaisedErrors] = ()) -> list[bytes]:
+def pack_understood(understood: Sequence[Understood], beside: Beside = Beside()) -> list[bytes]:  # noqa: B008
+    """The parts of an answer."""
+    return [_GOOD, *_packed(beside), pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
+
+
+def pack_error(error: Exception, beside: Beside = Beside()) -> list[bytes]:  # noqa: B008
     """The answer where traces could not be understood."""
     kind = _STORE if isinstance(error, sqlite3.OperationalError) else _BAD
     told = (type(error).__name__, str(error), "".join(traceback.format_exception(error)))
-    return [kind, *_packed(raised), pickle.dumps(told, _PROTOCOL)]
+    return [kind, *_packed(beside), pickle.dumps(told, _PROTOCOL)]
 
 
-def raised_in(answer: bytes) -> list[RaisedErrors]:
-    """What components raised in the worker, as its answer tells."""
-    raised: list[RaisedErrors] = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
-    return raised
+def told_beside(answer: bytes) -> Beside:
+    """What the worker tells beside its answer."""
+    beside: Beside = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
+    return beside
 
 
 def unpack_answer(answer: bytes) -> list[Understood]:
@@ -105,12 +114,12 @@ def raise_error(answer: bytes) -> None:
     raise NotUnderstoodError(kind, f"{kind}: {text}\n{trace}")
 
 
-def _packed(raised: Sequence[RaisedErrors]) -> tuple[bytes, bytes]:
-    packed = pickle.dumps([*raised], _PROTOCOL)
+def _packed(beside: Beside) -> tuple[bytes, bytes]:
+    packed = pickle.dumps(beside, _PROTOCOL)
     return _LENGTH.pack(len(packed)), packed
 
 
 def _body(answer: bytes) -> int:
-    """Where what became of the traces begins, behind what components raised."""
+    """Where what became of the traces begins, behind what is told beside it."""
     (size,) = _LENGTH.unpack_from(answer, 1)
     return _HEAD + int(size)

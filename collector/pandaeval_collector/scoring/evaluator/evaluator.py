@@ -22,6 +22,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.selection import Choice
+from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.learned import LearnedModels
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
@@ -83,7 +84,10 @@ class Evaluator:
         """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
         trace, asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
-        return vectors(self.embedder, (*self._trace, *self._in_session), traces)
+        cpu_before = time.thread_time()
+        found = vectors(self.embedder, (*self._trace, *self._in_session), traces)
+        CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
+        return found
 
     def trace(self, trace: Trace, texts: Texts) -> list[Result]:
         """Results of the metrics that look at one trace alone."""
@@ -260,8 +264,10 @@ class Evaluator:
         context: Callable[[float], Any],
         refusal: Unscored | None,
     ) -> list[Result]:
-        results = []
-        concluded = now()
+        results: list[Result] = []
+        spent: list[tuple[str, float]] = []
+        concluded, weight = now(), CPU.weight()
+        cpu_before = time.thread_time() if weight else 0.0
         for metric in metrics:
             prepared = self._preparation.of(metric)
             started = time.perf_counter()
@@ -269,6 +275,12 @@ class Evaluator:
             if finding is not None:
                 elapsed = (time.perf_counter() - started) * 1e3
                 results.append(_result(prepared, unit, finding, elapsed, concluded))
+            if weight:
+                cpu_now = time.thread_time()
+                spent.append((metric.key, cpu_now - cpu_before))
+                cpu_before = cpu_now
+        if weight:
+            CPU.add_for(unit.id, spent, weight)
         return results
 
 

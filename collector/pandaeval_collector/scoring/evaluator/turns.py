@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, now
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
+from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
@@ -16,6 +18,8 @@ from pandaeval_collector.scoring.evaluator.unit import turn_unit
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn
+
+T = TypeVar("T")
 
 
 class TurnEvaluation:
@@ -36,15 +40,16 @@ class TurnEvaluation:
             return []
         results: list[Result | None] = []
         refused = refusal(trace, self._preparation.settings)
+        spent = _Spent()
         for index in range(len(trace.turns)):
             bare = TurnView(of_turn(trace, index))  # most have nothing to say, and need no history for it
-            found = (
-                [] if refused is not None else [metric for metric in by_code if score_by_code(metric, bare) is not None]
-            )
+            known = [] if refused is not None else by_code
+            found = [metric for metric in known if spent.by(metric, score_by_code, metric, bare) is not None]
             if found or self._inline:
                 view = turn_view(trace, index)
-                results += [self._run(metric, view, refused) for metric in self._inline]
-                results += [self.without_judge(metric, view) for metric in found]
+                results += [spent.by(metric, self._run, metric, view, refused) for metric in self._inline]
+                results += [spent.by(metric, self.without_judge, metric, view) for metric in found]
+        spent.count(trace.trace_id)
         return [result for result in results if result is not None]
 
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
@@ -105,6 +110,28 @@ class TurnEvaluation:
             duration_ms=round(elapsed, 3),
             time=now(),
         )
+
+
+class _Spent:
+    """Measures what metrics take for the turns of a trace, if it is one that is measured."""
+
+    def __init__(self) -> None:
+        self._weight = CPU.weight()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def by(self, metric: TurnMetric, call: Callable[..., T], *given: Any) -> T:
+        """What ``call`` returns, which is counted to ``metric``."""
+        if not self._weight:
+            return call(*given)
+        before = time.thread_time()
+        found = call(*given)
+        self._seconds[metric.key] += time.thread_time() - before
+        return found
+
+    def count(self, trace_id: str) -> None:
+        """Has it counted."""
+        if self._weight:
+            CPU.add_for(trace_id, [*self._seconds.items()], self._weight)
 
 
 def _views(trace: Trace) -> Iterator[TurnView]:

@@ -338,12 +338,12 @@ def _patched(folder: Path, program: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
-def test_an_answer_tells_what_components_raised_whatever_became_of_the_traces() -> None:
-    raised = [RaisedErrors("dialect", "moody", 3, "Traceback …")]
-    good = b"".join(wire.pack_understood([Understood("d")], raised))
-    assert (wire.raised_in(good), wire.unpack_answer(good)) == (raised, [Understood("d")])
-    bad = b"".join(wire.pack_error(ValueError("no such thing"), raised))
-    assert wire.raised_in(bad) == raised
+def test_an_answer_tells_what_components_raised_and_metrics_took_whatever_became_of_the_traces() -> None:
+    beside = wire.Beside([RaisedErrors("dialect", "moody", 3, "Traceback …")], [("trace.response", 0.25)])
+    good = b"".join(wire.pack_understood([Understood("d")], beside))
+    assert (wire.told_beside(good), wire.unpack_answer(good)) == (beside, [Understood("d")])
+    bad = b"".join(wire.pack_error(ValueError("no such thing"), beside))
+    assert wire.told_beside(bad) == beside
     with pytest.raises(NotUnderstoodError, match="no such thing"):
         wire.unpack_answer(bad)
-    assert wire.raised_in(b"".join(wire.pack_understood([]))) == []
+    assert wire.told_beside(b"".join(wire.pack_understood([]))) == wire.Beside()

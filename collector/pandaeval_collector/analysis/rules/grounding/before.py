@@ -24,29 +24,29 @@ MOST_TRACES = 32
 _MOST_CHARS = 24_000
 """Of JSON, of one trace. What is longer is cut down to words that may be values."""
 _MOST_UNPACKED = 1 << 20
+_json = json.JSONEncoder(default=str).encode
 _PLAIN_WORDS = re.compile(r"(?<!\S)[a-z.,;:!?'()\-]+(?!\S)\s*")
 _MORE = "there is more in earlier traces of the session than is looked at"
 
 
 def pack(trace: Trace) -> bytes:
     """Packs what the trace leaves behind."""
-    kept: list[tuple[str, Any]] = []
+    kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
-    told = _told(trace)
-    for who, value in told:
-        size = len(_json(value))
-        if size > left:
+    for who, value in _told(trace):
+        spelled = _json(value)
+        if len(spelled) > left:
             value = _PLAIN_WORDS.sub("", "\n".join(leaves(value, [])))
-            size = len(_json(value))
-        if size > left:
+            spelled = _json(value)
+        if len(spelled) > left:
             is_cut = True
             continue
-        if value and (who, value) not in kept:
-            kept.append((who, value))
-            left -= size
+        if value and (entry := f"[{_json(who)}, {spelled}]") not in kept:
+            kept[entry] = None
+            left -= len(spelled)
     hidden = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    return zstandard.compress(_json([hidden, began, kept]).encode(), 1)
+    return zstandard.compress(f"[{_json(hidden)}, {_json(began)}, [{', '.join(kept)}]]".encode(), 1)
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
@@ -75,7 +75,3 @@ def _told(trace: Trace) -> list[tuple[str, Any]]:
         if span.kind is Kind.RETRIEVAL and span.result is not None:
             told.append((RESULT, span.result.value))
     return [(who, value) for who, value in told if value]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str)

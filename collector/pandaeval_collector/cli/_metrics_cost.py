@@ -1,0 +1,133 @@
+"""What ``pandaeval metrics --cost`` prints: the CPU time of each metric over the traces of files."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.cli._inputs import requests
+from pandaeval_collector.cli._output import console, many, table
+from pandaeval_collector.cli._run_tables import print_json
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING, Spent
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config
+    from pandaeval_collector.pipeline.line.decision import Decision
+    from pandaeval_collector.receivers.files import BadLine, Request
+
+REST = "all else"
+_LOADING = 20
+"""So many requests are scored beforehand, uncounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCost:
+    """What a metric took, CPU microseconds. ``units``: traces, or sessions, that it was asked about; ``worst_span``:
+    of the trace that was dearest for its spans. ``None``: not known by trace."""
+
+    metric: str
+    share: float
+    span: float
+    units: int | None = None
+    median: float | None = None
+    worst: float | None = None
+    worst_span: float | None = None
+    worst_trace: str | None = None
+
+
+@dataclass(slots=True)
+class CostsByUnit:
+    """Hears what metrics take, and how many spans traces have."""
+
+    seconds: dict[str, defaultdict[str, float]] = field(default_factory=dict)
+    spans: dict[str, int] = field(default_factory=dict)
+
+    def spent(self, unit_id: str, spent: Spent) -> None:
+        """See :attr:`MetricCpu.listener`."""
+        for key, seconds in spent:
+            self.seconds.setdefault(key, defaultdict(float))[unit_id] += seconds
+
+    def decided(self, decision: Decision) -> None:
+        """Takes in agents' traces."""
+        self.spans.update((trace.trace_id, len(trace.spans)) for trace in decision.traces)
+
+    def rows(self, embedding: float, whole: float) -> list[MetricCost]:
+        """The dearest first, what is no metric last. ``embedding``, ``whole``: seconds in all."""
+        spans = sum(self.spans.values())
+        if not spans:
+            return []
+        rows = sorted((self._row(key, spans, whole) for key in self.seconds), key=lambda row: -row.span)
+        metrics = sum(sum(each.values()) for each in self.seconds.values())
+        rest = ((EMBEDDING, embedding), (REST, max(0.0, whole - metrics - embedding)))
+        return rows + [MetricCost(name, each / whole, each / spans * 1e6) for name, each in rest]
+
+    def _row(self, key: str, spans: int, whole: float) -> MetricCost:
+        of_units = self.seconds[key]
+        total, by_unit = sum(of_units.values()), sorted(of_units.values())
+        known = ((of_units[each] / count, each) for each, count in self.spans.items() if each in of_units)
+        by_span = max(known, default=None)
+        return MetricCost(
+            key,
+            total / whole,
+            total / spans * 1e6,
+            len(by_unit),
+            median(by_unit) * 1e6,
+            by_unit[-1] * 1e6,
+            None if by_span is None else by_span[0] * 1e6,
+            None if by_span is None else by_span[1],
+        )
+
+
+def _read(run: FileRun, given: Iterable[Request | BadLine]) -> None:
+    for request in given:
+        run.add(request)
+
+
+def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, int]:
+    """Scores the traces of files without a judge; returns what metrics took, and how many traces and spans of agents
+    there were."""
+    heard, scorer = CostsByUnit(), evaluator(config)
+    if "-" not in files:  # what is loaded at first use is no metric's
+        with FileRun(scorer, close_rules(config)) as first:
+            _read(first, islice(requests(files), _LOADING))
+            for _ in first.results():
+                pass
+    with FileRun(scorer, close_rules(config)) as run:
+        _read(run, requests(files))
+        embedded = CPU.seconds().get(EMBEDDING, 0.0)
+        CPU.listener, before = heard.spent, time.process_time()
+        try:
+            for _ in run.results(heard.decided):
+                pass
+        finally:
+            CPU.listener = None
+        whole = time.process_time() - before
+        embedded = CPU.seconds().get(EMBEDDING, 0.0) - embedded
+    return heard.rows(embedded, whole), len(heard.spans), sum(heard.spans.values())
+
+
+def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
+    """Prints them, for people or one JSON object a line."""
+    rows, traces, spans = costs(files, config)
+    if as_json:
+        return print_json([asdict(row) for row in rows])
+    out = console()
+    heads = ("metric", "share", "µs a span", "asked", "µs a unit, median", "worst", "worst µs a span", "in trace")
+    out.print(table(heads, map(_cells, rows), on=out))
+    out.print(
+        f"CPU time over {many(traces, 'trace')} and {many(spans, 'span')}; a unit is a trace, or the session of a "
+        "session metric; what several metrics read is counted to the first."
+    )
+
+
+def _cells(row: MetricCost) -> list[str]:
+    asked = "" if row.units is None else f"{row.units:,}"
+    numbers = ["" if each is None else f"{each:,.1f}" for each in (row.median, row.worst, row.worst_span)]
+    return [row.metric, f"{row.share:.1%}", f"{row.span:,.2f}", asked, *numbers, row.worst_trace or ""]

@@ -1,0 +1,71 @@
+"""Counts the CPU time that metrics take, by metric.
+
+A fact that several metrics read of a trace is found out by the first of them, and counted to that one. To read the CPU
+clock of a thread takes microseconds, so a running collector measures one unit in seventeen, and counts it seventeen
+times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
+
+from pandaeval_collector.base.instrument import Attributes, attributes
+
+EMBEDDING = "embedding"
+"""Stands among the metrics for the vectors that several of them compare."""
+Spent = Sequence[tuple[str, float]]
+"""Keys of metrics, each with seconds of CPU time."""
+_EVERY = 17
+"""A prime: traces of one kind may come at a regular distance."""
+
+
+class MetricCpu:
+    """CPU time by metric since the process began, of this process and of those that work for it. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._turn = 0
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self.listener: Callable[[str, Spent], None] | None = None
+        """Is called with the id of each trace and session, and what metrics took for it; then each is measured."""
+
+    def add(self, spent: Iterable[tuple[str, float]]) -> None:
+        """Counts what metrics took."""
+        with self._lock:
+            for key, seconds in spent:
+                self._seconds[key] += seconds
+
+    def weight(self) -> int:
+        """For how many units the next one stands, itself included; 0: it is not to be measured."""
+        if self.listener is not None:
+            return 1
+        self._turn = (self._turn + 1) % _EVERY
+        return 0 if self._turn else _EVERY
+
+    def add_for(self, unit_id: str, spent: Spent, weight: int) -> None:
+        """Counts what metrics took for one trace, its turns included, or for one session."""
+        self.add([(key, seconds * weight) for key, seconds in spent])
+        if self.listener is not None:
+            self.listener(unit_id, spent)
+
+    def seconds(self) -> dict[str, float]:
+        """What each metric took."""
+        with self._lock:
+            return dict(self._seconds)
+
+    def take(self) -> list[tuple[str, float]]:
+        """What there is to be told to the process that this one works for; from now on it is counted anew."""
+        with self._lock:
+            taken = list(self._seconds.items())
+            self._seconds.clear()
+        return taken
+
+    def values(self) -> Mapping[tuple[str, Attributes], float]:
+        """The counter ``pandaeval.metric.cpu``, as a collector shows it."""
+        return {("pandaeval.metric.cpu", attributes(metric=key)): each for key, each in self.seconds().items()}
+
+
+CPU = MetricCpu()
+"""That of this process."""
