@@ -113,7 +113,7 @@ def of_people(sessions: Mapping[str, Sequence[Told]], wanted: Mapping[str, set[s
     cases = []
     for session, its in sorted(sessions.items()):
         found, places = [], []
-        for at, (told, more) in enumerate(zip(its, in_session([each.trace for each in its]), strict=True)):
+        for told, more in zip(its, in_session([each.trace for each in its]), strict=True):
             for step in steps(told.trace, told.named):
                 step.features.update(more)
                 if step.kind == "request":
@@ -278,7 +278,7 @@ def _only(case: Case, kind: str, first: bool) -> list[float]:
 
 def _failed(case: Case) -> list[float]:
     found = _only(case, "llm", first=False)
-    wrong = [at for at, step in enumerate(case.steps) if step.features.get("asked: fails") or step.features.get("fails")]
+    wrong = [at for at, step in enumerate(case.steps) if {"asked: fails", "fails"} & step.features.keys()]
     for place, at in enumerate(wrong):
         found[at] = 3.0 - place / 1000
     return found
@@ -302,7 +302,7 @@ def kept(folder: Path | None, name: str, make: Callable[[], Any]) -> Any:
     """What was read before, from a folder for those who try features."""
     file = folder / f"{name}.pickle" if folder else None
     if file is not None and file.exists():
-        return pickle.loads(file.read_bytes())  # noqa: S301 - written by this command
+        return pickle.loads(file.read_bytes())
     made = make()
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -341,7 +341,8 @@ def main() -> None:
             sure.append([name, f"{at:.1f}", f"{precision:.2f}", f"{recall:.2f}"])
     print(table("The step that broke a run", ["runs", "n", "steps", "by", "exact", "95 %", "top 3"], rows))
     print(table("Named only from a probability on", ["runs", "from", "precision", "recall"], sure))
-    model = replace(fit(alone), sure=SURE, source=SOURCE.format(*(sum(c.source == s for c in alone) for s in ("people", "drill"))))
+    counts = (sum(case.source == source for case in alone) for source in ("people", "drill"))
+    model = replace(fit(alone), sure=SURE, source=SOURCE.format(*counts))
     if asked.weights:
         for weight, name in sorted(zip(model.weights, model.names, strict=True), key=lambda x: -abs(x[0])):
             print(f"{weight:+.2f} {name}")

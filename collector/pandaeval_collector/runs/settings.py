@@ -58,7 +58,8 @@ def live_evaluator(config: Config) -> Evaluator:
     """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
     from pandaeval_collector.analysis.embedding.load import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled))
+    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
+    return Evaluator(load(config.embedding.model), settings)
 
 
 def scoring(config: Config) -> EvaluatorSettings:

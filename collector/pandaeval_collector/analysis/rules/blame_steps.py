@@ -22,7 +22,7 @@ MOST_STEPS = 1000
 """Of a longer run the first steps are looked at."""
 _LOOKED_AT = 200_000
 _STEPS = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.LLM, Kind.TOOL, Kind.RETRIEVAL})
-_YES = re.compile(r"\b(?:yes|yeah|yep|sure|ok|okay|confirm\w*|proceed|go ahead|please do|correct|agree)\b", re.IGNORECASE)
+_YES = re.compile(r"\b(?:yes|yeah|yep|sure|ok|okay|confirm\w*|proceed|go ahead|please do|correct|agree)\b", re.I)
 _NUMBER = re.compile(r"\d+")
 Features = dict[str, float]
 
@@ -133,7 +133,9 @@ def _calls(trace: Trace, models: Sequence[Span], found: Mapping[str, BlameStep])
     changing = [was_to_change(trace, call) for call in calls]
     asked = [_asker(call, models) for call in calls]
     given = [stated_values(call.arguments) for call in calls]
-    gave = [[] if bad or not call.has_result else stated_values(call.result) for call, bad in zip(calls, wrong, strict=True)]
+    gave = [
+        [] if bad or not call.has_result else stated_values(call.result) for call, bad in zip(calls, wrong, strict=True)
+    ]
     marks = _marks(trace, calls, wrong, lost, changing, given, gave)
     for at in _again(calls, known.spelled):
         marks[at].append("repeats")

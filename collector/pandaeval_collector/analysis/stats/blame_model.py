@@ -28,8 +28,8 @@ SHIPPED = "blame_weights.json"
 
 @dataclass(frozen=True, slots=True)
 class BlameRun:
-    """A broken run whose breaking steps are known. ``rows``: its steps' features; ``broke``: indices of the steps any of
-    which is right; ``weight``: how much it counts in a fit."""
+    """A broken run whose breaking steps are known. ``rows``: its steps' features; ``broke``: indices of the steps any
+    of which is right; ``weight``: how much it counts in a fit."""
 
     rows: Sequence[Row]
     broke: frozenset[int]

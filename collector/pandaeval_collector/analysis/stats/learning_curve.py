@@ -59,11 +59,13 @@ def _auroc(
     names = sorted(set(groups))
     for _ in range(_DRAWS):
         place = {name: at for at, name in enumerate(draw.permutation(names))}
-        order = sorted(range(len(rows)), key=lambda at: place[groups[at]])  # noqa: B023 - used at once
+        order = sorted(range(len(rows)), key=lambda at: place[groups[at]])
         seen, touched = order[:labels], {groups[at] for at in order[:labels]}
         rest = [at for at in order[labels:] if groups[at] not in touched]
         if len({bad[at] for at in seen}) == len({bad[at] for at in rest}) == 2:
             model = untested([rows[at] for at in seen], [bad[at] for at in seen], [groups[at] for at in seen])
             scores = {at: -model.score(rows[at]) for at in rest}
-            found.append(auroc([scores[at] for at in rest if not bad[at]], [scores[at] for at in rest if bad[at]]).value)
+            found.append(
+                auroc([scores[at] for at in rest if not bad[at]], [scores[at] for at in rest if bad[at]]).value
+            )
     return float(np.mean(found)) if found else None

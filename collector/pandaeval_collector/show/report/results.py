@@ -58,12 +58,13 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     """What lists show of it. ``signal``: the score as sessions see it."""
     outcome, score = said["outcome"], said["score"]
+    is_verdict = outcome == "scored" and said["metric"] != EXPLAINING
     return _present(
         {
             "metric": f"{said['level']}.{said['metric']}",
             "outcome": outcome,
             "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" and said["metric"] != EXPLAINING else None,
+            "signal": float(said["metadata"].get("calibrated", score)) if is_verdict else None,
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,14 +39,14 @@ def results(name: str, config: Config | None = None) -> list[Result]:
 
 
 @pytest.fixture
-def sure_from(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def sure_from(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets the probability from which a step is named."""
 
     def put(probability: float) -> None:
         model: BlameModel = replace(shipped(), sure=probability)
         monkeypatch.setattr(blame, "shipped", lambda: model)
 
-    yield put
+    return put
 
 
 def one(found: list[Result]) -> Result:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,17 +30,19 @@ def run(data: Path, *arguments: str | Path) -> Result:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with sessions, and no judge and no label."""
     folder = tmp_path_factory.mktemp("drawn")
     traces, _ = write(folder, [*MADE.values()])
-    with contextlib.closing(Store(folder / "data")) as store:
-        with FileRun(learning_evaluator(load(None, {})), store=store) as filed:
-            for request in Input(str(traces)).requests():
-                filed.add(request)
-            for _ in filed.results():
-                pass
-    yield folder / "data"
+    with (
+        contextlib.closing(Store(folder / "data")) as store,
+        FileRun(learning_evaluator(load(None, {})), store=store) as filed,
+    ):
+        for request in Input(str(traces)).requests():
+            filed.add(request)
+        for _ in filed.results():
+            pass
+    return folder / "data"
 
 
 def test_drawn_labelled_learned_and_drawn_again(data: Path, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Which step broke the run, as a judge reads it twice?
 
-A judge reads the run and names the first step without which it would have gone right: what the user asked for, a call by
-its number, or the answer. It is shown the steps twice, code's candidates first and then last (``trace.blame``), and a
-step is named only where both readings agree; else it is unknown. It does not judge whether the run is broken, and costs
-two calls a run, so it is asked only where it is enabled by its name.
+A judge reads the run and names the first step without which it would have gone right: what the user asked for, a call
+by its number, or the answer. It is shown the steps twice, code's candidates first and then last (``trace.blame``), and
+a step is named only where both readings agree; else it is unknown. It does not judge whether the run is broken, and
+costs two calls a run, so it is asked only where it is enabled by its name.
 
 Scale: 1 where both readings name the same step; no score else.
 Source: ours; two readers that agree are right more often than one (AgentProcessBench, arXiv 2603.14465).
@@ -18,7 +18,7 @@ from pydantic import Field
 
 from pandaeval_collector.analysis.rules.blame_steps import BlameStep, asked_calls, steps
 from pandaeval_collector.analysis.stats.blame_model import shipped
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
@@ -35,7 +35,7 @@ class BrokenStep(Verdict):
 
     reason: Reason = Field(description="What goes wrong in that step, and why the run could not go right after it.")
     step: Annotated[str, Field(max_length=20)] | None = Field(
-        description="The step, as it is listed: request, call N, or answer. Null if the record does not suffice to tell."
+        description="The step as it is listed: request, call N or answer. Null if the record does not suffice to tell."
     )
 
 
@@ -56,9 +56,9 @@ It is the first step that went wrong and that nothing later made up for: had it 
 stands could have gone right. Later steps that only follow from it are not it.
 
 - request: what the user said was itself wrong, contradictory or not enough to go by, and the agent could not know.
-- call N: the wrong tool, wrong arguments, at the wrong time, or without leave that was needed; or a result that is wrong.
-- answer: the calls are right, and the answer misreads them, makes something up, leaves out what was asked, or claims what
-  was not done.
+- call N: the wrong tool, wrong arguments, at the wrong time, or without leave that was needed; or its result is wrong.
+- answer: the calls are right, and the answer misreads them, makes something up, leaves out what was asked, or claims
+  what was not done.
 
 The steps are listed below under steps. The order of that list means nothing; the record tells what came first.
 
