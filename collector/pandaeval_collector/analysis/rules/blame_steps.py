@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log1p
+from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._failures import error_of
 from pandaeval_collector.analysis.rules._known_calls import known_calls
@@ -18,13 +19,16 @@ from pandaeval_collector.analysis.rules.course import DONE, REFUSAL, TO_PEOPLE, 
 from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
-MOST_STEPS = 1000
-"""Of a longer run the first steps are looked at."""
-_LOOKED_AT = 200_000
+MOST_STEPS = 400
+"""Of a longer run the first and the last ones are looked at, half as many each."""
+_LOOKED_AT = 50_000
+_MOST_FAILED = 20
+"""Failed calls whose causes are looked for."""
 _STEPS = frozenset({Kind.AGENT, Kind.WORKFLOW, Kind.LLM, Kind.TOOL, Kind.RETRIEVAL})
 _YES = re.compile(r"\b(?:yes|yeah|yep|sure|ok|okay|confirm\w*|proceed|go ahead|please do|correct|agree)\b", re.I)
 _NUMBER = re.compile(r"\d+")
 Features = dict[str, float]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class BlameStep:
 
 def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
     """The steps of a trace in order. ``named``: by metric, the spans that its failing result names, of one at least."""
-    spans = [s for s in trace.spans if s.kind in _STEPS or s.span_id == trace.root_span_id][:MOST_STEPS]
+    spans = _ends([span for span in trace.spans if span.kind in _STEPS or span.span_id == trace.root_span_id])
     found = {s.span_id: BlameStep(s.span_id, _kind(s, trace), s.tool_name, s.agent_name) for s in spans}
     models = [span for span in spans if span.kind is Kind.LLM]
     _place(spans, found, trace)
@@ -53,6 +57,12 @@ def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
     if not named and True not in known_calls(trace).wrong:
         _nothing_failed(found.values())
     return [*found.values()]
+
+
+def _ends(items: Sequence[T]) -> Sequence[T]:
+    """All, or of too many the first and the last."""
+    half = MOST_STEPS // 2
+    return items if len(items) <= MOST_STEPS else [*items[:half], *items[-half:]]
 
 
 def _kind(span: Span, trace: Trace) -> str:
@@ -78,7 +88,7 @@ def _say(models: Sequence[Span], found: Mapping[str, BlameStep], trace: Trace) -
         return
     found[models[0].span_id].mark("first model call")
     found[models[-1].span_id].mark("last model call")
-    asking = {_asker(call, models) for call in trace.tool_calls[:MOST_STEPS]}
+    asking = {_asker(call, models) for call in _ends(trace.tool_calls)}
     wrong = known_calls(trace).wrong
     changes = any(was_to_change(trace, call) for call, bad in zip(trace.tool_calls, wrong, strict=True) if not bad)
     for span in models:
@@ -126,10 +136,10 @@ def _nothing_failed(found: Iterable[BlameStep]) -> None:
 
 
 def _calls(trace: Trace, models: Sequence[Span], found: Mapping[str, BlameStep]) -> None:
-    calls = trace.tool_calls[:MOST_STEPS]
-    known = known_calls(trace)
-    wrong = known.wrong[:MOST_STEPS]
-    lost = {*lost_at(trace)} if any(wrong) else set()
+    known, kept = known_calls(trace), _ends(range(len(trace.tool_calls)))
+    calls, wrong = [trace.tool_calls[at] for at in kept], [known.wrong[at] for at in kept]
+    for_good = {*lost_at(trace)} if any(wrong) else set()
+    lost = {place for place, at in enumerate(kept) if at in for_good}
     changing = [was_to_change(trace, call) for call in calls]
     asked = [_asker(call, models) for call in calls]
     given = [stated_values(call.arguments) for call in calls]
@@ -137,7 +147,7 @@ def _calls(trace: Trace, models: Sequence[Span], found: Mapping[str, BlameStep])
         [] if bad or not call.has_result else stated_values(call.result) for call, bad in zip(calls, wrong, strict=True)
     ]
     marks = _marks(trace, calls, wrong, lost, changing, given, gave)
-    for at in _again(calls, known.spelled):
+    for at in _again(calls, [known.spelled[at] for at in kept]):
         marks[at].append("repeats")
     for call, asker, its in zip(calls, asked, marks, strict=True):
         step = found.get(call.span_id)
@@ -199,7 +209,7 @@ def _marks(
             ("result misses", not call.has_result and call.error is None),
         ) if holds]  # fmt: skip
         known = f"{known} {' '.join(given[at])} {str(call.result).lower() if call.has_result else ''}"[-_LOOKED_AT:]
-    for at in (at for at, bad in enumerate(wrong) if bad):
+    for at in [at for at, bad in enumerate(wrong) if bad][:_MOST_FAILED]:
         for source in _sources(given[at], gave[:at]):
             marks[source].append("feeds a call that fails")
         told = error_of(calls[at]).lower()
