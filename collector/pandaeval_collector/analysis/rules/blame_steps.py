@@ -31,6 +31,49 @@ Features = dict[str, float]
 T = TypeVar("T")
 
 
+_OF_CALLS = {
+    "fails": "failed",
+    "fails for good": "failed for good",
+    "is the first to fail": "was the first to fail",
+    "unsaid argument": "has an argument that nobody said",
+    "changes": "changes something",
+    "changes first": "was the first to change something",
+    "changes last": "was the last to change something",
+    "changes without a yes": "changes something without a yes of the user",
+    "hands over": "hands over",
+    "gives nothing": "gave nothing",
+    "repeats": "repeats an earlier one",
+    "result unused": "has a result that nothing refers to",
+    "result misses": "shows no result",
+    "feeds a call that fails": "fed a call that failed",
+    "changed what a failed call speaks of": "changed what a failed call speaks of",
+    "changed what a failed call is about": "changed what a failed call is about",
+}
+_OF_STEPS = {
+    "request": "it is what was asked for",
+    "error": "it ended in an error",
+    "last before error": "it is the last step before the run's error",
+    "refuses": "it refuses or apologises",
+    "no text, no call": "it says nothing and calls nothing",
+    "says done, nothing changed": "it says that something was done, and nothing was",
+    "after a failed call": "it follows a call that failed",
+    "loop, first round": "the loop begins here",
+    "loop, second round": "the loop's second round",
+    "named later": "a failing metric names it",
+    "last model call": "it is the last word of the model",
+    "first model call": "it is the first word of the model",
+}
+_NAMES = (" names it first", " fails the answer")
+
+
+def told(name: str) -> str:
+    """A feature in words; ``""`` for one that says nothing to people, such as a length."""
+    call = name.removeprefix("asked: ")
+    if call in _OF_CALLS:
+        return f"{'the call' if call == name else 'it asked for a call that'} {_OF_CALLS[call]}"
+    return name if name.endswith(_NAMES) else _OF_STEPS.get(name, "")
+
+
 @dataclass(slots=True)
 class BlameStep:
     """``kind``, ``tool`` and ``agent``: what the step is; ``features``: by name, 0 where one is left out."""

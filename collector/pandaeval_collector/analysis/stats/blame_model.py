@@ -23,6 +23,8 @@ Row = Mapping[str, float]
 _STEPS, _CLOSE_ENOUGH = 30, 1e-7
 _RARE = 5
 """A feature that fewer runs have is left out."""
+_WEAK = 0.1
+"""What adds less to a step's weight is no reason."""
 SHIPPED = "blame_weights.json"
 
 
@@ -59,7 +61,7 @@ class BlameModel:
         scores = ((table - np.asarray(self.means)) / np.asarray(self.scales)) @ np.asarray(self.weights)
         return [float(each) for each in _softmax(scores)]
 
-    def reasons(self, row: Row, most: int = 3) -> list[str]:
+    def reasons(self, row: Row) -> list[str]:
         """The features that speak for a step, the weightiest first."""
         parts = sorted(
             (
@@ -68,7 +70,7 @@ class BlameModel:
             ),
             reverse=True,
         )
-        return [name for part, name in parts[:most] if part > 0.1]
+        return [name for part, name in parts if part > _WEAK]
 
     def to_json(self) -> str:
         """As :meth:`of_json` reads it."""

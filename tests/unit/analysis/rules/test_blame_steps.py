@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps
+from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps, told
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace, Turn
 
 ROOT, FIRST, TOOL, LAST = "a" * 16, "b" * 16, "c" * 16, "d" * 16
@@ -112,3 +112,18 @@ def test_an_error_of_the_run_marks_its_last_span() -> None:
 def test_a_trace_without_a_model_has_steps() -> None:
     alone = Trace("t" * 32, (Span("t" * 32, ROOT, "", "agent", Kind.AGENT, 0, 1),), ROOT)
     assert [step.kind for step in steps(alone, {"response": (LAST,)})] == ["request"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fails", "the call failed"),
+        ("asked: fails", "it asked for a call that failed"),
+        ("grounding names it first", "grounding names it first"),
+        ("refuses", "it refuses or apologises"),
+        ("length", ""),
+        ("nothing failed: request", ""),
+    ],
+)
+def test_features_are_told_in_words(name: str, words: str) -> None:
+    assert told(name) == words

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps
+from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps, told
 from pandaeval_collector.analysis.stats.blame_model import BlameModel, shipped
 from pandaeval_collector.base.result import EXPLAINING
 from pandaeval_collector.base.score import Finding, Score
@@ -23,7 +23,7 @@ from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
 
 UNKNOWN = "unknown"
-_MOST_CANDIDATES = 3
+_MOST_CANDIDATES, _MOST_REASONS = 3, 3
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
@@ -59,7 +59,7 @@ def _told(step: BlameStep, chance: float, model: BlameModel) -> dict[str, Any]:
         "tool": step.tool or None,
         "agent": step.agent or None,
         "probability": round(chance, 4),
-        "reasons": model.reasons(step.features),
+        "reasons": [words for name in model.reasons(step.features) if (words := told(name))][:_MOST_REASONS],
     }
 
 
