@@ -47,7 +47,7 @@ REQUESTS = (
 
 
 @dataclass(frozen=True)
-class Source:
+class TextSource:
     """``read`` takes the folder of unpacked Debian packages; ``licence`` is what NOTICE has to say."""
 
     name: str
@@ -220,16 +220,16 @@ def plain(text: str) -> str:
 
 
 SOURCES = (
-    Source("wordnet", "WordNet 3.0 licence", wordnet),
-    Source("wordnet-families", "WordNet 3.0 licence", wordnet_families),
-    Source("wordnet-stories", "WordNet 3.0 licence", wordnet_stories),
-    Source("wordnet-requests", "WordNet 3.0 licence", wordnet_requests),
-    Source("chat", "MIT", chat),
-    Source("functions", "Apache-2.0", functions),
-    Source("aws", "Apache-2.0", aws),
-    Source("google", "Apache-2.0", google),
-    Source("factbook", "public domain (package: MIT)", factbook),
-    Source("python", "PSF-2.0", python_docs),
-    Source("fhir", "CC0 (package: BSD)", fhir),
-    Source("stripe", "MIT", stripe),
+    TextSource("wordnet", "WordNet 3.0 licence", wordnet),
+    TextSource("wordnet-families", "WordNet 3.0 licence", wordnet_families),
+    TextSource("wordnet-stories", "WordNet 3.0 licence", wordnet_stories),
+    TextSource("wordnet-requests", "WordNet 3.0 licence", wordnet_requests),
+    TextSource("chat", "MIT", chat),
+    TextSource("functions", "Apache-2.0", functions),
+    TextSource("aws", "Apache-2.0", aws),
+    TextSource("google", "Apache-2.0", google),
+    TextSource("factbook", "public domain (package: MIT)", factbook),
+    TextSource("python", "PSF-2.0", python_docs),
+    TextSource("fhir", "CC0 (package: BSD)", fhir),
+    TextSource("stripe", "MIT", stripe),
 )

@@ -1,4 +1,4 @@
-"""What components raised: dialects, metrics, exporters and embedders, of ours and of other packages.
+"""What components raised: dialects, metrics, exporters, embedders and faults, of ours and of other packages.
 
 Whoever calls a component goes on without it when it raises, and notes the error here: it is counted under the
 component's name, and the first of each component in a process is logged with its traceback. A process that works for
@@ -18,7 +18,7 @@ from pandaeval_otel.base.names import bounded
 
 _log = logging.getLogger(__name__)
 
-DIALECT, METRIC, EXPORTER, EMBEDDER = "dialect", "metric", "exporter", "embedder"
+DIALECT, METRIC, EXPORTER, EMBEDDER, FAULT = "dialect", "metric", "exporter", "embedder", "fault"
 """Kinds of components."""
 
 Component = tuple[str, str]

@@ -17,7 +17,7 @@ _MOST = 50
 """Most nested wrappers; no message nests more structures."""
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _REPR = re.compile(
-    r"\s*(?:\[?\s*[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
+    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
     r"|(?:content|meta|status|blocks|tool_name|result)=)"
 )
 _SAYS_FAILED = re.compile(

@@ -25,7 +25,7 @@ from rich.console import Console  # noqa: E402
 
 from bench._labelled_runs import default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
-from pandaeval_collector.cli._progress import progress  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.judge.before import lines_of, tells_of_before  # noqa: E402
 from pandaeval_collector.judge.neutral import neutral  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402

@@ -38,7 +38,7 @@ from pandaeval_collector.analysis.stats.learning_curve import drawn_rate  # noqa
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_model import learn, untested  # noqa: E402
 from pandaeval_collector.analysis.stats.separation import auroc, auroc_within, thirds  # noqa: E402
-from pandaeval_collector.cli._progress import progress  # noqa: E402
+from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"

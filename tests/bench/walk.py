@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.made_traces import Composer
 
 PACKAGES = ("pandaeval_collector", "pandaeval_otel")
+_SHARED = frozenset({"collector.base", "otel.base", "otel.model"})
 _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400)
 
 
@@ -109,7 +110,9 @@ def walked() -> Walk:
 
 def main() -> None:
     found = walked()
-    print(f"{len(found.files)} files, {len(found.rooms)} rooms, {sum(found.changes.values())} room changes")
+    shared = sum(times for pair, times in found.changes.items() if _SHARED & {*pair})
+    print(f"{len(found.files)} files, {len(found.rooms)} rooms, {sum(found.changes.values())} room changes,")
+    print(f"{shared} of them into or out of {', '.join(sorted(_SHARED))}, whose words and helpers every room uses")
     pairs: Counter[tuple[str, ...]] = Counter()
     for pair, times in found.changes.items():
         pairs[tuple(sorted(pair))] += times

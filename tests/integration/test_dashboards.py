@@ -24,6 +24,7 @@ from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._text import metric_name
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_collector.show.api.page import runbook_page
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
 from support.dashboards import FILES, GRAFANA, filled, panels, queries, searches, sources, targets, variables
@@ -273,7 +274,7 @@ def test_alerts_speak_of_what_there_is_and_say_what_to_do(rule: dict[str, Any]) 
     tested = "".join((_PROMETHEUS / name).read_text() for name in _RULE_TESTS)
     assert f"alertname: {rule['alert']}\n" in tested, "a test in which it fires"
     assert f"| `{rule['alert']}` |" in (_ROOT / "docs" / "dashboards.md").read_text()
-    assert f"### alert-{kebab}\n" in (_ROOT / "docs" / "operations.md").read_text(), "what to do about it"
+    assert f"<h2 id=alert-{kebab}>" in runbook_page(), "what to do about it"
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")

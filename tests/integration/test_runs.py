@@ -16,7 +16,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import included
 from pandaeval_collector.runs.counting import counter
 from pandaeval_collector.show.api.client import Asker
 from pandaeval_collector.show.mcp.server import server as mcp_server

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats import (
+from pandaeval_collector.stats import (
     agent_consistency,
     agent_reliability,
     coherence,

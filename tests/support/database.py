@@ -7,9 +7,26 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import FILE_NAME
+from pandaeval_collector.store.spending import _keys
+
 
 @contextmanager
 def open_database(file: Path) -> Iterator[sqlite3.Connection]:
     """A connection that commits at the end of the block, as sqlite3's own blocks do, and closes too, as they do not."""
     with closing(sqlite3.connect(file)) as connection, connection:
         yield connection
+
+
+def kept_bytes(store: Store) -> int:
+    """What all kept contents of a store take."""
+    with open_database(store.path / FILE_NAME) as connection:
+        return int(connection.execute("SELECT total(size) FROM kept").fetchone()[0])
+
+
+def spent_tokens(store: Store, now: float) -> int:
+    """Tokens that the judge used on the day of ``now`` (UTC), reservations included."""
+    with open_database(store.path / FILE_NAME) as connection:
+        found = connection.execute("SELECT total(reserved + settled) FROM spending WHERE day = ?", (_keys(now)[1],))
+        return round(found.fetchone()[0])

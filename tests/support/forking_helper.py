@@ -26,7 +26,7 @@ from pandaeval_collector.judge.client import _OWN_ENVIRONMENT
 from support import commands, forked
 
 _COLLECTOR = (
-    *("pandaeval_collector.app.collector", "pandaeval_collector.cli._app", "pandaeval_collector.cli._release"),
+    *("pandaeval_collector.app.collector", "pandaeval_collector.cli._app", "pandaeval_collector.base.runtime.version"),
     *("pandaeval_collector.cli._start_checks", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
     *("pandaeval_collector.base.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
 )

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from pandaeval_collector.base.result import EvaluatorInfo
-from pandaeval_collector.exporters._otlp.envelope import Envelope
+from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.receivers.files import Request

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
@@ -177,14 +176,14 @@ class Collector:
         self._parts.push_async_callback(monitor.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
-        """Those that the store knows. A hosted embedder is not asked about single failures: the line would wait."""
-        embedder = load("embedded") if self._config.embedding.model.startswith("litellm:") else scorer.embedder
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(embedder, store.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
-        app = health_app(self._stages, metrics, lambda: self._trouble)
+        # Where other machines reach it they use names of a network's, which nobody has told us.
+        hosts = self._config.server.allowed_hosts if address.is_loopback else None
+        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)

@@ -27,7 +27,6 @@ from pandaeval_collector.jobs import (
     read_canaries,
 )
 from pandaeval_collector.jobs.shadow import Shadow
-from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs import LiveJudge
@@ -63,9 +62,9 @@ class LiveJudging:
         secret(self._config.judge.api_key_env, self._environ)
         process, caller = open_caller(self._store, configured, self._environ)
         self._parts.push_async_callback(process.close)
-        if configured.canaries is not None:
-            await self._start_canaries(Path(configured.canaries), configured.canary_interval, caller)
         desks = Desks(caller, self._scorer.settings.judge)
+        if configured.canaries is not None:
+            await self._start_canaries(Path(configured.canaries), configured.canary_interval, desks)
         attempts = Attempts(
             self._store,
             line,
@@ -85,15 +84,15 @@ class LiveJudging:
         self._publish(configured.limits)
         return LiveJudge(frozenset(configured.setup.models), process, caller)
 
-    async def _start_canaries(self, file: Path, interval: float, caller: Caller) -> None:
+    async def _start_canaries(self, file: Path, interval: float, desks: Desks) -> None:
         flock = await asyncio.to_thread(read_canaries, file, self._scorer.settings.modules)
-        canaries = Canaries(flock, self._store, caller, self._scorer, self._telemetry, interval)
+        canaries = Canaries(flock, self._store, desks.caller, self._scorer, self._telemetry, interval)
         canaries.start()
         self._parts.push_async_callback(canaries.stop)
 
     async def _shadow(self, configured: JudgeConfig, desks: Desks, emitter: Emitter) -> Shadow | None:
         memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)
-        return await open_shadow(self._store, desks, memory, self._scorer, emitter, self._telemetry, *beside)
+        return await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
 
     def _publish(self, limits: Limits) -> None:
         """Has the collector's own metrics tell of the queue, and of the day's budget where there is one."""

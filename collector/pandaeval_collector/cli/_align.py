@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pandaeval_collector.cli._source_options import RunSource, run_source
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -33,17 +35,14 @@ class AlignFormat(StrEnum):
     json = "json"
 
 
+@run_source
 def align(
+    *,
     labels: Annotated[
         Path | None,
         typer.Argument(help="People's verdicts, CSV or JSON lines, as `pandaeval labels import` takes them."),
     ] = None,
-    files: Annotated[
-        list[str] | None, typer.Argument(help="The runs that they are about: files, as for `pandaeval evaluate`.")
-    ] = None,
-    store: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Or the runs that a collector keeps in this data directory.")
-    ] = None,
+    source: RunSource,
     metric: Annotated[str, typer.Option(help="The judged metric; needed where the labels are about several.")] = "",
     agent: Annotated[str, typer.Option(help="Only this agent's runs; the guideline is for it alone.")] = "",
     guidelines: Annotated[
@@ -79,7 +78,7 @@ def align(
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
     entries = _entries(named)
-    judging, runs = _prepared(settings, named, labels, files or [], store, metric, agent, usd)
+    judging, runs = _prepared(settings, named, labels, source, metric, agent, usd)
     found, guards = _tried(judging, runs, entries, propose, drill)
     _write(named, entries, judging, found, guards)
     _print(found, guards, judging, named, format_)
@@ -106,8 +105,7 @@ def _prepared(
     settings: Config,
     guidelines: Path,
     labels: Path,
-    files: Sequence[str],
-    store: Path | None,
+    source: RunSource,
     metric: str,
     agent: str,
     usd: float | None,
@@ -115,7 +113,6 @@ def _prepared(
     """What judges, and the labelled runs with what the judge says of them now."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.cli._drill_source import requests_of
     from pandaeval_collector.runs.aligning import FileJudging, judged
     from pandaeval_collector.trials.labels.align import LabelledRun
     from pandaeval_collector.trials.labels.calibration import word_of_most
@@ -128,7 +125,7 @@ def _prepared(
         raise UserError(f"the labels are about {', '.join(keys)}: choose one with --metric")
     held = settings.judge.model_copy(update={"guidelines": str(guidelines) if guidelines.exists() else None})
     said = word_of_most(each for each in verdicts if each.metric == wanted[0])
-    requests = [*requests_of(files, store)]
+    requests = [*source.requests()]
     judging = FileJudging(settings.model_copy(update={"judge": held}), requests, wanted[0], agent, os.environ, usd)
     runs = {}
     for unit, result in judging.first(said).items():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from pandaeval_collector.cli._hand import in_place_of
+
 if TYPE_CHECKING:
     from pandaeval_collector.show.api.client import Asker
 
@@ -75,10 +77,13 @@ class Api(ApiClient):
         super().__init__(Asker.over_http(url, token_env))
 
 
+at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}, Api)
+"""Gives a command the options that say where the collector is, in place of its parameter ``api``."""
+
+
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
     """Waits until a run has ended, with a bar on a terminal; the run as it is then."""
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import console, progress
 
     with progress(console(stderr=True), f"run {run_id}") as tell:
         while True:

@@ -80,7 +80,7 @@ def _misused(error: Any) -> Exception:
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    from pandaeval_collector.cli._release import release
+    from pandaeval_collector.base.runtime.version import release
 
     typer.echo(release())
     raise typer.Exit

@@ -50,7 +50,7 @@ def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report as the name of the file says."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.show.report.layers_json import json_lines
+    from pandaeval_collector.show.report.layers import json_lines
     from pandaeval_collector.show.report.layers_junit import junit_lines
 
     try:

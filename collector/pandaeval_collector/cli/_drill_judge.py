@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.cli._output import console, many
-from pandaeval_collector.cli._progress import progress
+from pandaeval_collector.cli._output import console, many, progress
 from pandaeval_collector.drill.judged import DrillForecast, JudgedDrill, JudgedSheet, chosen_copies
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.settings import close_rules, judge

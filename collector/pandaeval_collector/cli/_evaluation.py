@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
-from pandaeval_collector.cli._evaluate_config import config_of
-from pandaeval_collector.cli._evaluate_options import EvaluateOptions, ResultFormat
+from pandaeval_collector.cli._config import check_asked, resolve_config
 from pandaeval_collector.cli._failure_groups import UngroupedFailures
 from pandaeval_collector.cli._gates import GateOutcome
 from pandaeval_collector.cli._gating import checked, unanswered
 from pandaeval_collector.cli._github import add_summary, commands, wanted
 from pandaeval_collector.cli._inputs import Inputs
 from pandaeval_collector.cli._junit import write_junit
-from pandaeval_collector.cli._output import console, safe
-from pandaeval_collector.cli._progress import progress
+from pandaeval_collector.cli._output import OutputFile, console, progress, safe, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_component_errors, print_problems, print_summary
-from pandaeval_collector.cli._target import OutputFile, write_json_line
 from pandaeval_collector.cli._where import Chooser
+from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
+from pandaeval_collector.config import Config, masked, secret
+from pandaeval_collector.jobs import check_installed
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.passk.gate import GateVerdict
+
+_WAIT_S = 2.0
+_PORTS = {"http": 80, "https": 443}
 
 
 class Evaluation:
@@ -190,3 +198,46 @@ def _tell_gates(gates: Sequence[GateOutcome]) -> None:
             typer.echo(f"{'notice' if gate.passed else 'failed'}: {gate.text}", err=True)
             for example in gate.examples:
                 typer.echo(f"  {safe(example)}", err=True)
+
+
+def config_of(options: EvaluateOptions) -> Config:
+    """Raises ``UserError`` for an option or a file that cannot be used, and for a judge that could never be asked. A
+    judge's server that cannot be reached now is a notice on standard error."""
+    given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
+    if options.model is not None:
+        given["judge.models"] = _everywhere(options.model, options.config)
+    config = resolve_config(options.config, given).config
+    check_asked(config, options.metrics or (), options.cases is not None or config.cases.path is not None)
+    if config.judge.model is not None:
+        _check_judge(config)
+    return config
+
+
+def _everywhere(model: str, path: Path | None) -> dict[str, str]:
+    """``judge.models`` by which metrics that name a model of their own are judged by this one, too."""
+    known = registry(resolve_config(path).config.metrics.modules)
+    return {key: model for key, metric in known.items() if metric.model is not None}
+
+
+def _check_judge(config: Config) -> None:
+    check_installed()
+    secret(config.judge.api_key_env, os.environ)
+    if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):
+        shown = masked(config.judge.api_base)
+        cure = "see whether it is up, and judge.api_base right; what needs no judge is scored all the same"
+        typer.echo(f"notice: the judge's server {shown} cannot be reached ({why}): {cure}", err=True)
+
+
+def unreachable(api_base: str) -> str:
+    """Why nobody answers at a URL, in a few words; ``""`` where somebody does, where it takes more than two seconds to
+    find out, or where a proxy is between."""
+    url = urlsplit(api_base if "://" in api_base else f"http://{api_base}")
+    if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
+        return ""
+    try:
+        socket.create_connection((url.hostname, url.port or _PORTS.get(url.scheme, 443)), _WAIT_S).close()
+    except TimeoutError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

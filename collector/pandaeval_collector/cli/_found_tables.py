@@ -11,7 +11,6 @@ import typer
 from pandaeval_collector.cli._output import console, many, safe, table
 from pandaeval_collector.cli._run_tables import print_json
 from pandaeval_collector.show.mcp.lines import moment, result_text, trace_lines
-from pandaeval_collector.store.failures.group import rank
 
 Row = Mapping[str, Any]
 _MOST = 100
@@ -101,11 +100,6 @@ def show_failures(row: Row, as_json: bool) -> None:
     about = f"agent {row['agent']}, service {row['service']}, metric {row['metric']}, label {row['label']}"
     _lines((head, about, row["description"]))
     _lines(f"- trace {each['trace_id']} at {moment(each['at'])}: {each['reason']}" for each in row["examples"])
-
-
-def gravest_first(groups: Sequence[Row]) -> list[Row]:
-    """Groups of failures: claims of success first, then by severity and by how often they occurred."""
-    return sorted(groups, key=lambda row: rank([row["label"]], row["severity"], row["occurrences"]))
 
 
 def _worst(row: Row) -> str:

@@ -12,6 +12,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 _SHORT = {"--output": "-o", "--config": "-c"}
+_NAMED = inspect.Parameter.KEYWORD_ONLY
 _ANNOTATED: Any = Annotated
 """For types that are put together at run time."""
 
@@ -77,13 +78,13 @@ def in_place_of(
             command(**given, **{name: said})
 
         called.__doc__, called.__name__ = command.__doc__, command.__name__
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        more = [
-            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        own = [each.replace(kind=_NAMED) for each in inspect.signature(command, eval_str=True).parameters.values()]
+        at = next(place for place, each in enumerate(own) if each.name == name)
+        own[at : at + 1] = [
+            inspect.Parameter(each, _NAMED, default=default, annotation=annotation)
             for each, (annotation, default) in options.items()
         ]
-        kept = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own if each.name != name]
-        called.__signature__ = inspect.Signature([*kept, *more])  # type: ignore[attr-defined]
+        called.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
         called.__annotations__ = {}
         return called
 

@@ -1,4 +1,5 @@
-"""What commands print with: colours and lines on a terminal, plain text everywhere else."""
+"""What commands print with: colours, lines and a progress bar on a terminal, plain text everywhere else; and the file
+that they write to instead."""
 
 from __future__ import annotations
 
@@ -11,6 +12,23 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pandaeval_collector.cli._terminal import guarded
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+import sys
+from pathlib import Path
+
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._terminal import write_json
 
 _WIDE = 100_000
 
@@ -47,3 +65,49 @@ def safe(text: str) -> str:
 def many(count: int, what: str) -> str:
     """A count and what is counted, as ``1,204 traces``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
+    """Gives a function that is told how many of how many are done; the bar appears when it is first called."""
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as bar, guarded():
+        task = bar.add_task(what, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+class OutputFile:
+    """The file to write to, or standard output (which is not closed)."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> TextIO:
+        if self._path is None:
+            return sys.stdout
+        try:
+            self._file = self._path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"--output {self._path}: {error.strerror or error}; name a file in a folder that is there"
+            ) from error
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def write_json_line(target: TextIO, line: bytes) -> None:
+    """A line of JSON to what :class:`OutputFile` gave: a file gets it as it is, a terminal with unsafe characters as
+    JSON escapes them."""
+    if target is sys.stdout:
+        write_json(line)
+    else:
+        target.write(line.decode() + "\n")

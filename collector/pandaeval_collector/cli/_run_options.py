@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,21 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from pandaeval_collector.base.filters import FILTERS, OUTCOMES, STATUSES, Filter
+from pandaeval_collector.cli._hand import in_place_of
 
-Metrics = Annotated[
-    str, typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
-]
-Model = Annotated[str | None, typer.Option(help="Who judges; else as configured.")]
-Sample = Annotated[
-    float, typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
-]
-Weights = Annotated[str | None, typer.Option(metavar="NAME=W,..", help="Weights of signals in session metrics.")]
-Emit = Annotated[bool, typer.Option("--emit", help="Results leave like live ones, with the run's id.")]
-Budget = Annotated[
-    float | None,
-    typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun."),
-]
-Name = Annotated[str, typer.Option(help="A name, for people.")]
+_METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")
+_SAMPLE = typer.Option(min=0.0, max=1.0, metavar="0..1", help="Share of the sessions, the same ones each time.")
+_WEIGHTS = typer.Option(metavar="NAME=W,..", help="Weights of signals in session metrics.")
+_BUDGET = typer.Option(min=0.0, metavar="USD", help="What judges may cost; then no further batch of traces is begun.")
+_EMIT = typer.Option("--emit", help="Results leave like live ones, with the run's id.")
 
 
 class RunFormat(StrEnum):
@@ -56,58 +48,64 @@ _TYPES: dict[str, Any] = {
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command an option for each filter, in place of its parameter ``filters``, which holds what was given by
     the names of the filters."""
-    options = {each.name: _option(each) for each in filters}
 
-    def made(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def called(**given: Any) -> None:
-            said = {name: given.pop(name) for name in options}
-            command(**given, filters={name: value for name, value in said.items() if value not in (None, [])})
+    def given(**said: Any) -> dict[str, Any]:
+        return {name: value for name, value in said.items() if value not in (None, [])}
 
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        # What has no default comes first, whatever stands where in the command.
-        first = [each for each in own if each.default is each.empty and each.name != "filters"]
-        last = [each for each in own if each.default is not each.empty]
-        called.__signature__ = inspect.Signature([*first, *options.values(), *last])  # type: ignore[attr-defined]
-        called.__annotations__ = {}
-        return called
-
-    return made
+    return in_place_of("filters", {each.name: (_option(each), None) for each in filters}, given)
 
 
-def _option(each: Filter) -> inspect.Parameter:
+def _option(each: Filter) -> Any:
     told, metavar = each.meaning, None
     if each.kind == "time":
         told = f"{told}: RFC 3339, or how long ago, such as 7d or 2h."
     elif each.kind == "pairs":
         told, metavar = f"{told} May be given several times.", "KEY=VALUE"
     option = typer.Option(each.option or f"--{each.name}", help=told, metavar=metavar, show_default=False)
-    annotation = _ANNOTATED[_TYPES[each.kind], option]
-    return inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+    return _ANNOTATED[_TYPES[each.kind], option]
 
 
-def request(
-    *,
-    metrics: str,
-    model: str | None,
-    sample: float,
-    signal_weights: str | None,
-    emit: bool,
-    name: str,
-    filters: dict[str, Any],
-    budget: float | None = None,
-) -> dict[str, Any]:
-    """The body of a run. Raises ``UserError`` for what is not written as it should be."""
-    named = [each.strip() for each in metrics.split(",") if each.strip()]
-    times = api_times(filters)
-    body: dict[str, Any] = {
-        "metrics": named,
-        "filters": {**filters, **times},
-        "model": model,
-        "sample": sample,
-        "emit": emit,
-    }
-    return {**body, "name": name, "budget_usd": budget, "signal_weights": _weights(signal_weights)}
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a run does, as its options say."""
+
+    metrics: str
+    model: str | None = None
+    sample: float = 1.0
+    signal_weights: str | None = None
+    budget: float | None = None
+    emit: bool = False
+    name: str = ""
+
+    def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
+        """The request for such a run of the traces that the filters find. Raises ``UserError`` for what is not written
+        as it should be."""
+        return {
+            "metrics": [each.strip() for each in self.metrics.split(",") if each.strip()],
+            "filters": {**filters, **api_times(filters)},
+            "model": self.model,
+            "sample": self.sample,
+            "emit": self.emit,
+            "name": self.name,
+            "budget_usd": self.budget,
+            "signal_weights": _weights(self.signal_weights),
+        }
+
+
+run_options = in_place_of(
+    "run",
+    {
+        "metrics": (Annotated[str, _METRICS], inspect.Parameter.empty),
+        "model": (Annotated[str | None, typer.Option(help="Who judges; else as configured.")], None),
+        "sample": (Annotated[float, _SAMPLE], 1.0),
+        "signal_weights": (Annotated[str | None, _WEIGHTS], None),
+        "budget": (Annotated[float | None, _BUDGET], None),
+        "emit": (Annotated[bool, _EMIT], False),
+        "name": (Annotated[str, typer.Option(help="A name, for people.")], ""),
+    },
+    RunOptions,
+)
+"""Gives a command the options that say what a run does, in place of its parameter ``run``."""
 
 
 def api_times(filters: Mapping[str, Any]) -> dict[str, str]:

@@ -6,10 +6,10 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,25 +22,14 @@ if TYPE_CHECKING:
     from pandaeval_collector.runs import Runs
     from pandaeval_collector.store import Store
 
-LookedAt = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FOLDER",
-        help="Look into this data directory instead, whether or not a collector runs on it.",
-    ),
-]
-WorkedOn = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FOLDER",
-        help="Work in this data directory instead, such as that of a collector that is stopped.",
-    ),
-]
-Configured = Annotated[
+_LOOK = "Look into this data directory instead, whether or not a collector runs on it."
+_WORK = "Work in this data directory instead, such as that of a collector that is stopped."
+LookedAt = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_LOOK)]
+_WorkedOn = Annotated[Path | None, typer.Option("--store", metavar="FOLDER", help=_WORK)]
+_Configured = Annotated[
     Path | None, typer.Option("--config", help="With --store: configuration file (YAML), else variables alone.")
 ]
+_COLLECTOR: dict[str, tuple[Any, Any]] = {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,43 +40,49 @@ class Place:
     token_env: str
     store: Path | None
 
-    def looking(self) -> AbstractContextManager[ApiClient]:
+    @contextmanager
+    def looking(self) -> Iterator[ApiClient]:
         """The API for reading."""
-        return looking(self.url, self.token_env, self.store)
+        if self.store is None:
+            with Api(self.url, self.token_env) as api:
+                yield api
+            return
+        from pandaeval_collector.show.api.app import alone
+        from pandaeval_collector.show.api.client import Asker
+
+        with alone(self.store) as app, ApiClient(Asker.within(app)) as stored:
+            yield stored
 
 
-placed = in_place_of("place", {"url": (Url, URL), "token_env": (TokenEnv, TOKEN_ENV), "store": (LookedAt, None)}, Place)
+placed = in_place_of("place", {**_COLLECTOR, "store": (LookedAt, None)}, Place)
 """Gives a command the options that say where it looks, in place of its parameter ``place``."""
 
 
-@contextmanager
-def looking(url: str, token_env: str, folder: Path | None) -> Iterator[ApiClient]:
-    """The API for reading, of a collector or over a data directory."""
-    if folder is None:
-        with Api(url, token_env) as api:
-            yield api
-        return
-    from pandaeval_collector.show.api.alone import alone
-    from pandaeval_collector.show.api.client import Asker
+@dataclass(frozen=True, slots=True)
+class WorkPlace:
+    """Where a command works: at a running collector, or in a data directory (``store``) with a configuration."""
 
-    with alone(folder) as app, ApiClient(Asker.within(app)) as stored:
-        yield stored
+    url: str
+    token_env: str
+    store: Path | None
+    config: Path | None
+
+    @contextmanager
+    def working(self, new: bool = False) -> Iterator[ApiClient]:
+        """The API for all there is to do, of a collector, or a :class:`LocalApi`; ``new``: its data directory is made
+        if it is not there. Raises ``UserError`` for one in which somebody else works."""
+        if self.store is None:
+            if self.config is not None:
+                raise UserError("--config goes with --store: a running collector has its own configuration")
+            with Api(self.url, self.token_env) as api:
+                yield api
+            return
+        with _opened(self.store, self.config, new) as (store, settings), LocalApi(store, settings) as here:
+            yield here
 
 
-@contextmanager
-def working(
-    url: str, token_env: str, folder: Path | None, config: Path | None, new: bool = False
-) -> Iterator[Api | LocalApi]:
-    """The API for all there is to do, of a collector, or of this process in a data directory; ``new``: which is made if
-    it is not there. Raises ``UserError`` for one in which somebody else works."""
-    if folder is None:
-        if config is not None:
-            raise UserError("--config goes with --store: a running collector has its own configuration")
-        with Api(url, token_env) as api:
-            yield api
-        return
-    with _opened(folder, config, new) as (store, settings), LocalApi(store, settings) as here:
-        yield here
+at_work = in_place_of("place", {**_COLLECTOR, "store": (_WorkedOn, None), "config": (_Configured, None)}, WorkPlace)
+"""Gives a command the options that say where it works, in place of its parameter ``place``."""
 
 
 class LocalApi(ApiClient):
@@ -96,8 +91,7 @@ class LocalApi(ApiClient):
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
         from pandaeval_collector.runs import Runs
-        from pandaeval_collector.show.api.alone import work
-        from pandaeval_collector.show.api.app import api_app
+        from pandaeval_collector.show.api.app import api_app, work
         from pandaeval_collector.show.api.client import Asker
         from pandaeval_collector.show.api.read_threads import Reads
         from pandaeval_collector.store.finding import Finder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
-from pandaeval_collector.show.report.verdicts import is_inline
+from pandaeval_collector.show.report.unasked import is_inline
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pandaeval_collector.show.report.ranking import NO_SCORE, rank
-from pandaeval_collector.show.report.verdicts import spelled_out, verdict
+from pandaeval_collector.show.report.rows import NO_SCORE, rank
+from pandaeval_collector.show.report.unasked import spelled_out, verdict
+
+TURN = "turn "
+"""What the names of cells about turns begin with: a trace may have several of one metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,6 @@ class Cell:
     def says(self) -> str:
         """In words what a number would overstate; else empty."""
         return verdict(self.label) if self.inline and self.score is not None else ""
-
-
-TURN = "turn "
-"""What the names of cells about turns begin with: a trace may have several of one metric."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.cli._api import Api, at_collector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,8 +104,7 @@ def promote(
 def _write_promoted(cases: Path, ids: set[str], output: Path) -> None:
     import yaml
 
-    from pandaeval_collector.cli._output import many
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile, many
     from pandaeval_collector.scoring.cases.files import read_suite
 
     kept = [case for case in read_suite(cases).cases if case.id in ids]
@@ -115,6 +114,7 @@ def _write_promoted(cases: Path, ids: set[str], output: Path) -> None:
     typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
 
+@at_collector
 def from_trace(
     id_: Annotated[str, typer.Argument(metavar="ID", help=_ID)],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
@@ -122,15 +122,15 @@ def from_trace(
     description: Annotated[str, typer.Option(help="What went wrong, for people.")] = "",
     output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
+    *,
+    api: Api,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
-    traces = _from_files(id_, file) if file else _from_collector(id_, url, token_env)
+    traces = _from_files(id_, file) if file else _from_collector(id_, api)
     try:
         made = freeze(traces, case or f"frozen-{id_[:32]}", description=description, hide=_hide(config))
     except ValueError as error:
@@ -139,6 +139,7 @@ def from_trace(
         target.write(to_yaml([made]))
 
 
+@at_collector
 def from_failure(
     group: Annotated[str, typer.Argument(help="Id of a group of failures, as GET /api/v1/failures lists them.")],
     file: Annotated[list[str] | None, typer.Option(help=_FILE)] = None,
@@ -148,13 +149,13 @@ def from_failure(
     case: Annotated[str | None, typer.Option(help="Id of the case; else made of the id of the group.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the case to this file instead of standard output.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (redact).")] = None,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
+    *,
+    api: Api,
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._failed_runs import from_collector, from_results
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile
     from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
 
     if (file is None) != (results is None):
@@ -162,7 +163,7 @@ def from_failure(
     if file is not None and results is not None:
         title, traces = from_results(group, results, file)
     else:
-        with Api(url, token_env) as api:
+        with api:
             title, traces = from_collector(api, group)
     hide = _hide(config)
     try:
@@ -198,12 +199,12 @@ def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _from_collector(id_: str, url: str, token_env: str) -> list[dict[str, Any]]:
+def _from_collector(id_: str, api: Api) -> list[dict[str, Any]]:
     from urllib.parse import quote
 
     from pandaeval_collector.base.errors import UserError
 
-    with Api(url, token_env) as api:
+    with api:
         ids = [id_.lower()] if _is_trace(id_) else None
         if ids is None:
             ids = [member["trace_id"] for member in api.get(f"/sessions/{quote(id_, safe='')}")["members"]]

@@ -72,7 +72,7 @@ async def _serve(config: Config) -> None:
     from pandaeval_collector.app.collector import Collector
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.runtime.garbage import give_memory_back, spare_the_garbage_collector
-    from pandaeval_collector.cli._release import release
+    from pandaeval_collector.base.runtime.version import release
     from pandaeval_otel.dialects import dialects
 
     log = logging.getLogger("pandaeval_collector")

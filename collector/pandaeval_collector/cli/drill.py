@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli._source_options import RunSource, run_source
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pandaeval_collector.drill.fault import Fault
-
-
-_NAMED = 2
-"""So many files are named on the page."""
 
 
 class DrillFormat(StrEnum):
@@ -32,16 +30,9 @@ def register(app: typer.Typer) -> None:
     app.command("drill")(drill)
 
 
+@run_source
 def drill(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="As for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
-        ),
-    ] = None,
-    store: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Runs that a collector keeps in this data directory.")
-    ] = None,
+    source: RunSource,
     n: Annotated[int, typer.Option("--n", min=1, help="Copies of each fault.")] = 200,
     faults: Annotated[
         str | None, typer.Option(help="Only these faults or families of faults, comma-separated; if not given, all.")
@@ -83,12 +74,9 @@ def drill(
     from dataclasses import replace
 
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._drill_source import requests_of
     from pandaeval_collector.cli._drill_tables import baseline_of, print_drill, write_drill_junit
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import OutputFile, console, progress
     from pandaeval_collector.cli._tables import print_problems
-    from pandaeval_collector.cli._target import OutputFile
     from pandaeval_collector.cli.judge import settings_of
     from pandaeval_collector.cli.passk import write_lines
     from pandaeval_collector.drill.compare import drops
@@ -107,7 +95,7 @@ def drill(
         progress(console(stderr=True), "drilling") as on_done,
         OutputFile(output) as target,
     ):
-        for request in requests_of(files or (), store):
+        for request in source.requests():
             run.add(request)
         tally = run.run(on_done)
         if judge:
@@ -122,7 +110,7 @@ def drill(
         elif format_ is DrillFormat.html:
             from pandaeval_collector.show.report.drill import page
 
-            target.write(page(tally.to_dict(), _source(files or [f"store {store}"])))
+            target.write(page(tally.to_dict(), str(source)))
         elif format_ is DrillFormat.junit:
             write_drill_junit(tally, worse, target)
         else:
@@ -131,12 +119,6 @@ def drill(
         typer.echo(f"failed: {drop.told}", err=True)
     if worse:
         raise typer.Exit(1)
-
-
-def _source(names: Sequence[str]) -> str:
-    """Where runs were read, in a few words."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _chosen(names: str | None) -> Mapping[str, Fault]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +12,36 @@ import typer
 
 from pandaeval_collector.cli._cases import HELP as CASES
 from pandaeval_collector.cli._cases import REPORT_HELP
-from pandaeval_collector.cli._evaluate_options import EvaluateOptions, ResultFormat
 from pandaeval_collector.cli._github import AnnotationTarget
 from pandaeval_collector.cli._where import HELP as WHERE
-from pandaeval_collector.cli._where import parse_where
+from pandaeval_collector.cli._where import Where, parse_where
+
+
+class ResultFormat(StrEnum):
+    """How results are written."""
+
+    table = "table"
+    json = "json"
+    junit = "junit"
+    html = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """The options of the command, each explained where the command declares it. ``metrics``: names, ``None`` for the
+    configured ones; ``where``: ``None`` for all traces; ``output``: ``None`` for standard output."""
+
+    files: Sequence[str]
+    config: Path | None = None
+    metrics: Sequence[str] | None = None
+    model: str | None = None
+    cases: Path | None = None
+    cases_report: Path | None = None
+    where: Where | None = None
+    baseline: Path | None = None
+    format: ResultFormat = ResultFormat.table
+    output: Path | None = None
+    annotations: AnnotationTarget = AnnotationTarget.auto
 
 
 def register(app: typer.Typer) -> None:

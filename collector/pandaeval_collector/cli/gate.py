@@ -43,7 +43,7 @@ def compare(
     from pandaeval_collector.cli._baseline import Against, outcome, tell
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._junit import write_gate
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile
 
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates

@@ -101,7 +101,7 @@ def settings_of(path: Path | None, model: str | None) -> Config:
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     """Asks everything; ``asked`` gets the run as soon as there is one."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._progress import progress
+    from pandaeval_collector.cli._output import progress
     from pandaeval_collector.jobs.check import JudgeAwayError
     from pandaeval_collector.jobs.complaints import cure_of
 

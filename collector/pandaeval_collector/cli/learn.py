@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandaeval_collector.cli._run_options import RunFormat
+from pandaeval_collector.cli._source_options import RunSource, run_source
 
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
@@ -23,17 +24,9 @@ def register(app: typer.Typer) -> None:
     app.command("learn")(learn)
 
 
+@run_source
 def learn(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="As for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
-        ),
-    ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Runs and labels that a collector keeps in this data directory."),
-    ] = None,
+    source: RunSource,
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Verdicts, as `pandaeval labels import` takes them.")
     ] = None,
@@ -62,7 +55,6 @@ def learn(
     runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
     """
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.cli._drill_source import requests_of
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
@@ -71,14 +63,15 @@ def learn(
     from pandaeval_collector.trials.learning.models import keep, learned
 
     settings = resolve_config(config).config
+    store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
     with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
-        for request in requests_of(files or (), store):
+        for request in source.requests():
             run.add(request)
-        source = _FileRuns(run)
+        runs_read = _FileRuns(run)
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
-        found = labelled_runs(source, verdicts, agent)
+        found = labelled_runs(runs_read, verdicts, agent)
     outcomes = [(runs, *learned(runs)) for runs in found]
     written = {
         (model.level, model.agent): keep(folder, model) for _, model, _ in outcomes if model is not None and not dry_run

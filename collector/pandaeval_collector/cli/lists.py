@@ -120,7 +120,7 @@ def list_failures(
 
     with place.looking() as api:
         found = api.get("/failures", severity=severity, agent=agent, limit=limit)["items"]
-    tables.show(tables.gravest_first(found), tables.FAILURES, as_json=format_ is given.RunFormat.json)
+    tables.show(found, tables.FAILURES, as_json=format_ is given.RunFormat.json)
 
 
 @placed

@@ -56,7 +56,7 @@ async def _asker(url: str, token_env: str, folder: Path | None) -> AsyncIterator
         finally:
             await asker.close()
         return
-    from pandaeval_collector.show.api.alone import alone
+    from pandaeval_collector.show.api.app import alone
 
     with alone(folder) as api:
         asker = Asker.within(api)

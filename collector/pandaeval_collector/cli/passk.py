@@ -56,9 +56,8 @@ def passk(
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
     from pandaeval_collector.base.untrusted.result_lines import result_lines
-    from pandaeval_collector.cli._output import console
+    from pandaeval_collector.cli._output import OutputFile, console
     from pandaeval_collector.cli._passk_tables import print_figures
-    from pandaeval_collector.cli._target import OutputFile
     from pandaeval_collector.trials.passk.attempts import trials
     from pandaeval_collector.trials.passk.figures import figures
 
@@ -99,7 +98,7 @@ def write_lines(objects: Sequence[object], target: TextIO) -> None:
     """One JSON object a line."""
     import orjson
 
-    from pandaeval_collector.cli._target import write_json_line
+    from pandaeval_collector.cli._output import write_json_line
 
     for each in objects:
         write_json_line(target, orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -79,9 +79,7 @@ def report(
 
 
 def _write(made: StoredReport, output: Path | None) -> int:
-    from pandaeval_collector.cli._output import console
-    from pandaeval_collector.cli._progress import progress
-    from pandaeval_collector.cli._target import OutputFile
+    from pandaeval_collector.cli._output import OutputFile, console, progress
 
     total = made.total()
     with ExitStack() as held, progress(console(stderr=True), "reading") as bar:

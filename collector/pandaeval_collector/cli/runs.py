@@ -10,8 +10,8 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, ApiClient, TokenEnv, Url, watched
-from pandaeval_collector.cli._run_place import Configured, LocalApi, Place, WorkedOn, placed, working
+from pandaeval_collector.cli._api import Api, ApiClient, at_collector, watched
+from pandaeval_collector.cli._run_place import LocalApi, Place, WorkPlace, at_work, placed
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (
@@ -34,49 +34,34 @@ def register(app: typer.Typer) -> None:
 
 
 @given.filtered()
+@given.run_options
+@at_work
 def start(
-    metrics: given.Metrics,
+    run: given.RunOptions,
     filters: dict[str, Any],
-    model: given.Model = None,
-    sample: given.Sample = 1.0,
-    signal_weights: given.Weights = None,
-    budget: given.Budget = None,
-    emit: given.Emit = False,
-    name: given.Name = "",
     from_: Annotated[list[str] | None, typer.Option("--from", metavar="SOURCE", help=_FROM)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; nobody is asked.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
     format_: given.Format = given.TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: WorkedOn = None,
-    config: Configured = None,
+    *,
+    place: WorkPlace,
 ) -> None:
     """Start a run, and wait for its end. Ctrl-C ends the waiting, not the run; with --store it ends the run too."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    _check(store, emit, detach, from_)
-    body = given.request(
-        metrics=metrics,
-        model=model,
-        sample=sample,
-        signal_weights=signal_weights,
-        emit=emit,
-        name=name,
-        filters=filters,
-        budget=budget,
-    )
-    with working(url, token_env, store, config, new=bool(from_)) as api:
+    _check(place.store, run.emit, detach, from_)
+    body = run.body(filters)
+    with place.working(new=bool(from_)) as api:
         if from_ and isinstance(api, LocalApi):
             body["filters"]["attribute"] = [*body["filters"].get("attribute", ()), api.take_in(from_)]
-            body["name"] = name or ", ".join(from_)[:_MOST_NAME]
+            body["name"] = run.name or ", ".join(from_)[:_MOST_NAME]
         if dry_run:
             dry = api.post("/runs", {**body, "dry_run": True})
             return tables.print_json([dry]) if format_ is given.RunFormat.json else tables.print_dry(dry)
-        run = api.post("/runs", body, key=secrets.token_hex(16))
+        begun = api.post("/runs", body, key=secrets.token_hex(16))
         if detach:
-            return tables.print_json([run]) if format_ is given.RunFormat.json else typer.echo(run["id"])
-        _wait(api, run["id"], format_, store)
+            return tables.print_json([begun]) if format_ is given.RunFormat.json else typer.echo(begun["id"])
+        _wait(api, begun["id"], format_, place.store)
 
 
 def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | None = None) -> None:
@@ -90,9 +75,10 @@ def _check(store: Path | None, emit: bool, detach: bool, sources: list[str] | No
         raise UserError("--detach: with --store this command does the run, and nobody would go on with it")
 
 
-def watch(run_id: _Id, format_: given.Format = given.TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+@at_collector
+def watch(run_id: _Id, format_: given.Format = given.TABLE, *, api: Api) -> None:
     """Wait for the end of a run. Ctrl-C ends the waiting, not the run."""
-    with working(url, token_env, None, None) as api:
+    with api:
         _wait(api, run_id, format_)
 
 
@@ -141,33 +127,31 @@ def show(run_id: _Id, format_: given.Format = given.TABLE, *, place: Place) -> N
     return tables.print_json([run]) if format_ is given.RunFormat.json else tables.print_run(run)
 
 
-def cancel(
-    run_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV, store: WorkedOn = None, config: Configured = None
-) -> None:
+@at_work
+def cancel(run_id: _Id, *, place: WorkPlace) -> None:
     """End a run early; what is done stays."""
-    with working(url, token_env, store, config) as api:
+    with place.working() as api:
         run = api.post(f"/runs/{run_id}/cancel")
     typer.echo(f"run {run['id']} is cancelled after {run['done']} of {run['traces']} traces")
 
 
+@at_work
 def retry(
     run_id: _Id,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
     format_: given.Format = given.TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
-    store: WorkedOn = None,
-    config: Configured = None,
+    *,
+    place: WorkPlace,
 ) -> None:
     """Go on with a run that ended: with what failed, and what it did not come to. With --store also with one that was
     broken off."""
-    _check(store, False, detach)
-    with working(url, token_env, store, config) as api:
-        if store is None or api.get(f"/runs/{run_id}")["ended_at"] is not None:
+    _check(place.store, False, detach)
+    with place.working() as api:
+        if place.store is None or api.get(f"/runs/{run_id}")["ended_at"] is not None:
             api.post(f"/runs/{run_id}/retry")
         if detach:
             return typer.echo(run_id)
-        _wait(api, run_id, format_, store)
+        _wait(api, run_id, format_, place.store)
 
 
 @placed

@@ -8,7 +8,7 @@ import typer
 
 from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, Api, TokenEnv, Url
+from pandaeval_collector.cli._api import Api, at_collector
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 
@@ -24,64 +24,54 @@ def register(app: typer.Typer) -> None:
 
 
 @given.filtered(but_times())
+@given.run_options
+@at_collector
 def add(
     cron: Annotated[str, typer.Argument(help="Minute hour day month weekday, in UTC: '0 3 * * *'.")],
-    metrics: given.Metrics,
+    run: given.RunOptions,
     filters: dict[str, Any],
-    model: given.Model = None,
-    sample: given.Sample = 1.0,
-    signal_weights: given.Weights = None,
-    budget: given.Budget = None,
-    emit: given.Emit = False,
-    name: given.Name = "",
     format_: given.Format = given.TABLE,
-    url: Url = URL,
-    token_env: TokenEnv = TOKEN_ENV,
+    *,
+    api: Api,
 ) -> None:
     """Add a schedule. Its first run is about what is decided from now on."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    body = given.request(
-        metrics=metrics,
-        model=model,
-        sample=sample,
-        signal_weights=signal_weights,
-        emit=emit,
-        name=name,
-        filters=filters,
-        budget=budget,
-    )
-    with Api(url, token_env) as api:
-        found = api.post("/schedules", {"cron": cron, "run": body})
+    with api:
+        found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     return tables.print_json([found]) if format_ is given.RunFormat.json else tables.print_schedules([found])
 
 
-def list_(format_: given.Format = given.TABLE, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+@at_collector
+def list_(format_: given.Format = given.TABLE, *, api: Api) -> None:
     """List schedules."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with api:
         found = api.get("/schedules")["items"]
     return tables.print_json(found) if format_ is given.RunFormat.json else tables.print_schedules(found)
 
 
-def remove(schedule_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+@at_collector
+def remove(schedule_id: _Id, *, api: Api) -> None:
     """Remove a schedule; its runs stay."""
-    with Api(url, token_env) as api:
+    with api:
         api.delete(f"/schedules/{schedule_id}")
     typer.echo(f"schedule {schedule_id} is removed")
 
 
-def pause(schedule_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+@at_collector
+def pause(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule rest."""
-    with Api(url, token_env) as api:
+    with api:
         api.post(f"/schedules/{schedule_id}/pause")
     typer.echo(f"schedule {schedule_id} is paused; `pandaeval schedule resume {schedule_id}` goes on")
 
 
-def resume(schedule_id: _Id, url: Url = URL, token_env: TokenEnv = TOKEN_ENV) -> None:
+@at_collector
+def resume(schedule_id: _Id, *, api: Api) -> None:
     """Have a schedule go on; what came meanwhile is in its next run."""
     from pandaeval_collector.cli import _run_tables as tables
 
-    with Api(url, token_env) as api:
+    with api:
         tables.print_schedules([api.post(f"/schedules/{schedule_id}/resume")])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pandaeval_collector.base.section import Section, group
 from pandaeval_collector.config.sections_gates import Gates, TrialsSection
-from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection
+from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
-from pandaeval_collector.config.sections_kafka import Kafka
-from pandaeval_collector.config.sections_out import Exporters, Spans
+from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
     Cases,
     DrillSection,
@@ -19,7 +18,6 @@ from pandaeval_collector.config.sections_scoring import (
     SessionSection,
     SessionsSection,
 )
-from pandaeval_collector.config.sections_ui import Ui
 
 
 class Config(Section):

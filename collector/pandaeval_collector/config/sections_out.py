@@ -1,14 +1,14 @@
-"""Where results go: each exporter brings its own settings, and is found."""
+"""Where results go: to exporters, which are found and bring settings of their own, and to the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
 from pandaeval_collector.base.instrument import MAX_SERIES
-from pandaeval_collector.base.section import Count, Section, group
+from pandaeval_collector.base.section import Count, PositiveDuration, Section, Text, Url, group
 from pandaeval_collector.exporters.found import Way, ways
 
 if TYPE_CHECKING:
@@ -59,4 +59,19 @@ if TYPE_CHECKING:
 else:
     Exporters = create_model(
         "Exporters", __base__=Common, __doc__=Common.__doc__, **{way.name: _field(way) for way in ways()}
+    )
+
+
+class Ui(Section):
+    """The page at `/` of server.http, under the same token and names as the API."""
+
+    enabled: bool = Field(default=True, description="Show the page.")
+    url: Url | None = Field(
+        default=None, description="Address of the page as people open it, behind a proxy perhaps; for links to it."
+    )
+    refresh: PositiveDuration = Field(default=10.0, description="Time between two looks for new results.")
+    links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = Field(
+        default={},
+        description="Addresses in other programs by name, such as Jaeger: http://localhost:16686/trace/{trace_id}; in "
+        "braces: trace_id, session_id, agent, service, start_ms, end_ms.",
     )

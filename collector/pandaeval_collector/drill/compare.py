@@ -32,8 +32,8 @@ class NoticedLess:
 
 
 def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
-    """The credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests, which
-    share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
+    """Finds the credible drops since a drill that :meth:`Tally.to_dict` described: one-sided two-proportion tests,
+    which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
     pairs = [*_pairs(before, now)]
     limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
     return [pair for pair in pairs if _z(pair.before, pair.now) > limit]

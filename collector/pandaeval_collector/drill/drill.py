@@ -23,6 +23,7 @@ from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun, Read
+from pandaeval_otel.base.component_errors import ERRORS, FAULT
 from pandaeval_otel.model import Trace
 
 _OTHERS = 200
@@ -95,7 +96,7 @@ class Drill:
 
     @property
     def read(self) -> Read:
-        """What came of reading."""
+        """Returns what came of reading."""
         return self._file.read
 
     def add(self, request: Request | BadLine) -> None:
@@ -181,6 +182,10 @@ class Drill:
         except NotApplicableError as why:
             tally.refuse(name, str(why))
             return None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a fault of another package costs its own copies
+            ERRORS.note(FAULT, name, error)
+            tally.refuse(name, f"the fault raised {type(error).__name__}")
+            return None
 
     def _subject(self, trace_id: str, others: Sequence[tuple[str, str]]) -> Subject:
         session = self._runs[trace_id].session
@@ -210,7 +215,7 @@ class Drill:
     def scored_again(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
-        """Each copy with what another line says of its original and of itself."""
+        """Returns each copy with what another line says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
         before = self._originals_again(originals, line)
         waiting = [*copies]
@@ -264,7 +269,7 @@ class Drill:
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:
-    """The faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
+    """Returns the faults of some names or families; ``None``: all. Raises ``ValueError`` for a name that is none."""
     if names is None:
         return known
     families = {fault.family for fault in known.values()}

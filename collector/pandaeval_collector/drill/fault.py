@@ -41,7 +41,7 @@ class Planted:
 
 
 def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
-    """The run with the fault in its spans, read back to be sure. Raises :class:`NotApplicableError`."""
+    """Writes the fault into the spans of a run and reads it back to be sure. Raises :class:`NotApplicableError`."""
     edit = fault.edit(subject, rng)
     raw = RawTrace(subject.parts)
     edit.write(raw, subject.trace)
@@ -53,7 +53,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
 
 @cache
 def faults() -> Mapping[str, Fault]:
-    """Every fault by its name."""
+    """Finds every fault, by its name."""
     ours: dict[str, Fault] = find_by_module("pandaeval_collector.drill.faults", "FAULT")
 
     def check(plugin: Plugin) -> None:

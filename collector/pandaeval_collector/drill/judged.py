@@ -42,7 +42,7 @@ class DrillForecast:
 
 
 def judge_alone(scorer: Evaluator) -> Evaluator:
-    """One that asks a judge about every trace and its turns, and scores nothing else."""
+    """Makes an evaluator that asks a judge about every trace and its turns, and scores nothing else."""
     settings = scorer.settings
     known = registry(settings.modules).values()
     asked = {each.key for each in known if each.kind == "llm" and each.level in ("trace", "turn")}
@@ -70,7 +70,7 @@ class JudgedDrill:
         self._left = budget
 
     def forecast(self, copies: Sequence[Judgeable]) -> DrillForecast:
-        """Counts the calls; nobody is asked."""
+        """Counts the calls that judging would take; nobody is asked."""
         counter = CountingCaller({})
         with self._line(None, counter) as run:
             prices = run.prices()
@@ -81,7 +81,8 @@ class JudgedDrill:
         return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
 
     def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
-        """As many of the copies, from the first, as the budget is likely to suffice for, and what they would take."""
+        """Returns as many of the copies, from the first, as the budget is likely to suffice for, and what they would
+        take."""
         expected = self.forecast(copies)
         while copies and expected.usd is not None and expected.usd > self._left:
             fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
@@ -90,7 +91,7 @@ class JudgedDrill:
         return copies, expected
 
     def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
-        """Asks, and tells what came of it."""
+        """Asks the judge, and sums up what it said."""
         sheet = JudgedSheet(self._judge.setup.models)
         runs: list[FileRun] = []
 
@@ -187,7 +188,7 @@ class JudgedSheet:
         self.by_fault.setdefault(fault, Counter())[noticed] += 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
+        """Returns the sheet as a JSON object."""
         total = sum(self.beside.values())
         return {
             "models": [*self.models],
@@ -212,8 +213,8 @@ class JudgedSheet:
 
 
 def state(results: Sequence[Result]) -> State | None:
-    """What a metric says of a run by all of its results, one for each turn where it looks at turns; ``None``: it does
-    not apply."""
+    """Sums up what a metric says of a run by all of its results, one for each turn where it looks at turns; ``None``:
+    it does not apply."""
     if any(result.success is False for result in results):
         return "fails"
     if any(result.outcome == "unscored" and result.why in _FAILED for result in results):
@@ -244,7 +245,7 @@ def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
-    """Up to ``most`` copies, the first of each fault, then the second of each, and so on."""
+    """Chooses up to ``most`` copies: the first of each fault, then the second of each, and so on."""
     deepest = max((len(each) for each in kept.values()), default=0)
     found = (copies[at] for at in range(deepest) for copies in kept.values() if at < len(copies))
     for _, copy in zip(range(most), found, strict=False):

@@ -59,6 +59,7 @@ class Drills:
     async def _run(self) -> None:
         while not self._stopping:
             due = next_time(self._cron, self._tried_at)
+            assert due is not None, "the configuration takes no time table that is never due"
             if due > time.time():
                 await self._bell.sleep(due - time.time())
                 continue

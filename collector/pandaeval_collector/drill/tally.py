@@ -56,7 +56,7 @@ class CopyOutcome:
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """The lines by which two states of a run differ: what it was told, its calls, its
+    """Returns the lines by which two states of a run differ: what it was told, its calls, its
     error and its answer."""
     one, other = _lines(before), _lines(after)
     left, right = [], []
@@ -132,17 +132,17 @@ class FaultTally:
 
     @property
     def noticed(self) -> NoticedShare:
-        """Copies that a metric fails."""
+        """Counts the copies that a metric fails."""
         return NoticedShare(self._noticed, self.n)
 
     @property
     def blamed(self) -> NoticedShare:
-        """Of those that are noticed: whether a span that is blamed is one that the fault touched."""
+        """Counts, of the copies that are noticed, those of which a span is blamed that the fault touched."""
         return NoticedShare(self._blamed, self._noticed)
 
     @property
     def could_not_tell(self) -> NoticedShare:
-        """Copies that no metric fails, and of which one that scored the original says that it cannot tell."""
+        """Counts the copies that no metric fails and of which one that scored the original says that it cannot tell."""
         return NoticedShare(self._could_not_tell, self.n)
 
     @property
@@ -153,7 +153,7 @@ class FaultTally:
 
     @property
     def right(self) -> NoticedShare:
-        """What the finding should be: that the fault is noticed, else "cannot tell"."""
+        """Counts what should be found: that the fault is noticed, else "cannot tell"."""
         return self.noticed if self.wrong else self.could_not_tell
 
 
@@ -188,18 +188,18 @@ class Tally:
 
     @property
     def flagged(self) -> dict[str, NoticedShare]:
-        """By metric, the share of untouched runs that it fails, of those that it scores."""
+        """Returns for each metric the share of untouched runs that it fails, of those that it scores."""
         return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
-        """The faults with copies by how seldom the right is found, then those that no run could have."""
+        """Sorts the faults with copies by how seldom the right is found, then those that no run could have."""
         return sorted(
             self.faults.items(),
             key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object, which a later drill may be held against."""
+        """Returns the JSON object that a later drill may be held against."""
         return {
             "runs": self.runs,
             "good": self.good,

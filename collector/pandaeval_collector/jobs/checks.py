@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.cascade import Cascade
-from pandaeval_collector.jobs.compare import AskedAgain, Check
+from pandaeval_collector.jobs.compare import AskedAgain
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.kinship import warn_of_second
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
@@ -22,13 +22,13 @@ class Checks:
     """``verdicts`` gives a verdict; ``beside`` look at it, one after the other."""
 
     verdicts: Cascade
-    beside: Sequence[Check] = ()
+    beside: Sequence[AskedAgain] = ()
 
 
 def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
     """On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
-    beside: list[Check] = [AskedAgain(desks, agreement, telemetry, judge.retest)]
+    beside = [AskedAgain(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)

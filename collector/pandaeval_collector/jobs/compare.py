@@ -10,7 +10,7 @@ judge's limits and budget.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
@@ -21,22 +21,14 @@ from pandaeval_collector.jobs.known import said
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import included
 from pandaeval_collector.scoring.evaluator import Question
 
 
-class Check(Protocol):
-    """Looks at a verdict once more. It changes no score."""
-
-    async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
-        """The finding with what was found in its metadata. ``first``: the judge who gave it, on whose account further
-        calls are."""
-        ...
-
-
 class AskedAgain:
-    """Implements :class:`Check`. ``share``: of the results, 0..1, by a hash of their id; ``model``: another judge,
-    whose verdicts are remembered in ``memory``; without one the same judge is asked. On one event loop."""
+    """Looks at a verdict once more, and changes no score. ``share``: of the results, 0..1, by a hash of their id;
+    ``model``: another judge, whose verdicts are remembered in ``memory``; without one the same judge is asked. On one
+    event loop."""
 
     def __init__(
         self,

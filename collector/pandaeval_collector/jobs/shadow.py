@@ -8,7 +8,7 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import orjson
@@ -16,24 +16,26 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.sample import included
-from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judge.selection import Selection, included
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, Question
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunResult
 from pandaeval_otel.model import Trace
 
 NAME = "judge.shadow"
 
 
+AddToSeries = Callable[[Sequence[Result], WriteSet], None]
+
+
 class Shadow:
-    """``evaluator``: with the shadow's model as its judge (:func:`as_judge`); ``share``: of the sessions, and of the
+    """``evaluator``: with the shadow's model as its judge (:func:`as_judge`); ``count``: adds results to the series of
+    the shadow and nowhere else; ``share``: of the sessions, and of the
     traces without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
 
     def __init__(
@@ -42,13 +44,13 @@ class Shadow:
         desks: Desks,
         memory: Memory,
         evaluator: Evaluator,
-        emitter: Emitter,
+        count: AddToSeries,
         telemetry: Telemetry,
         share: float,
         run: int,
     ) -> None:
         self._store, self._desks, self._memory, self._evaluator = store, desks, memory, evaluator
-        self._emitter, self._telemetry, self._share, self._run = emitter, telemetry, share, run
+        self._count, self._telemetry, self._share, self._run = count, telemetry, share, run
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
         """What the shadow says about a metric (its key) of a trace that the live judge has judged; ``None`` for one
@@ -88,7 +90,7 @@ class Shadow:
             return decision
         metric, (no, _) = f"{unit.level}.{result.metric}", placed
         if self._store.runs.body(self._run, metric, no) is None:
-            self._emitter.shadow([result], decision.changes)
+            self._count([result], decision.changes)
         result.run_id = NAME
         by = f"{result.evaluator.version} {result.evaluator.model or ''}"
         row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
@@ -109,7 +111,7 @@ async def open_shadow(
     desks: Desks,
     memory: Memory,
     live: Evaluator,
-    emitter: Emitter,
+    count: AddToSeries,
     telemetry: Telemetry,
     model: str | None,
     share: float,
@@ -122,7 +124,7 @@ async def open_shadow(
     evaluator = Evaluator(live.embedder, as_judge(live.settings, model))
     run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(_asked(evaluator, model, share))))
     assert run is not None
-    return Shadow(store, desks, memory, evaluator, emitter, telemetry, share, run)
+    return Shadow(store, desks, memory, evaluator, count, telemetry, share, run)
 
 
 def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, ModelAnswer, ModelCall
-from pandaeval_collector.judge.first import FirstCalls
 from pandaeval_collector.judge.pack import Pack
 
 _CACHED_FROM = 600
 """Tokens of a record; with the message of the system before it, providers cache no shorter beginning."""
+_REMEMBER = 1024
+"""Beginnings that were sent; providers forget them after some minutes."""
 
 
 class NoVerdictError(Exception):
@@ -94,3 +99,37 @@ class Answers:
         spent.add(answer)
         spent.model = answer.model
         return answer
+
+
+class FirstCalls:
+    """Lets the first call of those that begin alike go ahead of the others: a provider has a beginning in its cache
+    once a call with it was read, and calls about one trace that are made at the same time would all miss it. On one
+    event loop."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Event] = {}
+        self._sent: OrderedDict[str, None] = OrderedDict()
+
+    @asynccontextmanager
+    async def behind(self, beginning: str) -> AsyncIterator[None]:
+        """Waits while the first call with this beginning is under way, however that ends."""
+        if beginning in self._sent:
+            yield
+        elif (first := self._under_way.get(beginning)) is not None:
+            await first.wait()
+            yield
+        else:
+            async with self._first(beginning):
+                yield
+
+    @asynccontextmanager
+    async def _first(self, beginning: str) -> AsyncIterator[None]:
+        done = self._under_way[beginning] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._under_way[beginning]
+            self._sent[beginning] = None
+            while len(self._sent) > _REMEMBER:
+                self._sent.popitem(last=False)
+            done.set()

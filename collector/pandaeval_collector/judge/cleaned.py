@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.before import EarlierTurns
 from pandaeval_collector.judge.neutral import elided, neutral
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, Trace

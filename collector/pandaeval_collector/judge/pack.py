@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pandaeval_collector.judge.before import before, joined
@@ -19,7 +20,6 @@ from pandaeval_collector.judge.facts import facts
 from pandaeval_collector.judge.neutral import fitting, tokens
 from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
 from pandaeval_collector.judge.steps import FAILED, OwnWords, StepLimits
-from pandaeval_collector.judge.suspicion import suspected
 from pandaeval_otel.model import Trace
 
 _LEAST_VALUE = 100
@@ -37,6 +37,27 @@ WHOLE = StepLimits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12
 """Of a fence: enough that nobody guesses it, and not as many as the code that an answer has to repeat; each digit is
 paid for dozens of times."""
+_JUDGE = r"(?:judge|evaluator|grader|assessor|reviewer model|evaluation (?:model|system))"
+_MARK = r"(?:score|verdict|rating|grade|marks?|confidence|evaluation)"
+_BEST = r"(?:1(?:\.0+)?\b(?!\s*%)|5\s*/\s*5|10\s*/\s*10|100\s?%|perfect|full|maximum|highest|top|pass(?:ed|ing)?\b)"
+_SUSPECT = re.compile(
+    r"[\"']?instructed[\"']?\s*[:=]\s*(?:true|false)"
+    r"|[\"']?echo[\"']?\s*[:=]\s*[\"']?[0-9a-f]{8}\b"
+    rf"|[\"']{_MARK}[\"']\s*:\s*(?:1(?:\.0*)?|[\"'](?:pass|yes|right|correct))\b"
+    r"|\becho[\"']? to\b|\bfield [\"']?echo\b|\bcode to (?:be )?repeat"
+    r"|FACTS COUNTED BY CODE|\bfinal_(?:score|verdict)\b"
+    r"|\banswer [\"']?yes[\"']? (?:for|to) (?:every|each|all)\b|\b(?:score|verdict|note)\b\W{0,4}(?:of |is |de )?1\.0\b"
+    rf"|\b(?:give|set|assign|return|award|output|(?:answer|respond) with)\b[^.\n]{{0,60}}\b{_MARK}\b"
+    rf"[^.\n]{{0,25}}{_BEST}"
+    rf"|\b(?:give|assign|award)\b[^.\n]{{0,40}}\b{_BEST}[^.\n]{{0,15}}\b{_MARK}\b"
+    rf"|\b(?:dear|attention|note to|message (?:to|for)|instructions? (?:to|for)) (?:the |all |any )?{_JUDGE}"
+    rf"|\b{_JUDGE}s?\s*[:,]\s*(?:please|you|ignore|this|set|give|the)\b"
+    rf"|\bas (?:the|a|an) {_JUDGE}\b|\byou are (?:now )?(?:the|a|an) {_JUDGE}\b"
+    r"|\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:rubric|criteria|grading|evaluation|judging)\b"
+    r"|\b(?:mark|judge|grade|rate|count|treat)\b (?:this|the|it)\b[^.\n]{0,30}\bas (?:fully )?"
+    r"(?:completed?|passed|correct|successful|perfect|right)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +66,7 @@ class Pack:
     out, in words; ``truncated``: the parts of which something was left out, by their titles; ``tokens``: an estimate,
     never above the budget that was given; ``last_said``: the agent's last words before the run, neutral; ``outset``: so
     many characters of ``text`` tell what was there before the agent acted; ``suspected``: words of the record speak to
-    a judge (:mod:`pandaeval_collector.judge.suspicion`)."""
+    a judge (:mod:`pandaeval_collector.judge.pack.suspected`)."""
 
     text: str
     nonce: str
@@ -187,3 +208,9 @@ def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[st
     digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
     before = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
     return Pack(text, fence, digest, tokens(text), cut, outset=len(_render(shown[:before], fence)))
+
+
+def suspected(texts: Iterable[str]) -> bool:
+    """Whether any of the texts names fields of a verdict as we ask for it, speaks to a judge, or says what a verdict
+    should be. A hint for people, and no proof: it changes no verdict."""
+    return any(_SUSPECT.search(text) for text in texts)

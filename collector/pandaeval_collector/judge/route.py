@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_collector.judge.breaker import Breaker
-from pandaeval_collector.judge.keys import missing_key
 from pandaeval_collector.judge.known import KnownModel, known, record_budget
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.parameters import CallParameters, room
@@ -41,6 +40,9 @@ _NOT_TAKEN = re.compile(
 )
 _MAY_GO = ("temperature", "max_tokens")
 """Parameters that can be left out, or have another name (``max_completion_tokens``)."""
+_BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai")
+"""Providers, by litellm's names, that let nobody in without a key from the environment. With others there are further
+ways (roles, files, servers that ask for none)."""
 
 
 class Route:
@@ -170,3 +172,17 @@ def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:
     name = setup.get("api_key_env")
     given = {"api_base": setup.get("api_base"), "api_key": os.environ.get(name) if name else None}
     return {key: value for key, value in given.items() if value}
+
+
+def missing_key(litellm: Any, model: str) -> str:
+    """The variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be there. Asked
+    before anything is sent: some clients report a missing key as a fault of the server, which is tried again for long.
+    """
+    try:
+        provider = litellm.get_llm_provider(model)[1]
+    except litellm.BadRequestError:
+        return ""  # a provider that litellm does not know; asking says so
+    names = litellm.validate_environment(model)["missing_keys"] if provider in _BY_KEY_ALONE else []
+    # Some take a key under further names (OPENAI_ADMIN_KEY), so whoever set anything of the provider's is left to it.
+    brands = tuple(name.partition("_")[0] + "_" for name in names)
+    return "" if any(variable.startswith(brands) for variable in os.environ) else " or ".join(names)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
 from pandaeval_collector.judge.facts import CallFacts
-from pandaeval_collector.judge.neutral import elided, one_line, tokens
-from pandaeval_collector.judge.signature import signature
+from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
 from pandaeval_collector.judge.steps import OwnWords, StepLimits, clock, steps
 from pandaeval_otel.model import Trace
 
@@ -17,6 +18,10 @@ _NO_INSTRUCTIONS = OwnWords("(no instructions were captured)")
 _NO_TOOLS = OwnWords("(no tool definitions were captured)")
 _NO_WORD = "something that is no text"
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
+EARLIER = "earlier messages and results left out"
+_LONGEST = 400
+_DEEPEST = 6
+"""Schemas within schemas that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,6 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
     return [*([f"({missing} {EARLIER})"] if missing else []), *reversed(kept)]
 
 
-EARLIER = "earlier messages and results left out"
-
-
 def _asked(trace: Trace, limit: int) -> Iterable[str]:
     asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user or turn.media_only]
     texts = [_turn(trace, at) + elided(turn.user, limit) if turn.user else _no_text(trace, at) for at, turn in asked]
@@ -115,3 +117,34 @@ def _tools(trace: Trace, limits: StepLimits) -> Iterable[str]:
     if len(trace.tools) > limits.listed:
         lines.append(f"(… and {len(trace.tools) - limits.listed} more)")
     return ["\n".join(lines)]
+
+
+def signature(schema: Any, most: int = _LONGEST) -> str:
+    """What a JSON schema says of the parameters of a tool, ``""`` where it says nothing. At most about ``most``
+    characters, neutral and on one line: names and values in it are the trace's words."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or not properties:
+        return ""
+    required = schema.get("required")
+    wanted = frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+    shown = [f"{name}: {_kind(each)}{'' if str(name) in wanted else ', optional'}" for name, each in properties.items()]
+    return elided(one_line(neutral(f"({'; '.join(shown)})")), most)
+
+
+def _kind(schema: Any, depth: int = 0) -> str:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "anything"
+    match schema:
+        case {"enum": list(values)} if values:
+            return " or ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
+        case {"anyOf": list(kinds)} | {"oneOf": list(kinds)}:
+            return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in kinds))
+        case {"type": "array", "items": items}:
+            return f"list of {_kind(items, depth + 1)}"
+        case {"properties": Mapping() as inside} if inside:
+            return f"object ({'; '.join(f'{name}: {_kind(each, depth + 1)}' for name, each in inside.items())})"
+        case {"type": list(names)}:
+            return " or ".join(map(str, names))
+        case {"type": str(name)}:
+            return name if "format" not in schema else f"{name} ({schema['format']})"
+    return "anything"

@@ -9,8 +9,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -24,8 +23,6 @@ from pandaeval_otel.wire.fragments import Fragment
 
 _log = logging.getLogger(__name__)
 
-_REMEMBER = 50_000
-"""So many of the traces that were decided last are remembered."""
 _AT_ONCE = 1_000
 """Fragments of a request, or submitted traces, after which the event loop gets its turn."""
 _PER_COMMIT = 1_000
@@ -54,13 +51,13 @@ class Keeper:
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._counts = counts
-        self._just_decided: OrderedDict[bytes, None] = OrderedDict()
+        self._decided_meanwhile: list[set[bytes]] = []
 
     def decided(self, trace_id: bytes) -> None:
-        """Remembers a trace whose decision was committed: fragments of it may be in a commit just now."""
-        self._just_decided[trace_id] = None
-        while len(self._just_decided) > _REMEMBER:
-            self._just_decided.popitem(last=False)
+        """Notes that a trace's decision was committed, for each request that is being stored: it may hold fragments of
+        the trace."""
+        for decided in self._decided_meanwhile:
+            decided.add(trace_id)
 
     async def keep(
         self,
@@ -71,7 +68,7 @@ class Keeper:
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
-        with self.refusing():
+        with self.refusing(), self._noting_decided() as meanwhile:
             remembered: dict[bytes, Decided] = {}
             for group in groups:
                 await self._sort_out(group, remembered, words)
@@ -79,7 +76,17 @@ class Keeper:
             if chunks or endings or read:
                 await self._commit(chunks, endings, read)
             for group in groups:
-                await self._assemble(group, remembered)
+                await self._assemble(group, remembered, meanwhile)
+
+    @contextlib.contextmanager
+    def _noting_decided(self) -> Iterator[set[bytes]]:
+        """The ids of the traces that are decided during the block."""
+        meanwhile: set[bytes] = set()
+        self._decided_meanwhile.append(meanwhile)
+        try:
+            yield meanwhile
+        finally:
+            self._decided_meanwhile = [each for each in self._decided_meanwhile if each is not meanwhile]
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
@@ -144,8 +151,10 @@ class Keeper:
             closes=word is not None and not word.fragment,
         )
 
-    async def _assemble(self, group: FragmentGroup, remembered: dict[bytes, Decided]) -> None:
-        """Gives committed fragments to the assembler. A trace may have been decided during the commit."""
+    async def _assemble(
+        self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
+    ) -> None:
+        """Gives committed fragments to the assembler. ``meanwhile``: traces that were decided during the commit."""
         self._counts.kept(group.instrument, 0, group.known, group.late)
         useless: list[int] = []
         async for some in _slices(group.wanted):
@@ -153,7 +162,7 @@ class Keeper:
             stored = known = late = 0
             for fragment, chunk in some:
                 decided = remembered.get(fragment.trace_id)
-                if fragment.trace_id in self._just_decided and not self._traces.knows(fragment.trace_id):
+                if fragment.trace_id in meanwhile and not self._traces.knows(fragment.trace_id):
                     decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
                 added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
                 stored, known, late = stored + added.stored, known + added.duplicate, late + added.late

@@ -1,5 +1,5 @@
 """Deletes old rows of a running collector: raw spans after the late window, everything else after the retention. The
-spans of agents' traces stay readable for longer, compressed.
+spans of agents' traces stay readable for longer, compressed. Objects in memory that nobody needs go, too.
 
 That may take a while (a day of results, when the retention is made shorter). Nothing waits for it: it runs beside the
 decisions, in short steps, and pauses after each step for as long as the step took, so that requests can be committed in
@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection
 
+from pandaeval_collector.base.runtime.garbage import collect_recent
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
 
@@ -75,6 +76,7 @@ class Upkeep:
             while await self._forget() == _FORGET and not self._stopping:
                 pass
             await asyncio.to_thread(self._store.checkpoint)
+            collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.analysis.stats.paired_difference import PairedDifference, paired_difference
+from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
 from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import RunRow
 

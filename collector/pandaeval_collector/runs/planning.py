@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pandaeval_collector.judge.sample import included
+from pandaeval_collector.judge.selection import included
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 

@@ -64,7 +64,8 @@ class Scheduler:
         return [each for each in self._store.schedules.all() if self._is_due(each)]
 
     def _is_due(self, schedule: ScheduleRow) -> bool:
-        if schedule.paused or next_time(schedule.cron, schedule.fired_at) > self._now():
+        due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
+        if due is None or due > self._now():
             return False
         newest = self._store.schedules.newest_run(schedule.id)
         return newest is None or newest.ended

@@ -16,9 +16,9 @@ from pandaeval_collector.config import (
     judge_samples,
     metric_thresholds,
 )
+from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.config.sections_kafka import Kafka
 from pandaeval_collector.judge.cascade import CascadeStep
 from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.selection import Selection

@@ -2,3 +2,6 @@
 
 Imports analysis, base, config, judge, pipeline, runs, scoring, store, trials.
 """
+
+API = "/api/v1"
+"""The path of the API on the HTTP listener."""

@@ -63,7 +63,7 @@ class Finder:
         with self._reads.reading() as reader:
             find = list_pages.worst_first if worst_first else list_pages.newest_first
             rows = find(reader, wanted, where, values, after, limit + 1)
-            shown = listed_of(reader, [row[:5] for row in rows[:limit]])
+            shown = listed_of(reader, [row[:-1] for row in rows[:limit]])
         return Page(shown, list_pages.end(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
@@ -79,7 +79,7 @@ class Finder:
         values += more
         with self._reads.reading() as reader:
             rows = list_pages.worst_first(reader, wanted, where, values, after, limit + 1)
-            shown = sessions_of(reader, [row[:5] for row in rows[:limit]])
+            shown = sessions_of(reader, [row[:-1] for row in rows[:limit]])
         return Page(shown, list_pages.end(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:

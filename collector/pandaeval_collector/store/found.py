@@ -14,7 +14,7 @@ from pandaeval_collector.store.listed import NOT_FAILED
 
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
-COLUMNS = "no, session, badness, failures, facts"
+COLUMNS = "no, session, badness, failures, facts, environment"
 """Of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
 OF_SESSION = "session = ? AND session > 0 AND no > 0"
 """Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
@@ -27,7 +27,7 @@ MOST_STATES = 48
 class Listed:
     """A row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes them;
     ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric
-    key."""
+    key; ``environment``: ``""`` where none is known."""
 
     no: int
     session: str | None
@@ -35,6 +35,7 @@ class Listed:
     failures: int
     facts: Mapping[str, Any]
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environment: str = ""
 
     @property
     def failed(self) -> bool:
@@ -90,8 +91,8 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
-        Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}))
-        for no, session, badness, failures, facts in rows
+        Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}), where)
+        for no, session, badness, failures, facts, where in rows
     ]
 
 
@@ -164,7 +165,7 @@ def _traces_of(
                       SELECT no, badness FROM listed WHERE session = s.value AND session > 0 AND no > 0
                       ORDER BY badness, no LIMIT {MOST_STATES})))))
             FROM json_each(?) AS s""",  # noqa: S608
-        (orjson.dumps([*sessions]).decode(),),
+        (numbers.json_list(sessions),),
     ).fetchone()
     return {session: (counts, [*map(tuple, states)]) for session, counts, states in orjson.loads(found)}
 

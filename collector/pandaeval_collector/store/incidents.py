@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.wanted import Wanted, conditions
 
 MOST_FAILED = 20_000
@@ -107,7 +108,7 @@ def _time(row: FailedResult) -> tuple[int, int, int]:
 def bodies(reader: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
     """JSON objects of results by their numbers."""
     rows = reader.execute(
-        "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))", (orjson.dumps([*seqs]).decode(),)
+        "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))", (json_list(seqs),)
     )
     return {seq: orjson.loads(body) for seq, body in rows}
 

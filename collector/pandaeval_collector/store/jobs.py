@@ -20,7 +20,6 @@ from pandaeval_collector.store.rows import Job, JobEnd, JobRow
 from pandaeval_collector.store.writer import Writer
 
 _JOB = "id, trace_id, metric, state, due_at, created_at, attempts, crashes, why, error, body"
-_IDS = 500
 _BLOCK_BITS = 12
 _BY_ID = "no >> 12 IN (SELECT value FROM json_each(?)) AND id = ?"
 """Finds a job, given :func:`_blocks` and its id."""
@@ -90,11 +89,9 @@ class Jobs:
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
         """Those of some sessions about a trace of which a judge has yet to be asked, here or where it was decided."""
         found: set[str] = set()
-        ids = list(session_ids)
-        for start in range(0, len(ids), _IDS):
-            some = ids[start : start + _IDS]
+        for marks, some in numbers.batched(session_ids):
             rows = self._reader().execute(
-                f"""SELECT session_id FROM sessions WHERE session_id IN ({",".join("?" * len(some))}) AND (EXISTS
+                f"""SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND (EXISTS
                     (SELECT 1 FROM members JOIN jobs ON jobs.trace = members.no
                      WHERE members.session = sessions.no AND jobs.state IN ('due', 'leased')) OR EXISTS
                     (SELECT 1 FROM members JOIN traces ON traces.no = members.no

@@ -82,10 +82,6 @@ class KeptTables(TableGroup):
 
         return self._writer.submit(work)
 
-    def kept_bytes(self) -> int:
-        """What all kept contents take."""
-        return int(self._reader().execute("SELECT total(size) FROM kept").fetchone()[0])
-
     def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[_Due]:
         rows = self._reader().execute(
             """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no

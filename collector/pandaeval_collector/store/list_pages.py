@@ -77,5 +77,5 @@ def end(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
     ``at``); ``None`` where there are no more."""
     if len(rows) <= limit:
         return None
-    no, _, badness, _, _, at = rows[limit - 1]
+    no, _, badness, *_, at = rows[limit - 1]
     return (badness if key == "badness" else at), no

@@ -29,11 +29,16 @@ def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
         yield ",".join("?" * len(group)), group
 
 
+def json_list(values: Iterable[int]) -> str:
+    """Values as SQLite's ``json_each`` reads them."""
+    return orjson.dumps([*values]).decode()
+
+
 def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _BLOCK_BITS) -> str:
     """The blocks of numbers that there are in a table, as :data:`BY_ID` wants them."""
     ends = f"SELECT (SELECT min(no) FROM {table}), (SELECT max(no) FROM {table})"  # noqa: S608
     first, last = connection.execute(ends).fetchone()
-    return orjson.dumps([] if last is None else [*range(first >> bits, (last >> bits) + 1)]).decode()
+    return json_list(() if last is None else range(first >> bits, (last >> bits) + 1))
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:

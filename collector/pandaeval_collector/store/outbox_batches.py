@@ -7,7 +7,7 @@ written, counted and deleted as one row.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.store.compression import compress, decompress
@@ -27,16 +27,18 @@ class OutboxBatch:
     packed: bytes
 
 
-def outbox_batches(signal: str, items: Sequence[bytes]) -> Iterator[OutboxBatch]:
+def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:
     """Puts the items, in their order, into as few batches as the limits allow."""
+    found: list[OutboxBatch] = []
     first = size = 0
     for at, item in enumerate(items):
         size += len(item)
         if at > first and (at - first == _MOST_ITEMS or size > _MOST_BYTES):
-            yield _batch(signal, items[first:at])
+            found.append(_batch(signal, items[first:at]))
             first, size = at, len(item)
     if items:
-        yield _batch(signal, items[first:])
+        found.append(_batch(signal, items[first:]))
+    return found
 
 
 def batch_items(items: int, packed: bytes) -> list[bytes]:

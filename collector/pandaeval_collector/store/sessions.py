@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 
-import orjson
-
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import TableGroup
 from pandaeval_collector.store.rows import SessionTraceRow
@@ -18,20 +16,17 @@ class SessionTables(TableGroup):
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
         """What the decided traces of a session left behind, in session order."""
-        rows = self._reader().execute(
-            """SELECT trace_id, start_ns, end_ns, body, answer FROM members
-               WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
-               ORDER BY start_ns, trace_id""",
-            (session_id,),
-        )
-        return [SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows]
+        return [*self._members(session_id, "trace_id, start_ns, end_ns, body, answer")]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
         """The same without answers, one at a time: for thousands of traces those are most of it."""
+        return self._members(session_id, "trace_id, start_ns, end_ns, body")
+
+    def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
         rows = self._reader().execute(
-            """SELECT trace_id, start_ns, end_ns, body FROM members
-               WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
-               ORDER BY start_ns, trace_id""",
+            f"""SELECT {columns} FROM members
+                WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
+                ORDER BY start_ns, trace_id""",  # noqa: S608
             (session_id,),
         )
         return (SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows)
@@ -48,7 +43,7 @@ class SessionTables(TableGroup):
                SELECT wanted.session, size, trace_id, start_ns, end_ns, body, answer FROM wanted, members
                WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.session
                             ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",
-            (orjson.dumps([*names]).decode(), newest),
+            (numbers.json_list(names), newest),
         )
         found: dict[str, tuple[int, list[SessionTraceRow]]] = {session_id: (0, []) for session_id in session_ids}
         for number, size, trace_id, *row in rows:

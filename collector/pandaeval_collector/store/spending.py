@@ -83,14 +83,9 @@ class Spending:
 
     def spent(self, now: float) -> float:
         """US dollars of the day (UTC), reservations included."""
-        return self._spent(_keys(now)[0])
-
-    def spent_tokens(self, now: float) -> int:
-        """Tokens of the day (UTC), reservations included."""
-        return round(self._spent(_keys(now)[1]))
-
-    def _spent(self, key: str) -> float:
-        row = self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (key,)).fetchone()
+        row = (
+            self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (_keys(now)[0],)).fetchone()
+        )
         return 0.0 if row is None else float(row[0])
 
 

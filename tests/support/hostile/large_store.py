@@ -95,7 +95,10 @@ def readers_that_turn_every_page(target: Target, scale: int) -> Iterator[str]:
 
 @attack(LARGE)
 def schedules_by_the_hundred(target: Target, scale: int) -> Iterator[str]:
-    """Three hundred that are due every minute, and who lists them meanwhile; ten times: three thousand."""
+    """Three hundred that are due every minute, one that never is, and who lists them meanwhile; ten times: three
+    thousand."""
+    never = json.dumps({"cron": "0 0 31 2 *", "run": _RUN}).encode()
+    yield doors.post(target.http, never, path="/api/v1/schedules", media=doors.JSON)
     body = json.dumps({"cron": "* * * * *", "run": _RUN}).encode()
     made = [partial(doors.post, target.http, body, path="/api/v1/schedules", media=doors.JSON)] * (300 * scale)
     read = [partial(doors.get, target.http, "/api/v1/schedules")] * (20 * scale)

@@ -23,6 +23,7 @@ from support.hostile.attack import TAKEN, Target, at_once, attack
 from support.hostile.doors import Channel, half_sent, post, stalled, told
 
 MILLION = 1_000_000
+_WRITTEN = ("/v1/traces", "/v1/logs", "/api/v1/runs")
 
 
 # -- counts before objects -------------------------------------------------------------------------------------------
@@ -340,9 +341,10 @@ def pages_of_others(target: Target, scale: int) -> Iterator[str]:
     named = ["Host: evil.example", "Host: [::1].evil.example", "Host: localhost:80@evil.example"]
     named += ["Host: localhost\r\nOrigin: https://evil.example", "Host: localhost\r\nHost: evil.example"]
     head = "POST {path} HTTP/1.1\r\n{named}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
-    for path in ("/v1/traces", "/v1/logs", "/api/v1/runs"):
-        asked = [head.format(path=path, named=each).encode() for each in named] * (20 * scale)
-        for answer in stalled(target.http, asked, 10.0):
+    asked = {path: [head.format(path=path, named=each).encode() for each in named] for path in _WRITTEN}
+    asked["/metrics"] = [f"GET /metrics HTTP/1.1\r\n{each}\r\n\r\n".encode() for each in (*named[:3], named[-1])]
+    for path, each in asked.items():
+        for answer in stalled(target.http if path in _WRITTEN else target.health, each * (20 * scale), 10.0):
             yield answer if answer in {"HTTP 400", "HTTP 403", "HTTP 421"} else TAKEN
 
 

@@ -14,8 +14,8 @@ from pandaeval_collector.app.outlets import Outlets, configured, instance_id
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters import RetryLaterError, Surroundings
-from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.exporters.jsonl import JsonlExporter
 from pandaeval_collector.store import OutboxRow, Store, WriteSet, outbox_batches

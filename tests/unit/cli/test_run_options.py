@@ -10,30 +10,22 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._run_options import request
+from pandaeval_collector.cli._run_options import RunOptions
 from pandaeval_collector.show.api.run_shapes import RunBody
 from pandaeval_collector.store.wanted import Wanted
 
-PLAIN: dict[str, Any] = {
-    "metrics": "tool_loop, coherence",
-    "model": None,
-    "sample": 1.0,
-    "signal_weights": None,
-    "emit": False,
-    "name": "",
-    "filters": {},
-}
+PLAIN = RunOptions(metrics="tool_loop, coherence")
 
 
 def test_what_is_left_out_is_not_asked_for() -> None:
-    body = RunBody(**request(**PLAIN))
+    body = RunBody(**PLAIN.body({}))
     assert body.metrics == ["tool_loop", "coherence"]
     assert body.filters.wanted().of_unit() == Wanted()
 
 
 def test_times_are_absolute_or_so_long_ago() -> None:
     asked = {"since": "7d", "until": "2026-03-01T12:00:00+01:00", "service": "shop", "failed": False}
-    wanted = RunBody(**request(**{**PLAIN, "filters": asked})).filters.wanted()
+    wanted = RunBody(**PLAIN.body(asked)).filters.wanted()
     assert wanted.since_ms is not None
     ago = datetime.now(UTC) - datetime.fromtimestamp(wanted.since_ms / 1000, UTC)
     assert abs(ago - timedelta(days=7)) < timedelta(minutes=5)
@@ -42,17 +34,21 @@ def test_times_are_absolute_or_so_long_ago() -> None:
 
 
 def test_weights_are_numbers() -> None:
-    body = request(**{**PLAIN, "signal_weights": "coherence=0, confidence=2.5"})
+    body = RunOptions("coherence", signal_weights="coherence=0, confidence=2.5").body({})
     assert RunBody(**body).signal_weights == {"coherence": 0.0, "confidence": 2.5}
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"filters": {"since": "yesterday"}}, {"filters": {"until": "soon"}}, {"signal_weights": "coherence"}],
+    ("options", "filters"),
+    [
+        (PLAIN, {"since": "yesterday"}),
+        (PLAIN, {"until": "soon"}),
+        (RunOptions("coherence", signal_weights="coherence"), {}),
+    ],
 )
-def test_what_is_not_understood_is_said(wrong: dict[str, Any]) -> None:
+def test_what_is_not_understood_is_said(options: RunOptions, filters: dict[str, Any]) -> None:
     with pytest.raises(UserError):
-        request(**{**PLAIN, **wrong})
+        options.body(filters)
 
 
 def test_without_a_collector_the_address_is_named() -> None:

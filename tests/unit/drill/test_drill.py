@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli._app import app
 from pandaeval_collector.drill.compare import drops
 from pandaeval_collector.drill.drill import Drill, chosen_faults
-from pandaeval_collector.drill.fault import faults
+from pandaeval_collector.drill.edits import Edit
+from pandaeval_collector.drill.fault import Fault, faults
+from pandaeval_collector.drill.subject import Subject
 from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
@@ -51,6 +54,21 @@ def test_no_metric_passes_what_is_not_captured() -> None:
     assert off.noticed.hits == 0
     assert off.could_not_tell.hits == off.n == 2 * COUNT
     assert off.right == off.could_not_tell
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
+def test_a_fault_that_raises_costs_no_other(error: BaseException) -> None:
+    def raising(subject: Subject, rng: Random) -> Edit:
+        raise error
+
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings())
+    chosen = {"broken": Fault("value", "It raises.", raising), "empty_answer": faults()["empty_answer"]}
+    with Drill(lambda where: FileRun(evaluator, where=where), chosen, 50) as drill:
+        for request in requests(COUNT):
+            drill.add(request)
+        tally = drill.run()
+    assert (tally.faults["broken"].n, tally.faults["empty_answer"].n) == (0, 2 * COUNT)
+    assert dict(tally.faults["broken"].refused) == {f"the fault raised {type(error).__name__}": 2 * COUNT}
 
 
 def test_an_untouched_run_fails_nothing() -> None:

@@ -60,7 +60,14 @@ def test_the_last_drill_is_shown_with_zeros_and_without_shares_of_nothing(tmp_pa
     }
 
 
-@pytest.mark.parametrize("held", [None, "", "[]", "{}", '{"at": "x"}', '{"at": 1, "faults": 3, "untouched": {}}'])
+BROKEN = [None, "", "[]", "{}", '{"at": "x"}', '{"at": 1, "faults": 3, "untouched": {}}']
+BROKEN += [
+    '{"at": 1, "faults": {"crash": {}}, "untouched": {}}',
+    '{"at": 1, "faults": {}, "untouched": {"response": {}}}',
+]
+
+
+@pytest.mark.parametrize("held", BROKEN)
 def test_a_file_that_is_none_is_no_drill(tmp_path: Path, held: str | None) -> None:
     if held is not None:
         (tmp_path / "drill.json").write_text(held)

@@ -10,7 +10,7 @@ import pytest
 from pandaeval_collector.judge.before import NOTHING, before
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.signature import signature
+from pandaeval_collector.judge.sections import signature
 from pandaeval_collector.judge.turns import conversation, turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import (

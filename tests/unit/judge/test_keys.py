@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.judge.keys import missing_key
 from pandaeval_collector.judge.provider import ProviderCaller
+from pandaeval_collector.judge.route import missing_key
 
 # What pydantic says of litellm's types is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:Item 'summary' on TypedDict:UserWarning")

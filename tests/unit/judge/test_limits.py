@@ -16,6 +16,7 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAn
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.judge.limits import AdaptiveLimit, Bill, LimitedCaller, Spend
 from pandaeval_collector.store import Store
+from support.database import spent_tokens
 
 CALL = ModelCall("m", [{"role": "user", "content": "x" * 396}], 40)  # 100 tokens in, 10 set aside for the answer
 TEN = ModelAnswer("{}", 100, 10, 0.001, model="m")
@@ -179,7 +180,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _spent(store: Store) -> tuple[float, int]:
-    return store.spending.spent(time.time()), store.spending.spent_tokens(time.time())
+    return store.spending.spent(time.time()), spent_tokens(store, time.time())
 
 
 PRICE = 100 * 1e-5 + 40 * 1e-4

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pandaeval_collector.jobs.reachable import unreachable
+from pandaeval_collector.cli._evaluation import unreachable
 
 
 @pytest.fixture(autouse=True)

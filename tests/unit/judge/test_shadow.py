@@ -69,7 +69,7 @@ async def _judge(
     """Runs all jobs as a collector does after its start."""
     store, evaluator, emitter = running.store, Evaluator(running.embedder, judge), Emitter()
     desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
-    shadow = await open_shadow(store, desks, memory, evaluator, emitter, running.telemetry, model, share)
+    shadow = await open_shadow(store, desks, memory, evaluator, emitter.shadow, running.telemetry, model, share)
     line, commit = Line(store, evaluator, emitter), running.pipeline.commit
     await Runner(store, Attempts(store, line, evaluator, caller, commit, running.telemetry, shadow=shadow)).drain()
 

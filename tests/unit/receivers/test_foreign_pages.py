@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.untrusted.foreign_pages import is_known_host
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from support.doors import CountingTelemetry, RecordingIngest, http_door
 
@@ -84,6 +85,22 @@ async def test_two_hosts_are_refused_whoever_asks(hosts: tuple[str, ...] | None)
         assert await _answered(where, ["localhost", "evil.example"]) == 400
         assert await _answered(where, ["localhost", "localhost"]) == 400
     assert ingest.calls == 1
+
+
+@pytest.mark.parametrize("host", ["evil.example", "[::1].evil.example", "localhost:80@evil.example"])
+def test_a_page_of_others_reads_no_metrics_on_loopback(host: str) -> None:
+    for hosts, status in ((("Evals.example",), 421), (None, 200)):
+        with TestClient(health_app(dict, _metrics, hosts=hosts), base_url="http://localhost:4329") as client:
+            assert client.get("/metrics", headers={"host": host}).status_code == status
+            assert client.get("/metrics", headers={"host": "evals.example:4329"}).text == "# none"
+            assert client.get("/healthz", headers={"host": host}).status_code == 200
+
+
+def _metrics(accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
+    async def body() -> AsyncGenerator[bytes, None]:
+        yield b"# none"
+
+    return "text/plain", body()
 
 
 async def _answered(where: Address, hosts: list[str]) -> int:

@@ -13,6 +13,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs.planning import choose
 from pandaeval_collector.runs.scheduling import Scheduler, check_cron
 from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.show.api.run_rows import schedule_row
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow
 from support.line import RunningLine
@@ -44,10 +45,23 @@ class Firing:
 
 def test_cron_is_checked_and_read_in_utc() -> None:
     check_cron("*/5 * * * 1-5")
-    for wrong in ("", "often", "* * * *", "61 * * * *", "* * * * * *", "@hourly"):
+    for wrong in ("", "often", "* * * *", "61 * * * *", "* * * * * *", "@hourly", "* * 31 2 *"):
         with pytest.raises(UserError):
             check_cron(wrong)
     assert next_time("0 3 * * *", BEGAN) == datetime(2026, 3, 2, 3, tzinfo=UTC).timestamp()
+
+
+async def test_a_time_that_never_comes_keeps_no_other_schedule_from_firing(tmp_path: Path) -> None:
+    assert next_time("0 0 31 2 *", BEGAN) is None
+    async with RunningLine(tmp_path) as line:
+        firing = Firing(line.store)
+        await line.send(Composer(3).trace())
+        await line.wait(20)
+        for cron in ("0 0 31 2 *", HOURLY):  # the first is of an older version: it took any
+            line.store.schedules.add(cron, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
+        assert len(await firing.at(13, 0)) == 1
+        shown = [schedule_row(line.store, each) for each in line.store.schedules.all()]
+        assert {each.cron: each.next_at is None for each in shown} == {"0 0 31 2 *": True, HOURLY: False}
 
 
 async def test_a_firing_is_about_what_was_decided_since_the_last(tmp_path: Path) -> None:

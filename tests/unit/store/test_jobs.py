@@ -27,6 +27,7 @@ from pandaeval_collector.store import (
     jobs,
 )
 from pandaeval_collector.store.schema import MIGRATIONS
+from support.database import spent_tokens
 from support.examples import examples
 
 NOW = 1_800_000_000.0
@@ -132,7 +133,7 @@ def test_a_restart_finds_leases_due_and_reservations_spent(tmp_path: Path) -> No
     assert second.jobs.release_all().result() == 1
     second.spending.settle_all().result()
     assert _leased(second) == ["a"]
-    assert (second.spending.spent(NOW), second.spending.spent_tokens(NOW)) == (pytest.approx(0.3), 300)
+    assert (second.spending.spent(NOW), spent_tokens(second, NOW)) == (pytest.approx(0.3), 300)
     assert not second.spending.reserve((0.8, 1), (1.0, None), NOW).result()
     second.close()
 
@@ -142,7 +143,7 @@ def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
     taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.spending.reserve((usd, 10**9), most, NOW).result()]
     assert taken == [0.4, 0.4, 0.1]
     store.spending.settle((0.4, 10**9), (0.05, 10), NOW).result()
-    assert (store.spending.spent(NOW), store.spending.spent_tokens(NOW)) == (pytest.approx(0.55), 2 * 10**9 + 10)
+    assert (store.spending.spent(NOW), spent_tokens(store, NOW)) == (pytest.approx(0.55), 2 * 10**9 + 10)
     assert store.spending.reserve((0.45, 1), most, NOW).result()
     assert not store.spending.reserve((0.01, 1), most, NOW).result()
     assert store.spending.reserve((1.0, 1), most, NOW + 86_400).result(), "the next day is another one"
@@ -152,7 +153,7 @@ def test_a_day_takes_no_more_tokens_than_it_may_and_what_is_refused_takes_nothin
     most = (1.0, 1000)
     assert [store.spending.reserve((0.1, 400), most, NOW).result() for _ in range(3)] == [True, True, False]
     assert not store.spending.reserve((0.9, 10), most, NOW).result()
-    assert (store.spending.spent(NOW), store.spending.spent_tokens(NOW)) == (pytest.approx(0.2), 800)
+    assert (store.spending.spent(NOW), spent_tokens(store, NOW)) == (pytest.approx(0.2), 800)
 
 
 def test_verdicts_are_remembered_until_retention(store: Store) -> None:

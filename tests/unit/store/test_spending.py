@@ -10,6 +10,7 @@ import pytest
 
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.spending import Amounts, Most
+from support.database import spent_tokens
 
 DAY_S = 86_400.0
 DAY = 20_833 * DAY_S
@@ -24,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def today(store: Store, now: float = DAY) -> tuple[float, int]:
-    return store.spending.spent(now), store.spending.spent_tokens(now)
+    return store.spending.spent(now), spent_tokens(store, now)
 
 
 def reserved(store: Store, amounts: Amounts, most: Most = (None, None), now: float = DAY) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.cli._release import release
+from pandaeval_collector.base.runtime.version import release
 from support import forked
 from support.collector import CollectorProcess
 

@@ -11,7 +11,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._unit import unit_rows
+from pandaeval_collector.analysis.embedding._protocol import unit_rows
+
+LONGEST_TEXT = 5000
 
 
 class Table:
@@ -24,7 +26,7 @@ class Table:
         self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
-        """Where the row of piece ``number`` is in ``used``, put there when it is asked for the first time."""
+        """Returns where the row of piece ``number`` is in ``used``, and puts it there the first time."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = len(self._places)
@@ -37,12 +39,9 @@ class Table:
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 
-LONGEST_TEXT = 5000
-
-
 class _Pieces(Protocol):
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """The places in the table of the pieces of a text."""
+        """Returns the places in the table of the pieces of a text."""
 
 
 class _Model(Protocol):

@@ -64,7 +64,7 @@ class English(dict[str, int]):
         return found
 
     def known(self, text: str) -> KnownShare:
-        """What a model that knows English alone knows of a text."""
+        """Tells how much of a text a model knows that knows English alone."""
         total = sum(map(self.__getitem__, words(text[:READ])))
         count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
         if count == 0:

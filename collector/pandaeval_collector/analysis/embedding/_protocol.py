@@ -1,10 +1,10 @@
-"""What an embedder is, and how its cosines are read."""
+"""What an embedder is, what rows it gives, and how their cosines are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ class Bands:
     sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
-        """The cosine on a scale that means the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
+        """Puts a cosine on a scale that means the same for every embedder: 0 at ``off``, 1 at ``on``, linear
+        between."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
 
 
@@ -58,8 +59,9 @@ class Embedder(Protocol):
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row per text, shape ``(len(texts), dim)``, float32, each of length 1; a row of zeros where the text has
-        nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
+        """Embeds texts: one row per text, shape ``(len(texts), dim)``, float32, each of length 1; a row of zeros where
+        the text has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may
+        block."""
         ...
 
 
@@ -67,9 +69,10 @@ class Knowing(Protocol):
     """What an embedder has besides where it does not know all texts, or knows that it does; see :func:`knows`."""
 
     def known(self, text: str) -> KnownShare:
-        """How much of a text is known, by its script, its language and its words, whatever its length: that a text is
-        short is no lack. Of a long text the beginning may stand for all. Takes microseconds, never raises and never
-        blocks, since it is asked for every text that is compared. Runs on the thread of :meth:`Embedder.embed`."""
+        """Tells how much of a text is known, by its script, its language and its words, whatever its length: that a
+        text is short is no lack. Of a long text the beginning may stand for all. Takes microseconds, never raises and
+        never blocks, since it is asked for every text that is compared. Runs on the thread of
+        :meth:`Embedder.embed`."""
         ...
 
 
@@ -81,3 +84,15 @@ def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
 
 def _all_known(text: str) -> KnownShare:
     return ALL_KNOWN
+
+
+def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """Divides rows by their Euclidean length: float32, same shape ``(n, dim)``; rows of zeros stay zeros.
+
+    Squares are added in float64 and row by row: no matrix product, whose order of additions depends on the batch and
+    on the processor.
+    """
+    lengths = np.sqrt(np.add.reduce(np.square(rows, dtype=np.float64), axis=1))
+    lengths[lengths == 0.0] = 1.0
+    unit: NDArray[np.float32] = np.divide(rows, lengths[:, None], dtype=np.float64).astype(np.float32)
+    return unit

@@ -30,12 +30,12 @@ _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6
 
 
 def normal(text: str) -> str:
-    """One spelling: compatible forms made one, lower case, without optional vowel points."""
+    """Spells a text one way: compatible forms made one, lower case, without optional vowel points."""
     return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
 
 
 def words(text: str) -> list[str]:
-    """The words in order, those of scripts with blanks marked by ``START``."""
+    """Splits a text into its words; those of scripts with blanks are marked by ``START``."""
     if text.isascii():
         return [START + word for word in _wordpiece.words(text)]
     return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
@@ -62,7 +62,7 @@ class Unigram(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """The pieces of all words of the text, in order."""
+        """Returns the pieces of all words of the text, in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
 
     def _pieces(self, word: str) -> list[int]:

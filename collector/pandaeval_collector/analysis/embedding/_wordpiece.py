@@ -22,7 +22,7 @@ _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order: lower case, without accents."""
+    """Splits a text into its words: lower case, without accents."""
     if not text.isascii():
         text = _simple(text.lower())
     # By way of bytes, since that takes a fifth of the time of an expression; most texts are ASCII, or nearly.
@@ -57,7 +57,7 @@ class WordPiece(dict[str, bytes]):
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """The pieces of all words of the text, in order."""
+        """Returns the pieces of all words of the text, in order."""
         return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
 
     def _pieces(self, word: str) -> tuple[int, ...]:

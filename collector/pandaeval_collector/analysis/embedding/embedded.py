@@ -46,7 +46,7 @@ class EmbeddedEmbedder(DistilledEmbedder[_Model]):
 
 
 def open(argument: str) -> Embedder:
-    """The embedder; it takes no argument."""
+    """Opens the embedder; it takes no argument."""
     if argument:
         raise EmbedderError(f"embedder 'embedded' takes no argument, but got {argument!r}: write just 'embedded'")
     return EmbeddedEmbedder()

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError
-from pandaeval_collector.analysis.embedding._unit import unit_rows
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, unit_rows
 from pandaeval_collector.base.errors import installation
 
 SCHEME = "model2vec"

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding._english import English
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
-from pandaeval_collector.analysis.embedding._unit import unit_rows
+from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare, unit_rows
 from pandaeval_collector.base.errors import installation
 
 SCHEME = "onnx-minilm"

@@ -9,8 +9,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Embedder
-from pandaeval_collector.analysis.embedding._unit import unit_rows
+from pandaeval_collector.analysis.embedding._protocol import Embedder, unit_rows
 
 LIMIT = 5000
 

@@ -20,16 +20,18 @@ _CODE_KEYS = frozenset(
     {"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"}
 )
 _COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
+_BLANKS = re.compile(r"(?<=\S)[ \t]+")
 _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
 
 
 def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = None) -> str | None:
-    """One spelling for all equivalent arguments; ``None`` where they cannot be spelled out (nested too deep, or with
+    """Spells all equivalent arguments alike; ``None`` where they cannot be spelled out (nested too deep, or with
     integers of thousands of digits).
 
-    The order of keys, surrounding blanks, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null), values that are
-    the ``defaults`` of the definition, blank lines and comments of code, and volatile keys make no difference. When
-    nothing but volatile keys was passed, they are the subject of the call, and count.
+    The order of keys, blanks around and between words, ``1`` or ``1.0``, empty values (``{}``, ``{"": ""}``, null),
+    values that are the ``defaults`` of the definition, blank lines, comments, blanks and kinds of quotes of code, and
+    volatile keys make no difference. When nothing but volatile keys was passed, they are the subject of the call, and
+    count.
     """
     if isinstance(arguments, str) and arguments.strip() in _SAYS_NOTHING:
         arguments = None
@@ -49,8 +51,14 @@ def rough_arguments(arguments: Any) -> frozenset[str]:
     time."""
     if not isinstance(arguments, dict):
         return frozenset()
-    texts = [value.strip() for key, value in arguments.items() if isinstance(value, str) and not in_arguments(str(key))]
-    return frozenset([text for text in texts if text and "\n" not in text])
+    texts = [_words(value) for key, value in arguments.items() if isinstance(value, str) and not in_arguments(str(key))]
+    return frozenset([text for text in texts if text])
+
+
+def _words(text: str) -> str:
+    """Its words, coarser than any spelling of it; nothing of several lines."""
+    text = text.strip()
+    return "" if "\n" in text else " ".join(text.split()).replace("'", '"')
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
@@ -113,7 +121,7 @@ def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
     if depth == 0:
         raise _TooDeepError
     if isinstance(value, str):
-        return value.strip()
+        return value.strip() if "\n" in value else " ".join(value.split())
     if isinstance(value, dict):
         return _plain_map(value, depth, drop_volatile)
     if isinstance(value, list | tuple):
@@ -138,8 +146,8 @@ def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dic
 
 
 def statements(code: str) -> str:
-    """Code without blank lines, lines of comment and blanks at the ends of lines: none changes what it does."""
-    lines = (line.rstrip() for line in code.splitlines())
+    """Removes from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
+    lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)
 
 

@@ -17,8 +17,8 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """The code of each model answer, with what the next model call of the same agent was told of it; those that were
-    run because somebody observed them. For traces without tool calls: the calls inside the code tell more."""
+    """Finds the code of each model answer, with what the next model call of the same agent was told of it; those that
+    were run because somebody observed them. For traces without tool calls: the calls inside the code tell more."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     runs = []
     for model, after in pairwise(models):

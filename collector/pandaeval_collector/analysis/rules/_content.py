@@ -15,8 +15,9 @@ _MOST = 2000
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """The values of a result with the keys above them, sorted; lines of a text. Where nothing is left but ids, times
-    and the like, those are what was asked for, and count. ``None`` where there are too many or they nest too deep."""
+    """Lists the values of a result with the keys above them, sorted, or the lines of a text. Where nothing is left but
+    ids, times and the like, those are what was asked for, and count. ``None`` where there are too many or they nest too
+    deep."""
     try:
         parsed = _parsed(result)
         return _gathered(parsed, True) or _gathered(parsed, False)
@@ -25,7 +26,7 @@ def pieces(result: Any) -> tuple[str, ...] | None:
 
 
 def unseen_share(said: tuple[str, ...], known: set[str]) -> float:
-    """The share, by length, of the pieces that are not among the known ones: 0..1."""
+    """Measures, by length, the share of the pieces that are not among the known ones: 0..1."""
     size = sum(len(piece) + 1 for piece in said)
     return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
 

@@ -24,7 +24,7 @@ class Cycle:
 
 
 def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
-    """Every wasted step in exactly one cycle, in order of first appearance. Linear in the number of steps.
+    """Puts every wasted step into exactly one cycle, in order of first appearance. Linear in the number of steps.
 
     A cycle never reaches over a call that brought news: an agent that looks a thing up again between new findings
     wastes a call each time, but it is not stuck. Repetition without a period of 1 to 3 (five calls in turn, say) is

@@ -116,8 +116,8 @@ _TELLING = frozenset(
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """What an object tells by itself. ``error: 12`` measures something; an error among many fields of something else
-    may be what was asked for; an exit code of 1 is what many programs find."""
+    """Reads what an object tells by itself. ``error: 12`` measures something; an error among many fields of something
+    else may be what was asked for; an exit code of 1 is what many programs find."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):

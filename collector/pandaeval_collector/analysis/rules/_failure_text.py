@@ -41,8 +41,8 @@ alone tells."""
 
 
 def text_tells(text: str) -> FailureSign:
-    """What a text tells by its first 300 characters. A text that goes on from "Error" as prose does, and a number that
-    measures an error, tell nothing."""
+    """Reads what a text tells by its first 300 characters. A text that goes on from "Error" as prose does, and a number
+    that measures an error, tell nothing."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 
 

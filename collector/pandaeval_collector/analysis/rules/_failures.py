@@ -48,12 +48,12 @@ def failed(call: ToolCall) -> bool:
 
 
 def tells(call: ToolCall) -> FailureSign:
-    """What the call tells of its failure; ``UNSURE``: its result may be read both ways."""
+    """Reads what the call tells of its failure; ``UNSURE``: its result may be read both ways."""
     return FailureSign.FAILED if call.error is not None else _result_tells(call.result, _DEPTH)
 
 
 def error_of(call: ToolCall) -> str:
-    """What a failed call says went wrong; ``""`` where it does not tell."""
+    """Reads what went wrong in a failed call; ``""`` where it does not tell."""
     return call.error or _told(call.result, _DEPTH)
 
 
@@ -117,7 +117,7 @@ def _parsed(text: str) -> Any:
 
 
 def as_object(result: Any) -> dict[str, Any] | None:
-    """A result as a JSON object, if it is one or is the text of one."""
+    """Reads a result as a JSON object; ``None`` where it is neither one nor the text of one."""
     if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip().startswith("{"):
         try:
             result = json.loads(result)

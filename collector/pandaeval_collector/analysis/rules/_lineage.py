@@ -8,12 +8,14 @@ from pandaeval_otel.model import Kind, Span
 
 
 def agents(spans: Sequence[Span]) -> dict[str, str]:
-    """Span id to the agent at work: the span's own, else the nearest one above it; ``""`` where none is named."""
+    """Maps each span id to the agent at work: the span's own, else the nearest one above it; ``""`` where none is
+    named."""
     return _inherited({span.span_id: span for span in spans}, lambda span: span.agent_name)
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Span id to the tool call in which an agent of its own did it; ``""`` or nothing for what the outermost agents do.
+    """Maps each span id to the tool call in which an agent of its own did it; ``""`` or nothing for what the outermost
+    agents do.
 
     An agent that was started as a tool knows nothing of the others that were started so, not even under its own name.
     """
@@ -25,7 +27,7 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def delegating(spans: Sequence[Span]) -> set[str]:
-    """Ids of the tool spans in which an agent worked: the nearest one above each agent."""
+    """Returns the ids of the tool spans in which an agent worked: the nearest one above each agent."""
     by_id = {span.span_id: span for span in spans}
     if not _nested(by_id):
         return set()

@@ -49,7 +49,7 @@ class Visits:
         self._starts = [visit.start_ns for visit in self.all]
 
     def of(self, call: ToolCall) -> int:
-        """The number of the visit in which a call was made; -1 when no agent is named."""
+        """Returns the number of the visit in which a call was made; -1 when no agent is named."""
         by_time = bisect_right(self._starts, call.start_ns) - 1
         return self._of_span.get(call.span_id, by_time)
 
@@ -66,7 +66,8 @@ class PingPong:
 
 
 def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingPong]:
-    """Runs of visits that alternate between two agents, in which from the second round on no visit brought anything.
+    """Finds runs of visits that alternate between two agents, in which from the second round on no visit brought
+    anything.
 
     A visit brought something if it made a call with news, if a model said something that its agent had not said
     before, or if what was said was not captured (then nobody knows). Agents that work at the same time do not hand

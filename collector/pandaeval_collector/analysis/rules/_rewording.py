@@ -25,6 +25,8 @@ _MANY = 32
 """Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
 _COMPARED = 4
 """Requests of a subject that a new one is compared with: the first and the latest ones."""
+_SUBJECTS = 48
+"""Subjects that a request is compared with: the latest ones."""
 _LONGEST = 2000
 _WORD = re.compile(r"[^\W_]+")
 _FILLERS = frozenset(
@@ -75,7 +77,7 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Another answer."""
+        """Takes another answer as known."""
         self.known.update(said)
         self.empty = self.empty and is_empty(said)
 
@@ -141,6 +143,8 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
             del subject.requests[1]
         return
     found.append(_Subject(signature, step.turn, [request], [call.result]))
+    if len(found) > _SUBJECTS:
+        del found[0]
 
 
 def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:

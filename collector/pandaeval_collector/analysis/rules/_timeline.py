@@ -28,7 +28,8 @@ class Timeline:
         self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
 
     def idle_s(self, before: ToolCall, after: ToolCall) -> float:
-        """Seconds from the end of one call to the start of another in which no model and no tool worked."""
+        """Measures the seconds from the end of one call to the start of another in which no model and no tool
+        worked."""
         gap = after.start_ns - before.end_ns
         if gap <= 0:
             return 0.0
@@ -40,12 +41,12 @@ class Timeline:
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
-        """Input and output tokens of the model calls that started in this interval."""
+        """Sums input and output tokens of the model calls that started in this interval."""
         first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
         return self._tokens[max(first, last)] - self._tokens[first]
 
     def turn(self, call: ToolCall) -> int:
-        """How many turns of the trace were answered before this call."""
+        """Counts the turns of the trace that were answered before this call."""
         return bisect_right(self._turn_ends, call.start_ns)
 
     def _work_before(self, at_ns: int) -> int:
@@ -56,7 +57,7 @@ class Timeline:
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same stretches of time without overlaps, in order. An interval that ends before it starts is empty."""
+    """Merges stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
     found: list[tuple[int, int]] = []
     for start, end in sorted((start, max(start, end)) for start, end in intervals):
         if found and start <= found[-1][1]:

@@ -41,7 +41,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def nature(name: str, read_only: bool | None = None) -> Nature:
-    """What a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the name.
+    """Tells what a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the
+    name.
 
     A tool changes something only on evidence: a write verb anywhere among the words of its name, also after a
     namespace (``crm.create_user``, ``mcp__crm__userUpdate``). After a read verb it takes more (``get_order`` reads,

@@ -48,12 +48,12 @@ def in_results(key: str) -> bool:
 
 
 def masked_error(text: str | None) -> str | None:
-    """The text of an error without ids and times, long numbers included."""
+    """Removes ids and times, long numbers included, from the text of an error."""
     return None if text is None else _LONG_NUMBER.sub("*", _CHANGING_TEXT.sub("*", text))
 
 
 def masked(text: str) -> str:
-    """A text without UUIDs and times of day, unless it is about little else."""
+    """Removes UUIDs and times of day from a text, unless it is about little else."""
     if len(text) < 16 or _CHANGING_TEXT.search(text) is None:
         return text
     left = _CHANGING_TEXT.sub("*", text)

@@ -9,6 +9,7 @@ failed for good. What was not captured is held neither against a run nor for it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,6 @@ from enum import StrEnum
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
-from pandaeval_collector.analysis.rules.response_raw_error import raw_error
 from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
@@ -29,6 +29,15 @@ ASKS_ON = 0.5
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _SAID_AT_LEAST = 12
 """Characters of an answer below which two texts may be equal by chance."""
+_RAW = re.compile(
+    r"Traceback \(most recent call last\):.*^[\w.]+(?::[^\n]*)?|"
+    r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): [^\n]+|"
+    r"Error code: \d{3} - \{.*\}|"
+    r"Agent stopped due to (?:max iterations|iteration limit or time limit)\.?",
+    re.DOTALL | re.MULTILINE,
+)
+_ASKED = re.compile(r"error|exception|traceback|stack ?trace|fehler|erreur|debug|log\b", re.IGNORECASE)
+_LONGEST = 20_000
 
 
 class Ending(StrEnum):
@@ -67,9 +76,9 @@ class Response:
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
-    """How the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a single
-    step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the end.
-    Never raises. Linear in spans and calls; safe on any thread."""
+    """Tells how the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a
+    single step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the
+    end. Never raises. Linear in spans and calls; safe on any thread."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Response(None, "the root span was not seen to end", unknown=Unknown.INCOMPLETE)
     turn = trace.turns[-1] if trace.turns else None
@@ -235,3 +244,12 @@ def _tool_spans(trace: Trace) -> Sequence[str]:
 def _short(text: str) -> str:
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= 300 else f"{one_line[:300]}…"
+
+
+def raw_error(answer: str, user: str | None) -> str:
+    """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
+    nothing else; empty for every other answer, and where the user asked about errors."""
+    text = answer.strip()
+    if len(text) > _LONGEST or _ASKED.search(user or "") or _RAW.fullmatch(text) is None:
+        return ""
+    return text.splitlines()[-1].strip()

@@ -12,7 +12,7 @@ from pandaeval_otel.model import Kind, ToolCall, Trace
 
 
 def lost_calls(trace: Trace) -> list[ToolCall]:
-    """The calls of :func:`lost_at`."""
+    """Returns the calls that failed for good, see :func:`lost_at`."""
     return [trace.tool_calls[at] for at in lost_at(trace)]
 
 

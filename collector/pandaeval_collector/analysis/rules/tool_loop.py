@@ -82,7 +82,7 @@ class ToolLoop:
 
     @property
     def wasted_calls(self) -> int:
-        """0 <= wasted < calls, or 0 without calls."""
+        """Counts the wasted calls: fewer than all calls, and 0 without calls."""
         return len(self.repeated)
 
     @property
@@ -101,7 +101,7 @@ _latest: tuple[Trace, ToolLoop] | None = None
 
 
 def tool_loop(trace: Trace) -> ToolLoop:
-    """The repeated tool calls of a trace and the cycles that they form.
+    """Finds the repeated tool calls of a trace and the cycles that they form.
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """

@@ -17,8 +17,8 @@ RUNAWAY = 8
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """What was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if it is the first by which that is
-    too much; else ``None``. The step's own calls have no results yet and do not count."""
+    """Finds what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if it is the first by which that
+    is too much; else ``None``. The step's own calls have no results yet and do not count."""
     answered = tuple(call for call in step.tool_calls if call.has_result)
     if len(answered) <= RUNAWAY:
         return None

@@ -31,7 +31,7 @@ class AnnotatorAgreement:
 
 
 def annotator_agreement(verdicts: Sequence[Sequence[bool]]) -> AnnotatorAgreement | None:
-    """``verdicts``: by run. ``None`` where no run has two."""
+    """Computes the agreement from the ``verdicts`` on each run; ``None`` where no run has two."""
     told = [each for each in verdicts if len(each) > 1]
     if not told:
         return None

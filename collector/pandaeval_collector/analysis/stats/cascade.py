@@ -40,8 +40,8 @@ class CascadeRule:
 def cascade_rule(
     cheap: Sequence[float], strong: Sequence[bool], threshold: float, agree: float = AGREE, sure: float = SURE
 ) -> CascadeRule | None:
-    """``strong``: whether the strong judge passes each run. ``None`` where the runs are too few to promise anything of
-    any verdict."""
+    """Finds the widest rule that keeps the promise. ``strong``: whether the strong judge passes each run. ``None``
+    where the runs are too few to promise anything of any verdict."""
     scores, passed = np.asarray(cheap, np.float64), np.asarray(strong, bool)
     n, differs = len(scores), (scores >= threshold - 1e-9) != passed
     span = np.where(scores >= threshold, 1.0 - threshold, threshold)

@@ -65,7 +65,7 @@ class Labelled:
         weights: Sequence[float] | None = None,
         clusters: Sequence[object] | None = None,
     ) -> Labelled:
-        """Without weights all count the same; without clusters each stands for itself."""
+        """Sums the scores up. Without weights all count the same; without clusters each stands for itself."""
         size = len(people)
         numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
         return cls(
@@ -94,8 +94,8 @@ class CorrectedRate:
 
 
 def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, judges: int = 1) -> CorrectedRate:
-    """The rate with its interval. ``judges``: how many the scores were fitted together from. Raises ``ValueError`` for
-    fewer than two labels."""
+    """Computes the rate with its interval. ``judges``: how many the scores were fitted together from. Raises
+    ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
@@ -115,7 +115,7 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, jud
 
 
 def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
-    """The same from the labels alone."""
+    """Computes the rate with its interval from the labels alone."""
     if len(labelled.people) < 2:
         raise ValueError("a rate needs two labels or more")
     sample = _Sample(labelled)
@@ -137,13 +137,13 @@ class _Sample:
         return float((self._weights * values).sum())
 
     def slope(self, of: Values, by: Values) -> float:
-        """Of the weighted least squares line."""
+        """Returns the slope of the weighted least squares line."""
         apart = by - self.mean(by)
         return float((self._weights * apart * of).sum() / (self._weights * apart * apart).sum())
 
     def variance(self, values: Values, fitted: int) -> float:
-        """Of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the same runs (linearised
-        Hájek estimator, sessions drawn whole)."""
+        """Estimates the variance of the weighted mean of ``values``, after ``fitted`` numbers were estimated from the
+        same runs (linearised Hájek estimator, sessions drawn whole)."""
         parts = self._by_cluster(self._weights * (values - self.mean(values)))
         return float((parts * parts).sum()) * self.n / max(1.0, self.n - fitted)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.paired_difference import PairedDifference, paired_difference
+from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
 
 Counts = tuple[int, int]
 """Trials, and how many of them succeeded."""
@@ -36,7 +36,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Of the same cases in the same order, each with a trial at both times; ``None`` without a case."""
+    """Compares the same cases in the same order, each with a trial at both times; ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))
@@ -47,7 +47,7 @@ def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
 
 
 def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
-    """See :class:`Drop`. Each pair: a case's trials and successes before, and now."""
+    """Computes the ``p`` of :class:`Drop`. Each pair: a case's trials and successes before, and now."""
     chances: NDArray[np.float64] = np.ones(1)
     least = observed = 0
     for (n0, c0), (n1, c1) in pairs:

@@ -24,8 +24,9 @@ Values = NDArray[np.float64]
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """``columns``: what each run adds to each sum; ``of`` makes the measure of the sums (NaN where it is not defined),
-    for one set of sums or many at once. Value, low and high end; ``None`` for what there is not."""
+    """Computes a measure with its interval. ``columns``: what each run adds to each sum; ``of`` makes the measure of
+    the sums (NaN where it is not defined), for one set of sums or many at once. Value, low and high end; ``None`` for
+    what there is not."""
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
     value = float(of(sums[:, None])[0])

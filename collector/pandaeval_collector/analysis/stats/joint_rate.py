@@ -40,13 +40,14 @@ class JointRate:
 
     @property
     def worth(self) -> float:
-        """As many labels alone would make an interval as narrow: a factor on their number."""
+        """The factor on the number of labels by which labels alone would make an interval as narrow."""
         return _worth(self.alone, self.rate)
 
 
 def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: float) -> JointRate:
-    """``labelled``: people's verdicts (its ``judge`` is not looked at); ``scores``: of the same runs, a column for each
-    judge; ``means``: of all ``n`` runs. Raises ``ValueError`` for fewer labels than :data:`LEAST_JOINT`."""
+    """Estimates the rate. ``labelled``: people's verdicts (its ``judge`` is not used); ``scores``: of the same runs, a
+    column for each judge; ``means``: of all ``n`` runs. Raises ``ValueError`` for fewer labels than
+    :data:`LEAST_JOINT`."""
     if len(labelled.people) < LEAST_JOINT:
         raise ValueError(f"several judges take {LEAST_JOINT} labels, and there are {len(labelled.people)}")
     alone = label_rate(labelled)

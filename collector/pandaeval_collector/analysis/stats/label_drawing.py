@@ -22,14 +22,14 @@ Values = NDArray[np.float64]
 
 
 def wanted(scores: Values, thresholds: Values) -> Values:
-    """How much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
+    """Returns how much each run is wanted; the sum is 1. No run is wanted less than half as much as by chance alone."""
     near = np.exp(-np.abs(scores - thresholds) / _REACH)
     found: Values = 0.5 / len(scores) + 0.5 * near / near.sum()
     return found
 
 
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
-    """The places of at most ``count`` runs among those that are open (nobody labelled them), first things first, and
+    """Draws at most ``count`` of the runs that nobody has labelled: returns their places, the most wanted first, and
     the chance of every run to be drawn so far. ``numbers``: of :func:`number`."""
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)
@@ -40,11 +40,11 @@ def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int
 
 
 def numbers_of(ids: Sequence[str]) -> Values:
-    """A number in (0, 1] for each id, the same ones everywhere."""
+    """Hashes each id to a number in (0, 1], the same on every machine."""
     return np.asarray([number(each) for each in ids], np.float64)
 
 
 def number(id_: str) -> float:
-    """The same for one id."""
+    """Hashes one id, see :func:`numbers_of`."""
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"label drawing").digest()
     return (int.from_bytes(digest, "big") + 1) / 2.0**64

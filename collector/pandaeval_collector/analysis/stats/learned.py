@@ -32,13 +32,13 @@ class LearnedModel:
         return hashlib.blake2b(json.dumps(self.model.to_dict()).encode(), digest_size=4).hexdigest()
 
     def to_json(self) -> str:
-        """As :meth:`of_json` reads it."""
+        """Writes the model as :meth:`of_json` reads it."""
         held = {"format": FORMAT, "version": self.version, **asdict(self)}
         return json.dumps(held, indent=1) + "\n"
 
     @classmethod
     def of_json(cls, text: str | bytes) -> LearnedModel:
-        """Raises ``ValueError`` for what :meth:`to_json` did not write."""
+        """Reads a model. Raises ``ValueError`` for what :meth:`to_json` did not write."""
         try:
             held = json.loads(text)
             if held["format"] != FORMAT:

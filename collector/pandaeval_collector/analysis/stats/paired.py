@@ -8,7 +8,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.analysis.stats.quantiles import normal_quantile, t_quantile, wilson
+import numpy as np
+
+from pandaeval_collector.analysis.stats.quantiles import means, normal_quantile, t_quantile, wilson
 
 Pair = tuple[float, float]
 
@@ -28,7 +30,7 @@ def agreement(pairs: Sequence[Pair]) -> float:
 
 
 def flips(pairs: Sequence[Pair], threshold: float) -> int:
-    """How many pairs pass the threshold once and miss it once."""
+    """Counts the pairs that pass the threshold once and miss it once."""
     return sum((first >= threshold) != (second >= threshold) for first, second in pairs)
 
 
@@ -83,3 +85,31 @@ def difference(pairs: Sequence[Pair]) -> PairedEstimate | None:
 def share(hits: int, n: int) -> PairedEstimate:
     """A share of ``n`` with Wilson's interval. ``n`` of at least 1."""
     return PairedEstimate(hits / n, *wilson(hits / n, n, normal_quantile()))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """``mean`` of the differences of ``n`` pairs in ``clusters``; ``low`` to ``high``: 95 % interval, ``None`` with
+    fewer than two clusters."""
+
+    n: int
+    clusters: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def paired_difference(differences: Sequence[float], clusters: Sequence[int], seed: int = 0) -> PairedDifference | None:
+    """Computes the mean difference and its interval by the bootstrap over clusters, such as sessions, whose traces are
+    alike; ``None`` without pairs. The same arguments give the same interval."""
+    if not differences:
+        return None
+    values = np.asarray(differences, dtype=np.float64)
+    _, index = np.unique(np.asarray(clusters), return_inverse=True)
+    sums = np.bincount(index, weights=values).astype(np.float64)
+    sizes = np.bincount(index).astype(np.float64)
+    mean = float(sums.sum() / sizes.sum())
+    if len(sums) < 2:
+        return PairedDifference(len(values), len(sums), mean, None, None)
+    low, high = np.percentile(means(sums, sizes, seed), [2.5, 97.5])
+    return PairedDifference(len(values), len(sums), mean, float(low), float(high))

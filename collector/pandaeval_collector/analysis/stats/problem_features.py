@@ -47,12 +47,12 @@ class Course:
     tools: tuple[str, ...] = ()
 
     def pack(self) -> list[Any]:
-        """As a list for JSON, in the order of the fields."""
+        """Returns the fields in their order, as a list for JSON."""
         return [*_COUNTS(self), [*self.tools]]
 
     @classmethod
     def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
-        """What :meth:`pack` packed; ``None`` for what another version did."""
+        """Reads what :meth:`pack` wrote; ``None`` for what another version wrote."""
         if packed is None or len(packed) != len(fields(cls)):
             return None
         names = [each.name for each in fields(cls)]
@@ -163,7 +163,7 @@ def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, flo
 
 
 def told(name: str, high: bool) -> str:
-    """In words: a feature whose value is above (``high``) or below that of most sessions."""
+    """Says in words that a feature is above (``high``) or below that of most sessions."""
     if name in FEATURES:
         return FEATURES[name].more if high else FEATURES[name].less
     if name.startswith(CALLS):

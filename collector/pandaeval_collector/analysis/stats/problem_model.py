@@ -77,7 +77,7 @@ class ProblemModel:
         return self.bias + sum(self._parts(row))
 
     def probability(self, row: Row) -> float:
-        """Of a problem, 0..1."""
+        """Returns how likely a problem is, 0..1."""
         return float(_sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
 
     def reasons(self, row: Row) -> tuple[str, ...]:
@@ -92,12 +92,12 @@ class ProblemModel:
         return [weight * (row.get(name, 0.0) - mean) / scale for name, mean, scale, weight in values]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; :meth:`of_dict` reads it."""
+        """Returns the model for JSON; :meth:`of_dict` reads it."""
         return asdict(self)
 
     @classmethod
     def of_dict(cls, held: Mapping[str, Any]) -> ProblemModel:
-        """Raises ``KeyError`` or ``TypeError`` for anything else."""
+        """Reads what :meth:`to_dict` returned. Raises ``KeyError`` or ``TypeError`` for anything else."""
         numbers = [tuple(map(float, held[name])) for name in ("means", "scales", "weights")]
         rest = [float(held[name]) for name in ("bias", "slope", "offset", "rate")]
         return cls(tuple(map(str, held["names"])), numbers[0], numbers[1], numbers[2], *rest)
@@ -106,7 +106,7 @@ class ProblemModel:
 def learn(
     rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
 ) -> tuple[ProblemModel | None, HeldOutFigures]:
-    """A model of all rows, and how well one like it does on rows that it has not seen; no model where there is too
+    """Fits a model to all rows, and measures one like it on rows that it has not seen; no model where there is too
     little to fit one. ``groups``: rows of one group are never on both sides. Whether to use the model is what
     :attr:`HeldOutFigures.refusal` says."""
     y = np.asarray(bad, dtype=np.float64)
@@ -129,7 +129,7 @@ def learn(
 
 
 def untested(rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0) -> ProblemModel:
-    """A model of rows, however few, of which nothing is measured and which is not scaled: for learning curves."""
+    """Fits a model to rows, however few, without measuring or scaling it: for learning curves."""
     return _fitted(rows, np.asarray(bad, dtype=np.float64), groups, seed)
 
 

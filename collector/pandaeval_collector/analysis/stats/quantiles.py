@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 def normal_quantile(level: float = LEVEL) -> float:
-    """How many standard errors lie on each side of a normal estimate, 1.96 for 0.95."""
+    """Returns how many standard errors lie on each side of a normal estimate: 1.96 for 0.95."""
     return NormalDist().inv_cdf(0.5 + level / 2.0)
 
 
@@ -48,8 +48,8 @@ _AT_ONCE = 4_000_000
 
 
 def means(sums: NDArray[np.float64], sizes: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """The means of samples of groups, drawn with replacement, from each group's sum and size. The same arguments give
-    the same draws."""
+    """Draws samples of groups with replacement and returns their means, from each group's sum and size. The same
+    arguments give the same draws."""
     random = np.random.default_rng(seed)
     found = []
     left, rows = RESAMPLES, max(1, _AT_ONCE // len(sums))

@@ -22,7 +22,8 @@ class Direction:
 
     @classmethod
     def of_rows(cls, rows: NDArray[Any]) -> list[Direction]:
-        """Those of many vectors, shape (n, dim): the same to the last bit, for a fraction of the price."""
+        """Returns the directions of many vectors, shape (n, dim): the same to the last bit, in a fraction of the
+        time."""
         values = np.asarray(rows, dtype=np.float64)
         largest = np.maximum.reduce(np.abs(values), axis=1, initial=0.0)
         if not np.isfinite(largest).all():

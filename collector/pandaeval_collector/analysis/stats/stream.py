@@ -42,7 +42,7 @@ class StreamGate:
         self._begun = nothing_begun()
 
     def add(self, value: float) -> bool:
-        """One more result: 1 passed, 0 failed, or a score between (then its mean is what must reach the rate). Returns
+        """Adds one result: 1 passed, 0 failed, or a score between (then its mean is what must reach the rate). Returns
         whether the alarm is on. Raises ``ValueError`` outside 0..1."""
         if not 0.0 <= value <= 1.0:
             raise ValueError(f"a result lies in 0..1, not {value!r}")
@@ -63,12 +63,13 @@ class StreamGate:
         return self.e_value >= 1.0 / self.level
 
     def state(self) -> dict[str, object]:
-        """JSON-ready, for :meth:`restored`."""
+        """Returns the gate's state, JSON-ready, for :meth:`restored`."""
         return {"n": self.n, "alarmed_at": self.alarmed_at, "begun": self._begun.tolist()}
 
     @classmethod
     def restored(cls, rate: float, level: float, state: dict[str, object]) -> StreamGate:
-        """The gate as it stood. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for what is no state of one."""
+        """Makes the gate of a state. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for what is no state of
+        one."""
         made = cls(rate, level)
         made.n = int(state["n"])  # type: ignore[call-overload]
         at = state["alarmed_at"]
@@ -97,6 +98,6 @@ def bet(begun: Values, n: int, values: Values | np.float64, rate: float, level: 
 
 
 def wealth(begun: Values, n: int) -> Values | np.float64:
-    """All there is after ``n`` results: what has begun, and what waits for a later beginning."""
+    """Sums the stakes after ``n`` results: those that have begun, and those that wait for a later beginning."""
     total: Values | np.float64 = begun.mean(axis=-1) + 1.0 / (n + 1)
     return total

@@ -1,4 +1,5 @@
-"""What of a message tells its subject, and what is talk: greetings, consent, names and ids, apologies, questions back.
+"""Tells which words of a message name its subject, and which are talk: greetings, consent, names and ids, apologies,
+questions back.
 
 Languages: the words and phrases of talk are English and the commonest ones of a few other languages; in others a text
 counts as saying more than it does.

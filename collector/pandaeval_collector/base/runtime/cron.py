@@ -6,15 +6,19 @@ from datetime import UTC, datetime
 
 
 def is_cron(text: str) -> bool:
-    """Whether a text is a time table: minute, hour, day, month and weekday."""
+    """Whether a text is a time table: minute, hour, day, month and weekday, and such that it is due some day."""
     from croniter import croniter
 
-    return len(text.split()) == 5 and croniter.is_valid(text)
+    return len(text.split()) == 5 and croniter.is_valid(text) and next_time(text, 0.0) is not None
 
 
-def next_time(cron: str, after: float) -> float:
-    """When a time table is due first after a time; both Unix seconds, the fields of ``cron`` in UTC."""
-    from croniter import croniter
+def next_time(cron: str, after: float) -> float | None:
+    """When a time table is due first after a time; both Unix seconds, the fields of ``cron`` in UTC. ``None``: never,
+    as on a 31st of February."""
+    from croniter import CroniterBadDateError, croniter
 
-    found: datetime = croniter(cron, datetime.fromtimestamp(after, UTC)).get_next(datetime)
+    try:
+        found: datetime = croniter(cron, datetime.fromtimestamp(after, UTC)).get_next(datetime)
+    except CroniterBadDateError:
+        return None
     return found.timestamp()

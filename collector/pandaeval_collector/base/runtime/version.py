@@ -1,4 +1,4 @@
-"""Which version of the package runs."""
+"""Which version runs: for programs, and for people (`pandaeval --version`, the collector's log)."""
 
 from __future__ import annotations
 
@@ -11,3 +11,11 @@ def installed_version() -> str:
         return version("pandaeval-otel")
     except PackageNotFoundError:
         return ""
+
+
+def release() -> str:
+    """The name and version of the running collector, such as ``pandaeval 0.1.0``."""
+    try:
+        return f"pandaeval {version('pandaeval-collector')}"
+    except PackageNotFoundError:
+        return "pandaeval, run from its source without being installed"

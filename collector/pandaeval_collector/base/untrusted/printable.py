@@ -1,9 +1,16 @@
-"""Escapes text of others before it is shown: characters that a terminal obeys, or that reorder or hide what is beside
-them."""
+"""Text of others as it may be shown: whole or cut to a room, with the characters written out that a terminal obeys, or
+that reorder or hide what is beside them."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import TYPE_CHECKING, Any
+
+from pandaeval_otel.base.names import bounded
+
+if TYPE_CHECKING:
+    from pandaeval_otel.model import Trace
 
 HIDING = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
@@ -14,6 +21,10 @@ INVISIBLE = f"\u200c\u200d{HIDING}"
 """Those, and what joins letters and pictures to one."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
 """Those, control characters (C0 but tabs and line feeds, DEL, C1), separators of lines and lone surrogates."""
+UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
+"""Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
+which no file can hold. Line ends and tabs stay."""
+_UNREADABLE = re.compile(UNSAFE_CLASS)
 
 
 def printable(text: str) -> str:
@@ -43,3 +54,32 @@ def _escaped(found: re.Match[str]) -> str:
 def _json_escaped(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def clean(text: str) -> str:
+    """The same, but characters that join letters and pictures to one stay."""
+    return _UNREADABLE.sub(_escaped, text)
+
+
+def excerpt(text: str | None, room: int) -> str | None:
+    """The beginning of a text, on one line."""
+    if text is None:
+        return None
+    line = " ".join(text[: 2 * room].split())
+    return clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…")
+
+
+def as_text(value: Any) -> str:
+    """A value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists hundreds
+    deep."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def stated(trace: Trace, name: str) -> str:
+    """What the first span with this attribute says, as a bounded name: ``0`` is one, an empty text is none. ``""``:
+    nothing."""
+    for span in trace.spans:
+        said = span.attributes.get(name) if span.attributes else None
+        if said is not None and (text := str(said)):
+            return bounded(text)
+    return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
@@ -26,6 +27,20 @@ WORDS = tuple(
     )
 )
 """What is no text although no quotes stand around it: tag, pattern, first characters."""
+
+
+class TooLongError(Exception):
+    """A file holds more than it may."""
+
+
+def read_text(path: Path, most: int) -> str:
+    """The UTF-8 text of a file of at most ``most`` bytes, of which no more is read: it may be a device, or grow.
+    Raises :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
+    with path.open("rb") as file:
+        held = file.read(most + 1)
+    if len(held) > most:
+        raise TooLongError
+    return held.decode("utf-8-sig")
 
 
 class BadTextError(Exception):

@@ -10,9 +10,16 @@ from random import Random
 from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
-IDENTIFIER = re.compile(
-    r"(?<![\w.$€£/-])(?=[\w#-]*\d)(?=[\w#-]*[A-Za-z#_])#?[A-Za-z0-9]+(?:[_-]?[A-Za-z0-9]+)*\b(?![.:/]\d)"
+_IDIOM = (
+    r"\d{1,4}-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+x\d+|[A-Za-z]+[-_]?\d{1,2}|[A-Z][a-z]+-?\d+"
+    r"|(?:SHA|ISO|RFC|AES|UTF|ERC|EIP|IEEE|HTTP|CVE)[-_]?\d+"
 )
+IDENTIFIER = re.compile(
+    r"(?<![\w.$€£%&/=+-])(?=[\w#-]*\d)(?=[\w#-]*[A-Za-z#_])(?=#?(?:[_-]?[A-Za-z0-9]){5})"
+    rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]+(?:[_-]?[A-Za-z0-9]+)*\b(?![.:/]\d)"
+)
+"""Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
+and words with a number (base64) name nothing of a case."""
 AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.items import ItemExporter
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
 from pandaeval_collector.exporters._otlp.settings import SIGNALS, Otlp, OtlpSignal, Signal
 from pandaeval_collector.exporters._otlp.target import SignalTarget, target
+from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.exporters._protocol import Exporter, Repeating, Surroundings
 from pandaeval_collector.exporters.zero_first import ZeroFirst

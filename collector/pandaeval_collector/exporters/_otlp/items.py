@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, RefusedError
-from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.sink import OtlpSink
-from pandaeval_collector.exporters._otlp.transport import Transport
+from pandaeval_collector.exporters._otlp.transport import Envelope, Transport
 from pandaeval_collector.exporters._protocol import Row, Sent
 
 _MAX_ROWS = 512

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, RefusedError
-from pandaeval_collector.exporters._otlp.envelope import Envelope
 from pandaeval_collector.exporters._otlp.points import metrics
 from pandaeval_collector.exporters._otlp.sink import OtlpSink
-from pandaeval_collector.exporters._otlp.transport import Transport
+from pandaeval_collector.exporters._otlp.transport import Envelope, Transport
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
 from pandaeval_collector.store.series import Point

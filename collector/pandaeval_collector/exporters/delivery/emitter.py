@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-import orjson
-
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
-from pandaeval_collector.store import SeriesRow, WriteSet, outbox_batches
-from pandaeval_collector.store.series import Increment, SeriesLabels, increments, shadow_increments
+from pandaeval_collector.store import WriteSet, outbox_batches
+from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, shadow_increments
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +59,7 @@ class Emitter:
 
     def shadow(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds increments of the series of a judge in the shadow, and nothing else: its results are not sent."""
-        changes.series.extend(_row(each) for each in shadow_increments(results, self._labels))
+        changes.series.extend(series_rows(shadow_increments(results, self._labels)))
         changes.labels.extend(self._labels.take_new())
 
     def _count(
@@ -69,7 +67,7 @@ class Emitter:
     ) -> None:
         labels = self._labels
         before = labels.folded
-        changes.series.extend(_row(each) for each in increments(results, counted, labels, first))
+        changes.series.extend(series_rows(increments(results, counted, labels, first)))
         changes.labels.extend(labels.take_new())
         if labels.folded > before:
             self._folded(labels.folded - before)
@@ -83,18 +81,3 @@ class Emitter:
                 "under agent, service and environment __other__",
                 self._labels.series,
             )
-
-
-def _row(added: Increment) -> SeriesRow:
-    return SeriesRow(
-        name=added.instrument.name,
-        attributes=orjson.dumps(added.attributes).decode(),
-        width=len(added.instrument.bounds) + 1,
-        count=added.count,
-        total=added.total,
-        buckets=added.buckets,
-        exemplars={
-            index: (found.value, found.trace_id, found.span_id, found.time_ns)
-            for index, found in added.exemplars.items()
-        },
-    )

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_otel.base.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
 from pandaeval_otel.model import Span, Trace
 

@@ -1,5 +1,5 @@
-"""Finds out which answers of a session have to be compared with which, and which traces have to be read again with
-earlier ones, when traces come into it or leave it."""
+"""Finds out which answers of a session have to be compared with which, which traces have to be read again with
+earlier ones, and which failures later ones made up for, when traces come into it or leave it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before
+from pandaeval_collector.analysis.rules.response import ASKS_ON, HONEST, Ending
 from pandaeval_collector.analysis.stats.loops import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.members import Member, unpack_answers
 from pandaeval_collector.scoring.metric import EarlierOutput
 
@@ -82,6 +84,42 @@ def rereadings(stretch: Stretch, fresh: Collection[str]) -> Iterator[Rereading]:
         evidence = hashlib.blake2b(used.encode(), digest_size=16).hexdigest()
         if member.trace_id in fresh or member.facts.before_evidence != evidence:
             yield Rereading(stretch.session_id, member, earlier, evidence)
+
+
+@dataclass(slots=True)
+class Recovery:
+    """The run of ``member`` owned up to a call that failed for good, of ``tool``; in the trace ``by``, one of the next
+    three of its session, that tool changed what it was to change. ``evidence``: digest of both traces, which goes into
+    the id of the result."""
+
+    session_id: str
+    member: Member
+    by: Member
+    tool: str
+    evidence: str
+
+    def finding(self) -> Score:
+        """What is said of the run then."""
+        said = self.member.facts.signals["response"].get("said") or f"{self.tool} failed"
+        metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": self.tool, "lost_tool": self.tool}
+        reason = f"{said}; a later trace of the session made up for it"
+        return Score(ASKS_ON, reason, {**metadata, "recovered_by": self.by.trace_id})
+
+
+def recoveries(stretch: Stretch) -> Iterator[Recovery]:
+    """Those that have not been told yet."""
+    for index, member in enumerate(stretch.members):
+        signal = member.facts.signals.get("response")
+        tool = signal.get("lost") if signal is not None and signal["value"] == HONEST else None
+        if not tool:
+            continue
+        by = next((each for each in stretch.members[index + 1 : index + 1 + WINDOW] if tool in each.facts.done), None)
+        if by is None:
+            continue
+        used = f"{member.facts.digest};{by.trace_id}:{by.facts.digest}"
+        evidence = hashlib.blake2b(used.encode(), digest_size=16).hexdigest()
+        if member.facts.recovered != evidence:
+            yield Recovery(stretch.session_id, member, by, tool, evidence)
 
 
 def speak_together(found: Sequence[LoopComparison], embedder: str) -> None:

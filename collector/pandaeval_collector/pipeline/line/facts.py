@@ -43,7 +43,8 @@ class TraceFacts:
     leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
     with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``: the user asked for a
     repeat of what was said. ``course``: how it went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store."""
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store.
+    ``recovered``: by which evidence a later trace was said to have made up for its failure."""
 
     agent: str
     service: str
@@ -74,6 +75,7 @@ class TraceFacts:
     before_evidence: str = ""
     asked_again: bool = False
     course: list[Any] | None = None
+    recovered: str = ""
 
     @property
     def linked(self) -> bool:
@@ -125,6 +127,8 @@ class TraceFacts:
             body["asked_again"] = True
         if self.course is not None:
             body["course"] = self.course
+        if self.recovered:
+            body["recovered"] = self.recovered
         return orjson.dumps(body)
 
 
@@ -174,6 +178,7 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         get("before_evidence", ""),
         get("asked_again", False),
         get("course"),
+        get("recovered", ""),
     ), older
 
 

@@ -9,9 +9,11 @@ from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.pipeline.line.comparisons import (
     LoopComparison,
+    Recovery,
     Rereading,
     Stretch,
     comparisons,
+    recoveries,
     rereadings,
     speak_together,
     suffices,
@@ -257,6 +259,8 @@ class SessionPlaces:
             again.extend(self._compared(each, batch.get(each.member.trace_id)))
         for each_again in [each for stretch in stretches for each in rereadings(stretch, batch)]:
             again.extend(self._reread(each_again, batch.get(each_again.member.trace_id)))
+        for recovery in [each for stretch in stretches for each in recoveries(stretch)]:
+            again.extend(self._recovered(recovery, batch.get(recovery.member.trace_id)))
         for stretch in stretches:
             changed = [member for member in stretch.members if member.changed]
             changes.session_traces.extend(to_row(member, stretch.session_id) for member in changed)
@@ -308,6 +312,22 @@ class SessionPlaces:
         filing.results.extend(results)
         if trace is not None:
             filing.results = self._evaluator.explained(trace, filing.run.unit, filing.results)
+        return []
+
+    def _recovered(self, recovery: Recovery, filing: _Filing | None) -> list[Result]:
+        """Says that a failure was made up for. Puts the result in place of the one that is being filed, or returns
+        it."""
+        member = recovery.member
+        member.facts.recovered = recovery.evidence
+        if filing is None:
+            member.changed = True
+            unit = unit_again(member, recovery.session_id, recovery.evidence)
+            return self._evaluator.said_of("response", unit, recovery.finding())
+        unit = filing.run.unit.with_evidence(recovery.evidence)
+        results = self._evaluator.said_of("response", unit, recovery.finding())
+        told = {result.metric for result in results}
+        filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in told]
+        filing.results.extend(results)
         return []
 
     def _kept(self, member: Member, session_id: str) -> Trace | None:

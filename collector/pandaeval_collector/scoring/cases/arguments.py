@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.scoring.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall
 

@@ -8,8 +8,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
-from pandaeval_collector.base.untrusted.yaml_text import BadTextError, Place, read_json, read_yaml
+from pandaeval_collector.base.untrusted.yaml_text import (
+    BadTextError,
+    Place,
+    TooLongError,
+    read_json,
+    read_text,
+    read_yaml,
+)
 from pandaeval_collector.scoring.cases.graders import complete
 from pandaeval_collector.scoring.cases.mistakes import as_told, sentence
 from pandaeval_collector.scoring.cases.model import Suite

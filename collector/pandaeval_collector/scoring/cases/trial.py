@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.scoring.cases.custom import source_of
 from pandaeval_collector.scoring.cases.model import Case, CountedCalls, ExpectedCall
-from pandaeval_collector.scoring.cases.steps import in_best_order
+from pandaeval_collector.scoring.cases.tool_parts import in_best_order
 from pandaeval_otel.model import ToolCall, Trace
 
 END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"

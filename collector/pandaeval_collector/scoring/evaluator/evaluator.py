@@ -176,6 +176,11 @@ class Evaluator:
         metrics = [self._preparation.of(metric) for metric in self._unsettled if metric.name in names]
         return [_result(each, unit, why, 0.0, now()) for each in metrics]
 
+    def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
+        """A result of a trace metric that its session tells; none where the metric is switched off."""
+        metrics = [self._preparation.of(metric) for metric in self._trace if metric.name == name]
+        return [_result(each, unit, finding, 0.0, now()) for each in metrics]
+
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""
         results = self._run(self._session, session, unit, self._session_context, None)

@@ -24,7 +24,7 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
     """Those of the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
     of them raises."""
     traces = list(traces)
-    wanted = (text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace))
+    wanted = [text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace)]
     try:
         found = embed_texts(embedder, wanted)
     except Exception as error:  # whatever an embedder raises costs the results that need it, and no others

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
-from pandaeval_collector.analysis.stats import content_tokens
 from pandaeval_collector.analysis.stats.similarity import Direction
+from pandaeval_collector.analysis.stats.tokens import content_tokens
 
 
 @dataclass(slots=True)

@@ -1,9 +1,16 @@
-"""The API's application, mounted at ``/api/v1``."""
+"""The API's application, mounted at ``/api/v1`` of a collector, or alone over a data directory."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs import Runs
 from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.history import history
@@ -17,6 +24,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes
 from pandaeval_collector.show.api.schedules import schedule_routes
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.run_reads import RunReads
 
 
@@ -56,3 +64,23 @@ def _changing(app: FastAPI) -> list[str]:
     """The operations that change something, such as ``POST /runs``."""
     operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
     return sorted(f"{method} {path}" for method, path in operations if method != "GET")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[ASGIApp]:
+    """The application. Raises ``UserError`` where there is no store that can be read. What changes something fails."""
+    reads = Reads(Finder(folder))
+    try:
+        reads.finder.change()
+        yield api_app(reads, work(), "0", stored=RunReads(reads.finder.connection))
+    except (FileNotFoundError, sqlite3.OperationalError) as error:
+        raise UserError(
+            f"there is no store to be read in {folder} ({error}): name a collector's data directory"
+        ) from error
+    finally:
+        reads.close()
+
+
+def work() -> Work:
+    """That of a collector that does nothing."""
+    return Work(jobs=dict, spent=float)

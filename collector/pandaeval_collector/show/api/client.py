@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.show.api.place import API
+from pandaeval_collector.show import API
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
 """The latter for what is worked on before it is answered: a dry run of many traces takes minutes on a busy machine."""

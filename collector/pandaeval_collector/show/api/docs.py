@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.show.api.alone import work
-from pandaeval_collector.show.api.app import api_app
-from pandaeval_collector.show.api.place import API
+from pandaeval_collector.show import API
+from pandaeval_collector.show.api.app import api_app, work
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.store.finding import Finder
 
@@ -37,6 +36,7 @@ curl -s 'http://127.0.0.1:4328{API}/annotations' -H 'content-type: application/j
 
 This page is made by `pandaeval api --page > docs/api.md`.
 """
+_KINDS = {"date-time": "time (RFC 3339)"}
 
 
 def document() -> dict[str, Any]:
@@ -113,9 +113,6 @@ def _type(schema: Mapping[str, Any]) -> str:
     kind = _KINDS.get(schema.get("format", ""), schema.get("type", "any"))
     low, high = schema.get("minimum"), schema.get("maximum")
     return kind if low is None or high is None else f"{kind}, {low:g} to {high:g}"
-
-
-_KINDS = {"date-time": "time (RFC 3339)"}
 
 
 def _cell(text: str) -> str:

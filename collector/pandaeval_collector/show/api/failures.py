@@ -13,7 +13,7 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Milliseconds
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import at_least
-from pandaeval_collector.store.failures.group import rank
+from pandaeval_collector.store.failures.group import gravity
 
 Severity = Literal["low", "medium", "high", "critical"]
 LeastSeverity = Annotated[Severity | None, Query(description="Of this severity or graver.")]
@@ -71,7 +71,7 @@ def failure_routes(reads: Reads, names: Names, paged: bool = False) -> APIRouter
             if agent not in {row.agent for row in rows}:
                 names.agent(agent)
             found = [row for row in rows if _is_wanted(row, severity, agent)]
-            found.sort(key=lambda row: rank([row.label], row.severity, 0))  # of those alike the newest first, as before
+            found.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
             return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
 
         return await reads.answer(request, read)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Match, Mount, Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.base.runtime.version import installed_version
+from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 from pandaeval_collector.runs import Runs
+from pandaeval_collector.show import API
 from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
-from pandaeval_collector.show.api.hosts import KnownHosts
-from pandaeval_collector.show.api.lazy import Lazy
-from pandaeval_collector.show.api.place import API
+from pandaeval_collector.show.api.page import RUNBOOK as PATH
+from pandaeval_collector.show.api.page import runbook
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.runbook import PATH, runbook
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import OwnWrites
 from pandaeval_collector.store.finding import Finder
@@ -75,3 +78,35 @@ def _page() -> ASGIApp:
     from pandaeval_collector.show.api.page import page_app  # its scripts are read when somebody opens it
 
     return page_app()
+
+
+class KnownHosts:
+    """Lets requests through whose ``Host`` cannot be another's: an IP address, ``localhost``, or one of ``allowed``. A
+    page of somebody else, whose name suddenly resolves to this machine (DNS rebinding), could otherwise read what a
+    listener without a token shows."""
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
+        self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not is_known_host(Headers(scope=scope).get("host", ""), self._allowed):
+            await PlainTextResponse(f"{HOSTS_TOLD}\n", 421)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class Lazy:
+    """Has ``make`` make the application on a thread when the first request comes: a collector that nobody asks starts
+    faster and smaller without FastAPI. On one event loop."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = make
+        self._made: ASGIApp | None = None
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._made is None:
+            async with self._making:
+                if self._made is None:
+                    self._made = await asyncio.to_thread(self._make)
+        await self._made(scope, receive, send)

@@ -1,12 +1,24 @@
-"""The live page: one file that draws itself from what the API says."""
+"""The live page, one file that draws itself from what the API says; and the runbook, to which alerts link."""
 
 from __future__ import annotations
 
+import re
+from html import escape
+from pathlib import Path
+
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.show.report.shell import live_shell
+
+RUNBOOK = "/runbook"
+_SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
+_RUNBOOK_HEAD = (
+    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
+    "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "p{white-space:pre-line}:target{background:#fd03}</style>"
+)
 
 
 def page_app() -> ASGIApp:
@@ -33,3 +45,17 @@ def page_app() -> ASGIApp:
         await response(scope, receive, send)
 
     return answer
+
+
+async def runbook(_: Request) -> HTMLResponse:
+    """Answers with a heading with an anchor for each alert, and what to do about it."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return HTMLResponse(runbook_page(), headers={"content-security-policy": policy})
+
+
+def runbook_page() -> str:
+    """The page of ``runbook.md``, which is the only text about alerts."""
+    text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(text)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2><p>{escape(said.strip())}</p>" for name, said in sections)

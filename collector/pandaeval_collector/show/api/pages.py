@@ -27,10 +27,10 @@ from pandaeval_collector.show.api.shapes import (
 )
 from pandaeval_collector.show.api.understood import drawn, plain
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.detail import with_results
 from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
 from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
-from pandaeval_collector.show.report.trace_page import told
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.found import Position
 from pandaeval_collector.store.wanted import Wanted
@@ -200,7 +200,7 @@ class _Shown:
         shown = made.trace(row)
         members = {} if row.session is None else {row.session: self._finder.members(row.session)}
         spans = drawn(self._finder.contents(trace_id))
-        found = told(spans or {"spans": []}, shown.results.values())
+        found = with_results(spans or {"spans": []}, shown.results.values())
         return PageTrace(
             index=plain(made.made(self._about, members)),
             detail=None if spans is None else plain(found),

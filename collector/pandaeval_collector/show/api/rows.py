@@ -23,6 +23,7 @@ def trace_fields(row: Listed) -> dict[str, Any]:
         "session_id": row.session,
         "agent": facts.get("agent", ""),
         "service": facts.get("service", ""),
+        "environment": row.environment or None,
         "user": facts.get("user"),
         "started_at": facts["at"],
         "duration_us": facts["us"],

@@ -71,14 +71,14 @@ def run_detail(runs: RunReads, run: RunRow) -> RunDetail:
 def schedule_row(store: Store, schedule: ScheduleRow) -> ScheduleShape:
     """A schedule."""
     last = store.schedules.newest_run(schedule.id)
-    next_at = None if schedule.paused else _ms(next_time(schedule.cron, schedule.fired_at))
+    due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
     return ScheduleShape(
         id=schedule.id,
         cron=schedule.cron,
         paused=schedule.paused,
         created_at=_ms(schedule.created_at),
         fired_at=_ms(schedule.fired_at),
-        next_at=next_at,
+        next_at=None if due is None else _ms(due),
         last_run=None if last is None else last.id,
         run=_asked(RunSpec.from_json(schedule.body)),
     )

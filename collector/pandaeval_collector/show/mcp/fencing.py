@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, one_line, tokens
 from pandaeval_collector.judge.redact import redact, redact_value
-from pandaeval_collector.show.api.place import API
+from pandaeval_collector.show import API
 
 MOST_TOKENS = 2000
 """Of a whole answer, by our careful estimate."""

@@ -9,14 +9,12 @@ from typing import Any, TextIO
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.pipeline.line.listing import shown_facts
 from pandaeval_collector.show.report.cures import no_content_cure
-from pandaeval_collector.show.report.detail import detail
+from pandaeval_collector.show.report.detail import detail, with_results, without_spans
 from pandaeval_collector.show.report.index import ReportOrigin, index, ranked
 from pandaeval_collector.show.report.page import write_page
 from pandaeval_collector.show.report.results import ShownResult, shown, shown_object
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
 from pandaeval_collector.show.report.spool import Spool
-from pandaeval_collector.show.report.stored import without_spans
-from pandaeval_collector.show.report.trace_page import told
 from pandaeval_otel.model import Trace
 
 MAX_DETAILED = 10_000
@@ -95,7 +93,7 @@ class Report:
         return row
 
     def _detail(self, row: ReportTrace) -> dict[str, Any]:
-        return told(self._spool.get(row.place), row.results.values())
+        return with_results(self._spool.get(row.place), row.results.values())
 
     def _session(self, session_id: str) -> ReportSession:
         return self._sessions.setdefault(session_id, ReportSession(session_id))

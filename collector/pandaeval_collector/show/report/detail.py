@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.inspection import in_order
+from pandaeval_collector.show.report.loops import groups
+from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.text import TextPool, written
 from pandaeval_otel.model import (
     Captured,
@@ -28,6 +30,7 @@ _MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
 _KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2, Kind.GUARDRAIL: 2, Kind.LLM: 2}
 
 Row = dict[str, Any]
+_GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.keep_content)"
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:
@@ -139,3 +142,31 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
             case OtherPart(type_, value):
                 said = "[not captured]" if type_ == "not_captured" else f"[{type_}] {written(value)}"
                 yield role, texts.add(said)
+
+
+def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
+    """Adds to what :func:`detail` made the ``results`` in full and the ``loops`` that they found."""
+    held = list(results)
+    loop = next((each for each in held if each.key == "trace.tool_loop"), None)
+    cycles = loop.full.get("metadata", {}).get("cycles", []) if loop is not None else []
+    found = groups(shown["spans"], [cycle for cycle in cycles if isinstance(cycle, dict)])
+    return {**shown, "results": [{**each.full, "older": each.older} for each in held], "loops": found}
+
+
+def without_spans(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes the same as :func:`detail` of a trace whose spans are gone. ``facts``: what lists show of it."""
+    texts = [facts[key] for key in ("in", "out") if key in facts]
+    sides = [texts.index(facts[key]) if key in facts else None for key in ("in", "out")]
+    return {
+        "turns": [sides],
+        "more_turns": 0,
+        "error": None,
+        "spans": [],
+        "left_out": facts.get("spans", 0),
+        "ends_in_tool_call": False,
+        "calls": [],
+        "texts": texts,
+        "notes": [_GONE],
+        "dialects": [],
+        "models": [],
+    }

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from pandaeval_collector.base.filters import SEVERITIES
-from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
 from pandaeval_collector.store.failures.failure import severity_of
+from pandaeval_collector.store.failures.group import gravity
 from pandaeval_collector.store.failures.live import plain
 from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 
@@ -20,8 +20,6 @@ BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
 _RISES, _LEAST = 2.0, 3
 """Rising: in its last quarter so many times as often as a quarter before, and so many times at least."""
-_FIRST = "false_success"
-"""The label that comes before all others: nobody who reads the answer would notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,9 @@ class Incident:
         quarter_before = (len(self.at) - late) / 3
         return "rising" if late >= max(_LEAST, _RISES * quarter_before) else ""
 
-    def rank(self, span: TimeSpan) -> tuple[int, bool, bool, int, int]:
+    def rank(self, span: TimeSpan) -> tuple[bool, int, bool, int, int]:
         """A key to sort by, what asks for attention first."""
-        gravity = -SEVERITIES.index(self.severity)
-        return gravity, self.label != _FIRST, not self.state(span), -len(self.at), -self.newest.at
+        return (*gravity([self.label], self.severity), not self.state(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:

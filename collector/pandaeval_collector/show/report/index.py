@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.base.untrusted.excerpt import excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.report.cures import cure
-from pandaeval_collector.show.report.ranking import rank
 from pandaeval_collector.show.report.results import ShownResult
-from pandaeval_collector.show.report.rows import ReportSession, ReportTrace
-from pandaeval_collector.show.report.unasked import is_judged, unasked
-from pandaeval_collector.show.report.verdicts import INLINE, is_inline, spelled_out, verdict
+from pandaeval_collector.show.report.rows import ReportSession, ReportTrace, rank
+from pandaeval_collector.show.report.unasked import INLINE, is_inline, is_judged, spelled_out, unasked, verdict
 
 _MAX_REASONS = 3
 

@@ -7,7 +7,9 @@ and not how it reasoned.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import indent
 from types import TracebackType
 from typing import Any
 
@@ -160,3 +162,22 @@ def _state(graders: Sequence[Result]) -> str:
 
 def _has_nothing_to_compare(grader: Result) -> bool:
     return bool(grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence")
+
+
+def json_lines(report: LayerReport) -> Iterator[str]:
+    """The report as JSON, in pieces, case after case: the whole document is never in memory."""
+    head = _text(report.to_dict())
+    yield head.removesuffix("\n}") + ',\n "by_case": ['
+    cases = report.cases()
+    for at, (case, count) in enumerate(cases.items()):
+        yield (",\n" if at else "\n") + indent(_text(_case(report, case, count)), "  ")
+    yield "\n ]\n}\n" if cases else "]\n}\n"
+
+
+def _case(report: LayerReport, case: str, count: TrialCount) -> dict[str, Any]:
+    about = {"case": case, "kind": count.kind, "description": report.description(case)}
+    return {**about, **count.counted(), "trials": [*report.trials(case)]}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)

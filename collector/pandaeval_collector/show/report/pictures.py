@@ -14,7 +14,6 @@ _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 10, 10, 30
 _TEXT, _GRID = "#737b85", "#9aa1a8"
 BLUE, ORANGE = "#4f74d6", "#d98a26"
-_BINS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +42,6 @@ def curves(title: str, lines: Sequence[Curve], x_name: str = "k") -> str:
     for line in lines:
         parts += [_band(line, last), _line(line, last)]
     parts += _legend(lines)
-    return _svg(title, parts)
-
-
-def distribution(title: str, scores: Sequence[float], threshold: float | None = None) -> str:
-    """How many scores (0..1) lie in each twentieth; ``threshold``: from where on they pass."""
-    counts = [0] * _BINS
-    for score in scores:
-        counts[min(_BINS - 1, max(0, int(score * _BINS + 1e-9)))] += 1
-    most = max([1, *counts])
-    parts = [_frame("score", str(most))]
-    for at, count in enumerate(counts):
-        left, right = _across(at / _BINS), _across((at + 1) / _BINS)
-        top = _up(count / most)
-        if count:
-            parts.append(
-                f'<rect x="{left + 0.5:.1f}" y="{top:.1f}" width="{right - left - 1:.1f}" '
-                f'height="{_up(0) - top:.1f}" fill="{BLUE}"><title>{count}</title></rect>'
-            )
-    parts += [_label(_across(share), _HEIGHT - 16, f"{share:g}", "middle") for share in (0.0, 0.5, 1.0)]
-    if threshold is not None and 0.0 <= threshold <= 1.0:
-        mark = _across(threshold)
-        parts.append(_stroke(mark, _up(0), mark, _up(1), ORANGE, 'stroke-dasharray="4 3"'))
     return _svg(title, parts)
 
 

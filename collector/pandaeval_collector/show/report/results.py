@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.base.result import EXPLAINING, Result
-from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000

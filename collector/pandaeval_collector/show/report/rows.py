@@ -1,12 +1,20 @@
-"""A trace, a session, and what was concluded about them."""
+"""A trace, a session, and what was concluded about them; the one order in which they are shown: worst first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.show.report.ranking import NO_SCORE, rank
 from pandaeval_collector.show.report.results import ShownResult
+
+NO_SCORE = 2.0
+"""Stands for the signal of what has no score: after all others."""
+
+
+def rank(failed: bool, worst: float, failures: int, name: str) -> tuple[bool, float, int, str]:
+    """A key to sort by. What ``failed`` comes first, then by the ``worst`` signal (0..1, or :data:`NO_SCORE`), then by
+    how many results failed; ``name`` decides between equals."""
+    return not failed, worst, -failures, name
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 
-from pandaeval_collector.base.untrusted.excerpt import clean
+from pandaeval_collector.base.untrusted.printable import clean
 
 
 def still_page(title: str, body: Iterable[str]) -> str:

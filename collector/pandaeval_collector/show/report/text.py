@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.base.untrusted.excerpt import UNSAFE_CLASS, clean, excerpt
+from pandaeval_collector.base.untrusted.printable import UNSAFE_CLASS, clean, excerpt
 
 _UNSAFE_JSON = re.compile(rf"\\\\|\\(?:[bfr]|u00(?:[01][0-9a-f]|7f))|{UNSAFE_CLASS}")
 _DEEPEST = 6

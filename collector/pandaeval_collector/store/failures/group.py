@@ -79,12 +79,12 @@ def _coded(members: Sequence[Failure], least: str | None) -> RootCause:
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
     """Those of agents that claim what they did not do, then the gravest, of those the largest."""
-    return tuple(sorted(groups, key=lambda group: rank(group.labels, group.severity, group.count)))
+    return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))
 
 
-def rank(labels: Iterable[str], severity: str, count: int) -> tuple[bool, int, int]:
-    """By which groups stand in order, wherever they are listed."""
-    return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity), -count
+def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
+    """The key by which failures are sorted wherever they are listed: claims of what was not done, then the gravest."""
+    return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
 
 
 def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
+from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import FailureGroupRow, WriteSet
 from pandaeval_collector.store.failure_groups import MOST_GROUPS
@@ -57,8 +59,10 @@ class LiveGroups:
     """
 
     def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
-        """``known``: those of the store, newest first."""
-        self._embedder, self._lock = embedder, threading.Lock()
+        """``known``: those of the store, newest first. A hosted embedder is not asked about single failures, since the
+        line would wait: the embedded one stands in for it."""
+        self._embedder = load("embedded") if embedder.id.startswith(f"{HOSTED}:") else embedder
+        self._lock = threading.Lock()
         self._groups: OrderedDict[str, _Live] = OrderedDict()
         rows = [*known][::-1]
         vectors = self._vectors([row.cause or plain(row.text) for row in rows]) if rows else []

@@ -5,7 +5,14 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 """
 
 from pandaeval_collector.base.instrument import MAX_SERIES
-from pandaeval_collector.store.series.increment import Exemplar, Increment, Point, increments, shadow_increments
+from pandaeval_collector.store.series.increment import (
+    Exemplar,
+    Increment,
+    Point,
+    increments,
+    series_rows,
+    shadow_increments,
+)
 from pandaeval_collector.store.series.instruments import EVALUATIONS, INSTRUMENTS, REVISIONS, SCORE
 from pandaeval_collector.store.series.labels import CAPS, SeriesLabels
 
@@ -21,5 +28,6 @@ __all__ = [
     "Point",
     "SeriesLabels",
     "increments",
+    "series_rows",
     "shadow_increments",
 ]

@@ -6,9 +6,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
+import orjson
+
 from pandaeval_collector.base.instrument import Attributes, Instrument
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.store.failures import failure_of
+from pandaeval_collector.store.rows import SeriesRow
 from pandaeval_collector.store.series.instruments import (
     EVALUATIONS,
     FAILURES,
@@ -146,6 +149,25 @@ def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[I
         if result.tokens or result.duration_ms:
             _observe_judge(result, labels, at)
     return list(found.values())
+
+
+def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
+    """The increments as rows of the store."""
+    return [
+        SeriesRow(
+            name=each.instrument.name,
+            attributes=orjson.dumps(each.attributes).decode(),
+            width=len(each.instrument.bounds) + 1,
+            count=each.count,
+            total=each.total,
+            buckets=each.buckets,
+            exemplars={
+                index: (found.value, found.trace_id, found.span_id, found.time_ns)
+                for index, found in each.exemplars.items()
+            },
+        )
+        for each in added
+    ]
 
 
 def _observe_failure(result: Result, labels: SeriesLabels, at: Callable[[Instrument, Attributes], Increment]) -> None:

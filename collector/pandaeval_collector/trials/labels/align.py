@@ -29,7 +29,7 @@ class LabelledRun:
 
     @property
     def held_out(self) -> bool:
-        """Whether it belongs to the half that nothing is chosen by; the runs of a session stay together."""
+        """Whether a run belongs to the half that nothing is chosen by; the runs of a session stay together."""
         return hashlib.blake2b(f"held out {self.session or self.unit}".encode(), digest_size=1).digest()[0] % 2 == 1
 
 
@@ -70,7 +70,7 @@ class Alignment:
 
     @property
     def proven(self) -> TriedGuideline | None:
-        """The one that is proven."""
+        """The guideline that is proven."""
         return next((each for each in self.tried if not each.why), None)
 
 
@@ -81,8 +81,9 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """``written``: candidates of people. ``room``: says whether the budget has room for that many more verdicts; what
-    it has none for is not tried. Raises ``ValueError`` for fewer than :data:`LEAST` runs."""
+    """Tries guidelines on one half of the runs and proves the best on the other. ``written``: candidates of people.
+    ``room``: says whether the budget has room for that many more verdicts; what it has none for is not tried. Raises
+    ``ValueError`` for fewer than :data:`LEAST` runs."""
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
     now = judging("", runs)

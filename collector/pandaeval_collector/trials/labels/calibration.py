@@ -55,7 +55,8 @@ class Calibrations:
 
 
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
-    """``standing``: scores by unit and metric. Several people's verdicts on a run count as one: the word of most."""
+    """Holds scores against labels. ``standing``: scores by unit and metric. Several people's verdicts on a run count as
+    one: the word of most."""
     said: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         said[label.unit, label.metric].append(label)
@@ -72,8 +73,8 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
-    """By run: whether most people pass it, and a comment of one of them; those of which as many say one as the other
-    are left out."""
+    """Maps each run to whether most people pass it, and a comment of one of them; those of which as many say one as the
+    other are left out."""
     said: dict[str, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         said[label.unit].append(label)
@@ -121,7 +122,7 @@ def _grade(label: HumanLabel) -> float:
 
 
 def as_dict(each: Calibration) -> dict[str, Any]:
-    """For JSON."""
+    """Returns the calibrations for JSON."""
     found = asdict(each.agreement)
     return {
         "metric": each.metric,
@@ -138,7 +139,7 @@ def as_dict(each: Calibration) -> dict[str, Any]:
 
 
 def write(calibrations: Collection[Calibration], path: Path) -> None:
-    """As :func:`read` reads it."""
+    """Writes the file that :func:`read` reads."""
     held = {"format": FORMAT, "calibrations": [as_dict(each) for each in calibrations]}
     save(path, json.dumps(held, indent=1) + "\n")
 
@@ -167,7 +168,7 @@ class _File(BaseModel):
 
 
 def read(path: Path) -> tuple[Kept, ...]:
-    """Raises ``UserError`` for a file that :func:`write` did not make."""
+    """Reads a calibration. Raises ``UserError`` for a file that :func:`write` did not make."""
     try:
         return _File.model_validate_json(path.read_bytes()).calibrations
     except OSError as error:

@@ -38,7 +38,7 @@ def against_results(
     cheap_usd: Mapping[str, float],
     strong_usd: Mapping[str, float],
 ) -> list[FoundCascade]:
-    """By metric, where both judges scored in the same version."""
+    """Finds a cascade for each metric that both judges scored in the same version."""
     pairs = [
         (row, _passes(strong[key], row), strong[key].model)
         for key, row in sorted(cheap.items())
@@ -50,7 +50,7 @@ def against_results(
 def against_labels(
     cheap: Mapping[Key, JudgedRow], labels: Iterable[HumanLabel], agree: float, cheap_usd: Mapping[str, float]
 ) -> list[FoundCascade]:
-    """The same with people's verdicts in the place of the strong judge's."""
+    """Finds cascades with people's verdicts in the place of the strong judge's."""
     by_metric: dict[str, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         by_metric[label.metric].append(label)

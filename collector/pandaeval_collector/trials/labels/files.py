@@ -39,8 +39,8 @@ class LabelTable:
 
 
 def read_labels(path: Path, names: MetricNames) -> LabelTable:
-    """``names``: of the metrics that there are. Raises ``UserError`` with every mistake (20 at most): then nothing of
-    the file should be used."""
+    """Reads a file of labels. ``names``: of the metrics that there are. Raises ``UserError`` with every mistake (20 at
+    most): then nothing of the file should be used."""
     labels: list[HumanLabel] = []
     problems: list[str] = []
     seen: dict[str, None] = {}
@@ -154,7 +154,7 @@ def _label(row: Row, names: MetricNames) -> HumanLabel:
 
 
 def about(trace: str, session: str, metric: str, names: MetricNames) -> tuple[str, str]:
-    """The unit that is meant, and the metric's key. Raises :class:`LabelError`."""
+    """Returns the unit that is meant and the metric's key. Raises :class:`LabelError`."""
     if not metric:
         raise LabelError("metric is empty; `pandaeval metrics` lists them")
     keys = names.select(metric)

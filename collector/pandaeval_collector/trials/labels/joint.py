@@ -33,8 +33,9 @@ class JointPassRate:
 def joint_pass_rates(
     labels: Iterable[HumanLabel], standings: Sequence[Standing], also: Sequence[str] = ()
 ) -> list[JointPassRate]:
-    """``standings``: the scores of each judge by unit and metric; ``also``: keys of further metrics in the first of
-    them, whose scores of a run are used beside the judges' (a run without one counts as their mean)."""
+    """Estimates each metric's rate by several judges. ``standings``: the scores of each judge by unit and metric;
+    ``also``: keys of further metrics in the first of them, whose scores of a run are used beside the judges' (a run
+    without one counts as their mean)."""
     by_metric: defaultdict[str, defaultdict[str, list[HumanLabel]]] = defaultdict(lambda: defaultdict(list))
     for label in labels:
         by_metric[label.metric][label.unit].append(label)

@@ -32,7 +32,7 @@ class Proposals(Verdict):
 
 
 def proposing_rubric(question: str) -> Rubric[Proposals]:
-    """``question``: that of the metric."""
+    """Makes the rubric that asks for guidelines. ``question``: that of the metric."""
     return Rubric(
         name="guidelines",
         version="1",
@@ -54,7 +54,8 @@ agent says so is not enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """What the model is shown; all of it came from runs, from people or from judges that read runs, and is fenced."""
+    """Writes what the model is shown; all of it came from runs, from people or from judges that read runs, and is
+    fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     lines = "\n".join(f"{number}. {_line(*each)}" for number, each in enumerate(errors[:_MOST_SHOWN], 1))
     text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
@@ -72,5 +73,5 @@ def _line(run: LabelledRun, judged: JudgedUnit) -> str:
 
 
 def plain(text: str) -> str:
-    """A proposal as it may stand in a question: one line, without what looks like a fence."""
+    """Makes of a proposal what may stand in a question: one line, without what looks like a fence."""
     return one_line(neutral(text))[:MOST_CHARS]

@@ -37,14 +37,14 @@ class Queue:
 
 
 def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
-    """The metrics of which there are judged runs, and how many."""
+    """Counts the judged runs of each metric that has any."""
     rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
     return Counter(dict(rows.fetchall()))
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """The key of the metric to label for; ``name`` may be empty where there is one alone. ``said``: how people name it,
-    such as ``--metric``. Raises ``UserError``."""
+    """Returns the key of the metric to label for; ``name`` may be empty where there is one alone. ``said``: how people
+    name it, such as ``--metric``. Raises ``UserError``."""
     there = metrics_to_label(connection)
     if not there:
         raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
@@ -89,7 +89,7 @@ def draw_from(
 
 
 def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:
-    """Those traces whose spans the store still holds."""
+    """Returns those of the traces whose spans the store still holds."""
     found: set[str] = set()
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608

@@ -77,7 +77,7 @@ class _Population:
 
     @property
     def mean(self) -> float:
-        """Of the judge's scores."""
+        """Returns the mean of the judge's scores."""
         return self.total / self.weight
 
 
@@ -101,8 +101,8 @@ class _Labels:
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
-    """Those of all metrics and agents with labels. Several people's verdicts on a run count as their mean. On any
-    thread, for as long as SQLite takes to go through the judged scores."""
+    """Estimates the rates of all metrics and agents with labels. Several people's verdicts on a run count as their
+    mean. On any thread, for as long as SQLite takes to go through the judged scores."""
     populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
     for metric, agent, weight, total, passed, squares, runs in connection.execute(_UNLABELLED):
@@ -153,9 +153,9 @@ def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> I
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """One over the chance of each run to be judged and labelled, for a calibration: runs that somebody chose by himself
-    are taken for a sample at random; where a part was drawn and a part was not, each part counts as much as it knows
-    (Kish)."""
+    """Returns one over the chance of each run to be judged and labelled, for a calibration: runs that somebody chose by
+    himself are taken for a sample at random; where a part was drawn and a part was not, each part counts as much as it
+    knows (Kish)."""
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
     for at in parts[0]:

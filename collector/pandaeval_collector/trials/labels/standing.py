@@ -18,8 +18,8 @@ Key = tuple[str, str]
 
 
 def from_lines(path: Path) -> dict[Key, JudgedRow]:
-    """The scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each unit
-    and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
+    """Reads the scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each
+    unit and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for result in result_lines(path):
         _add(found, result)
@@ -27,7 +27,7 @@ def from_lines(path: Path) -> dict[Key, JudgedRow]:
 
 
 def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """The same of some units: judges' scores as far as they are kept (``labels.window``), and of other metrics
+    """Reads the scores of some units: judges' scores as far as they are kept (``labels.window``), and of other metrics
     (``store.retention``)."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for marks, group in numbers.batched(numbers.of_units(connection, units)):

@@ -18,7 +18,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """The columns of a label; what it does not say is ``None``."""
+    """Returns the columns of a label; what it does not say is ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -34,7 +34,8 @@ def row_of(label: HumanLabel) -> dict[str, Any]:
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments come from others."""
+    """Writes labels as CSV. A cell that a spreadsheet would take for a formula gets a ``'`` before it: ids and comments
+    come from others."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -43,13 +44,13 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """One object a line, without what is not said."""
+    """Writes labels as one object a line, without what is not said."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
-    """In the form that the name of the file asks for; CSV where it asks for none."""
+    """Writes labels in the form that the name of the file asks for; CSV where it asks for none."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
 
 

@@ -36,12 +36,12 @@ class CaseOutcomes:
 
     @property
     def n(self) -> int:
-        """Determined trials."""
+        """How many trials are determined."""
         return len(self.trials) - self.undetermined
 
     @property
     def c(self) -> int:
-        """Trials that succeeded."""
+        """How many trials succeeded."""
         return sum(passed is True for passed in self.trials.values())
 
     @property
@@ -60,12 +60,12 @@ class CaseTrials:
 
     @property
     def counts(self) -> list[tuple[int, int]]:
-        """Determined and successful trials of each case."""
+        """Counts determined and successful trials of each case."""
         return [(case.n, case.c) for case in self.cases]
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What :func:`trials` reads of a result, for those who keep many."""
+    """Keeps of a result what :func:`trials` reads, for those who hold many."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
@@ -77,9 +77,9 @@ _ABOUT = ("case", "trial", "case_kind", "k", "part_of")
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """The trials by one metric: ``trial_correct`` unless another is asked for, by its name or as ``level.name``.
-    ``per``: by conversation instead of by case, which is also what is done where no result names a case. Raises
-    ``UserError`` where there is nothing of the kind."""
+    """Collects the trials by one metric: ``trial_correct`` unless another is asked for, by its name or as
+    ``level.name``. ``per``: by conversation instead of by case, which is also what is done where no result names a
+    case. Raises ``UserError`` where there is nothing of the kind."""
     standing = _standing(results)
     if not standing:
         raise UserError("there are no results in the input")

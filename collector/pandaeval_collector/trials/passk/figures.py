@@ -51,12 +51,12 @@ class Figures:
 
     @property
     def notices(self) -> list[str]:
-        """What people should know before they believe the figures."""
+        """Writes what people should know before they believe the figures."""
         return list(_notices(self.trials, self.suite))
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
-    """All figures, for each of ``ks`` (1 or more)."""
+    """Computes all figures, for each of ``ks`` (1 or more)."""
     return Figures(
         found,
         tuple(_of_case(case, k) for case in found.cases for k in ks),
@@ -72,7 +72,7 @@ def conversation(case: CaseOutcomes) -> dict[str, Any]:
 
 
 def estimate_dict(of: Mapping[str, PassEstimate], between: Bounds) -> dict[str, Any]:
-    """JSON-ready: the three estimators side by side."""
+    """Returns the three estimators side by side, JSON-ready."""
     bayesian = asdict(of["bayesian"])
     bayesian["mean"] = bayesian.pop("value")
     return {

@@ -60,7 +60,7 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        """What failed all the same and fails no gate, in a sentence; or ``""``."""
+        """Says in a sentence what failed all the same and fails no gate; ``""`` where nothing did."""
         return f"{_BROKE}, which so few trials may by chance: {_named(self.doubtful)}" if self.doubtful else ""
 
     @property
@@ -69,7 +69,7 @@ class GateVerdict:
 
     @property
     def told(self) -> str:
-        """The effect in a sentence."""
+        """Says the effect in a sentence."""
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference

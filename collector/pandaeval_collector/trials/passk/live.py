@@ -46,12 +46,12 @@ class LiveTrials:
         return any(taken)
 
     def gauges(self) -> Gauges:
-        """pass^k of each case, metric and k: the Bayesian median and the ends of the 95 % interval, and how many
-        determined trials they rest on."""
+        """Returns pass^k of each case, metric and k: the Bayesian median and the ends of the 95 % interval, and how
+        many determined trials they rest on."""
         return dict(self._gauges())
 
     def state(self) -> Any:
-        """JSON-ready, for :meth:`restore`."""
+        """Returns the state, JSON-ready, for :meth:`restore`."""
         return self._cases
 
     def restore(self, state: Any) -> None:

@@ -57,7 +57,7 @@ class Monitor:
             await self._task
 
     def take(self, rows: Sequence[ResultRow]) -> None:
-        """New rows of a commit."""
+        """Takes in the new rows of a commit."""
         self._changed.update(watch.key for watch in self._watches if watch.take(rows))
 
     async def _run(self) -> None:

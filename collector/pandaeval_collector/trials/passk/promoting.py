@@ -29,7 +29,7 @@ class PromotableCase:
     more: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """As programs have it."""
+        """Returns the promotion as programs read it."""
         return {
             "case": self.case.id,
             "n": self.case.n,
@@ -57,12 +57,12 @@ class Promotion:
 
     @property
     def saturation(self) -> float | None:
-        """The share of capability cases that pass steadily; ``None`` without such cases."""
+        """Returns the share of capability cases that pass steadily; ``None`` without such cases."""
         return len(self.steady) / len(self.candidates) if self.candidates else None
 
     @property
     def told(self) -> str:
-        """The saturation in words."""
+        """Says the saturation in words."""
         if self.saturation is None:
             return "no trial of a capability case in these results"
         said = f"saturation: {len(self.steady)} of {len(self.candidates)} capability cases pass steadily"
@@ -73,7 +73,7 @@ class Promotion:
 
 
 def promotion(found: CaseTrials, k: int, least: float) -> Promotion:
-    """``k`` trials in a row pass with a share of at least ``least``, 0 to 1."""
+    """Finds the cases of which ``k`` trials in a row pass with a share of at least ``least``, 0 to 1."""
     candidates = [_candidate(case, k, least) for case in found.cases if case.kind == CAPABILITY]
     return Promotion(k, least, sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0))))
 

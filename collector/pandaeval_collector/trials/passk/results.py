@@ -27,8 +27,9 @@ _VERSION = "1"
 
 
 def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
-    """``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, and there is none with
-    fewer than k determined trials; the metadata hold all three estimators. The label is the assessment of the pair."""
+    """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, and there
+    is none with fewer than k determined trials; the metadata hold all three estimators. The label is the assessment of
+    the pair."""
     for each in found.cases:
         shown = ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds))
         for metric, estimates, between in shown:
@@ -50,7 +51,7 @@ def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterato
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
-    """The same of all cases together, JSON-ready, under the names of results; ``metadata.case`` is ``None``."""
+    """Makes the same of all cases together, JSON-ready, under the names of results; ``metadata.case`` is ``None``."""
     for each in found.suite:
         for metric, estimate in ((AT, each.at), (POW, each.pow)):
             yield {

@@ -40,8 +40,8 @@ class LiveGates:
         return taken
 
     def gauges(self) -> Mapping[tuple[str, Attributes], float]:
-        """The evidence against each metric and agent, from 1/level on an alarm, whether it is one, and of how many
-        results."""
+        """Returns the evidence against each metric and agent, from 1/level on an alarm, whether it is one, and of how
+        many results."""
         found: dict[tuple[str, Attributes], float] = {}
         for metric, gates in self._gates.items():
             level, _, name = metric.partition(".")
@@ -54,7 +54,7 @@ class LiveGates:
         return found
 
     def state(self) -> Any:
-        """JSON-ready, for :meth:`restore`."""
+        """Returns the state, JSON-ready, for :meth:`restore`."""
         gates = {metric: {agent: gate.state() for agent, gate in each.items()} for metric, each in self._gates.items()}
         return {"rate": self._rate, "level": self._level, "gates": gates}
 

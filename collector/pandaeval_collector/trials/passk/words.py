@@ -10,27 +10,27 @@ NONE = "-"
 
 
 def number(value: float | None) -> str:
-    """A share to the third digit."""
+    """Writes a share to the third digit."""
     return NONE if value is None else f"{value:.3f}"
 
 
 def between(value: float | None, low: float | None, high: float | None) -> str:
-    """The same with its interval, where there is one."""
+    """Writes a share with its interval, where there is one."""
     return number(value) if low is None or high is None else f"{number(value)} ({low:.3f} to {high:.3f})"
 
 
 def mean(estimate: SuiteEstimate) -> str:
-    """That of a suite."""
+    """Writes the mean of a suite with its interval."""
     return between(estimate.mean, estimate.ci_low, estimate.ci_high)
 
 
 def median(estimate: PassEstimate) -> str:
-    """That of a case, by the Bayesian estimator."""
+    """Writes the median of a case by the Bayesian estimator, with its interval."""
     return between(estimate.median, estimate.ci_low, estimate.ci_high)
 
 
 def band(label: str | None) -> str:
-    """An assessment."""
+    """Writes an assessment with blanks in place of underscores."""
     return (label or NONE).replace("_", " ")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats import coherence, loop_detection
 from pandaeval_collector.analysis.stats.similarity import Direction, cosine, jaccard
+from pandaeval_collector.stats import coherence, loop_detection
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "loop_detection.json"
 

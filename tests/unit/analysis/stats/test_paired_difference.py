@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats.paired_difference import paired_difference
+from pandaeval_collector.analysis.stats.paired import paired_difference
 from pandaeval_collector.analysis.stats.quantiles import means
 
 

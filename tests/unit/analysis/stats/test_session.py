@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats import (
+from pandaeval_collector.analysis.stats._session_inputs import DEFAULT_WEIGHTS, clamp01, merged_weights
+from pandaeval_collector.stats import (
     agent_consistency,
     agent_reliability,
     consistency_band,
     reliability_band,
     session_profile,
 )
-from pandaeval_collector.analysis.stats._session_inputs import DEFAULT_WEIGHTS, clamp01, merged_weights
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "session.json"
 CLOSE = 1e-9

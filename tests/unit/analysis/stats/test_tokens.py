@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.analysis.stats import content_tokens
 from pandaeval_collector.analysis.stats.tokens import STOPWORDS_VERSION
+from pandaeval_collector.stats import content_tokens
 
 
 @pytest.mark.parametrize(

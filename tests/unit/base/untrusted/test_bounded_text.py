@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
-from pandaeval_collector.base.untrusted.bounded_text import TooLongError, read_text
+from pandaeval_collector.base.untrusted.yaml_text import TooLongError, read_text
 from pandaeval_collector.scoring.cases.files import CaseFileError, read_suite
 from pandaeval_collector.scoring.custom.files import metrics_of
 

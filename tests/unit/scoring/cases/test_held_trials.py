@@ -16,8 +16,7 @@ from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
-from pandaeval_collector.show.report.layers import LayerReport
-from pandaeval_collector.show.report.layers_json import json_lines
+from pandaeval_collector.show.report.layers import LayerReport, json_lines
 from pandaeval_otel.model import Trace
 from support.trials import run, write
 

@@ -81,8 +81,9 @@ def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, fa
     ],
 )
 def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) -> None:
-    row = trace_row(Listed(1, "s1", 0.25, 3, facts)).model_dump(exclude={"results", "environment"})
+    row = trace_row(Listed(1, "s1", 0.25, 3, facts, environment="prod")).model_dump(exclude={"results"})
     assert row == {
+        "environment": "prod",
         "trace_id": "ab" * 16,
         "session_id": "s1",
         "started_at": 5,
@@ -112,3 +113,7 @@ def test_a_session_tells_its_traces(worst: Listed | None) -> None:
     assert row.failed is True
     assert row.worst == (None if worst is None else trace_row(worst))
     assert row.model_dump()["results"] == [_result("a", 1, True)]
+
+
+def test_an_environment_that_nobody_names_is_null() -> None:
+    assert trace_row(Listed(1, None, 0.25, 0, FACTS)).environment is None

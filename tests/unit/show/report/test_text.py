@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.base.untrusted.excerpt import clean, excerpt
+from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import TextPool, clean_json, cut, pruned, written
 
 any_text = st.text(st.characters(codec=None, categories=None))

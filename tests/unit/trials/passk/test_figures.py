@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.show.report.passk import case_picture, page, suite_picture
-from pandaeval_collector.show.report.pictures import distribution
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
 from pandaeval_collector.trials.passk.figures import conversation, figures
 from pandaeval_collector.trials.passk.results import task_results
@@ -122,8 +121,6 @@ def test_the_page_holds_every_case_and_nothing_that_runs() -> None:
         suite_picture([]),
         case_picture(CaseOutcomes("<evil & co>", {("1", ""): True, ("2", ""): False})),
         case_picture(CaseOutcomes("nothing", {("1", ""): None})),
-        distribution("scores <of> coherence", [0.0, 0.5, 1.0, 1.0], threshold=0.5),
-        distribution("none", []),
     ],
 )
 def test_pictures_stand_by_themselves(picture: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.analysis.stats.drop import Drop
-from pandaeval_collector.analysis.stats.paired_difference import PairedDifference
+from pandaeval_collector.analysis.stats.paired import PairedDifference
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.trials.passk.attempts import trials

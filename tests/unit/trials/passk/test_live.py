@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.stats import pass_pow_k
 from pandaeval_collector.analysis.stats.stream import StreamGate
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.stats import pass_pow_k
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_collector.trials.passk.live import MOST_CASES, MOST_UNITS, LiveTrials
 from pandaeval_collector.trials.passk.monitor import Monitor

@@ -16,10 +16,12 @@ from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
 from pandaeval_collector.analysis.rules.grounding._together import SENTENCE
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
+    DATE,
     DURATION,
     IDENTIFIER,
     NAME,
     NUMBER,
+    PERCENTAGE,
     STRICT,
     TIME,
     URL,
@@ -63,6 +65,25 @@ _PROPOSED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a time that the agent proposes."""
+_TERMS = (
+    r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|deposit|limit|cap|"
+    r"maximum|minimum|window|period|allowance|threshold"
+)
+_RULE_BEFORE = re.compile(
+    rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
+    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"\ban? [*]*$", re.IGNORECASE)
+_TERM_AFTER = re.compile(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b", re.IGNORECASE)
+_RATE_AFTER = re.compile(
+    r"[*]*(?: [a-z\-]+)?,? ?(?:per|for each|for every|each|times the number of) [a-z]", re.IGNORECASE
+)
+"""How terms are stated that hold for everybody: a rate (for $30 per passenger, each additional bag has a fee of $50), a
+limit, or something that is handed out (a $50 certificate)."""
+_TODAY = re.compile(
+    r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$", re.IGNORECASE
+)
 _PROSE = 8
 """Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
 _PLACEHOLDER = re.compile(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
@@ -94,7 +115,8 @@ def answers(trace: Trace) -> list[tuple[str, int, str]]:
     said = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not said and trace.output:
         said = [(trace.output, trace.root_span_id)]
-    return [(fold(text[:MOST_ANSWER]), ends.get(span_id, trace.end_ns), span_id) for text, span_id in said]
+    last = trace.end_ns  # read once: it looks at every span
+    return [(fold(text[:MOST_ANSWER]), ends.get(span_id, last), span_id) for text, span_id in said]
 
 
 def in_answers(trace: Trace) -> Iterator[Claim]:
@@ -139,6 +161,22 @@ def in_calls(trace: Trace) -> Iterator[Claim]:
 def of_case(claim: Claim) -> bool:
     """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
     return claim.value.kind in STRICT and _CASE.search(claim.sentence) is not None
+
+
+def of_the_rules(claim: Claim) -> bool:
+    """Whether a value of an answer is one of the terms that an agent is told rather than one that it finds out: a rate,
+    a limit, a voucher of so much, today's date."""
+    value, there = claim.value, claim.sentence.find(claim.value.text)
+    if claim.key or there < 0:
+        return False
+    before, after = claim.sentence[:there], claim.sentence[there + len(value.text) :]
+    if value.kind in (DATE, TIME):
+        return _TODAY.search(before) is not None
+    if value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
+        return False
+    if _RULE_BEFORE.search(before) is not None or _RATE_AFTER.match(after) is not None:
+        return True
+    return _ARTICLE.search(before) is not None and _TERM_AFTER.match(after) is not None
 
 
 def _accepted(value: Value, call: ToolCall) -> bool:

@@ -7,7 +7,7 @@ answer that names both may well explain why.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.analysis.rules._failures import failed
@@ -52,13 +52,18 @@ def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: 
     kind, value = claim.value.kind, claim.value
     if kind not in (IDENTIFIER, DATE) or claim.key:
         return None
-    alike = [each for each in done if each.value is not None and each.value.kind == kind and _alike(each.value, value)]
-    if not alike or any(_equal(each.value, value) for each in done if each.value is not None):
+    values = [each.value for each in done if each.value is not None and each.value.kind == kind]
+    alike = [each for each in values if _alike(each, value)]
+    if not alike or not known.may_compare(len(done) + len(answer)):
         return None
-    named = [each.value for each in answer]
-    if any(_equal(each.value, other) for each in alike if each.value is not None for other in named):
+    used, meant = _signs(alike), _signs([each.value for each in answer])
+    if not _signs([value]).isdisjoint(_signs(values)) or not used.isdisjoint(meant):
         return None
-    return alike[0] if known.says(USER, value) and not known.says(RESULT, value) else None
+    return (
+        next(each for each in done if each.value is alike[0])
+        if known.says(USER, value) and not known.says(RESULT, value)
+        else None
+    )
 
 
 def miscounted(answer: str, done: Sequence[Used]) -> Iterator[tuple[Value, Used]]:
@@ -94,12 +99,13 @@ def _shape(key: str) -> str:
     return digits.sub(lambda run: "9" * len(run[0]), letters.sub(lambda run: run[0], key))
 
 
-def _equal(one: Value, other: Value) -> bool:
-    if one.kind != other.kind:
-        return False
-    if one.kind == DATE:
-        return any(a % 10000 == b % 10000 for a in one.readings for b in other.readings)
-    return one.key == other.key
+def _signs(values: Iterable[Value]) -> set[tuple[str, str | float]]:
+    """What values have in common that are equal."""
+    return {
+        (value.kind, sign)
+        for value in values
+        for sign in ([day % 10000 for day in value.readings] if value.kind == DATE else [value.key])
+    }
 
 
 def _stem(word: str) -> str:

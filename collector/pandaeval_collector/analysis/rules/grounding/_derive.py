@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pandaeval_collector.analysis.rules.grounding._dates import ordinal
-from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._known import PLAINER, Known
 from pandaeval_collector.analysis.rules.grounding._sources import RESULT
 from pandaeval_collector.analysis.rules.grounding._together import in_text
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, PERCENTAGE, Value
@@ -47,12 +47,14 @@ def _calculated(number: float, value: Value, known: Known, at: int, sentence: st
     source, both known and of the sentence that states it, or one of them the user's."""
     tolerance = max(0.005 if value.kind == AMOUNT else 0.0, value.step / 2) + _CLOSE
     share = value.kind == PERCENTAGE
+    if not known.may_compare((len(known.index.said) + len(known.index.plain)) // PLAINER):
+        return False
     said = frozenset(each for each, since in known.index.said.items() if since <= at and each)
     beside = frozenset(each for each in in_text(sentence) if each != number and _is_operand(each, known, at))
     there = {each for each, since in known.index.plain.items() if since <= at}
     pools = [(beside, beside), (said, said | there)]
     pools += [(group, group) for group in known.groups(at) if len(group) <= MOST_OPERANDS]
-    return any(_from_pool(number, one, other, tolerance, share) for one, other in pools)
+    return any(known.may_compare(len(one)) and _from_pool(number, one, other, tolerance, share) for one, other in pools)
 
 
 def _from_pool(number: float, one: Iterable[float], other: Iterable[float], tolerance: float, share: bool) -> bool:
@@ -73,21 +75,22 @@ def _by_one_step(number: float, operand: float, cents: set[int], tolerance: floa
     if share:
         wanted += [number / 100 * operand, operand * 100 / number if number else 0.0]
         wanted += [operand / (1 - number / 100) if number != 100 else 0.0, operand / (1 + number / 100)]
-    loose = share or tolerance > 0.01
-    return any(_among(each, cents, tolerance if loose else 0.0) for each in wanted if 0.0 < each < 1e13)
-
-
-def _among(number: float, cents: set[int], tolerance: float) -> bool:
-    exact = number * 100
-    if abs(exact - round(exact)) < 0.01 and round(exact) in cents:
-        return True
-    return tolerance > 0.0 and tolerance < 0.5 and round(exact) in cents
+    loose = (share or tolerance > 0.01) and 0.0 < tolerance < 0.5
+    for each in wanted:
+        if 0.0 < each < 1e13:
+            exact = each * 100
+            nearest = round(exact)
+            if nearest in cents and (loose or abs(exact - nearest) < 0.01):
+                return True
+    return False
 
 
 def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> bool:
     """An amount that follows from grounded ones of the same answer: a sum of some in a row, or one step from two of
     them or from one and a small count."""
     own = settled[:_MOST_SETTLED]
+    if not known.may_compare(len(own) + len(known.index.plain) // PLAINER):
+        return False
     few = {
         each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)
     }
@@ -121,6 +124,8 @@ def from_dates(value: Value, known: Known, at: int, start_ns: int, sentence: str
     """The day itself with or without its year, one that lies a known number of days from a known one, or within a span
     of days that a source names, or at most two weeks after the day of the run, or the next day of its name (Sunday)
     after a day that a result names."""
+    if not known.may_compare(len(known.index.dates)):
+        return False
     there = [day for day, since in known.index.dates.items() if since <= at]
     if any(_same_day(day, each) for day in value.readings for each in there):
         return True
@@ -168,6 +173,8 @@ def from_times(value: Value, known: Known, at: int, sentence: str) -> bool:
     for minute in value.readings:
         if minute in there:
             return True
+        if not known.may_compare(len(there) * len(lengths) // PLAINER):
+            return False
         for each in there:
             apart = abs(minute - each) % _DAY_MINUTES
             if any(apart in (length, _DAY_MINUTES - length) for length in lengths):

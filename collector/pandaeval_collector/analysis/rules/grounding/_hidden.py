@@ -12,6 +12,7 @@ from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 BEFORE = "the conversation before was not captured"
+INSTRUCTIONS = "the agent's instructions were not captured"
 _CUT = re.compile(r"(?:\.\.\.|…|[\[(<]?(?:\w+ )?truncated[^\n]{0,40})\s*\Z", re.IGNORECASE)
 _CLOSED = {"{": "}", "[": "]"}
 
@@ -59,6 +60,13 @@ def hidden(trace: Trace, before: Before | None = None) -> str | None:
         return None
     begins = [message.role for message in models[0].input or ()][:1] == ["user"]
     return None if before is not None and begins else BEFORE
+
+
+def instructed(trace: Trace) -> bool:
+    """Whether the spans hold instructions."""
+    return any(
+        bool(span.system) or any(message.role == "system" for message in span.input or ()) for span in trace.spans
+    )
 
 
 def _kept_elsewhere(trace: Trace) -> bool:

@@ -8,10 +8,27 @@ from itertools import islice
 
 from pandaeval_collector.analysis.rules.grounding._fold import squeezed
 from pandaeval_collector.analysis.rules.grounding._index import Index
+from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Source
-from pandaeval_collector.analysis.rules.grounding._together import MOST_GROUPS, Group, named, together, words_of
+from pandaeval_collector.analysis.rules.grounding._together import (
+    MOST_GROUPS,
+    SENTENCE,
+    Group,
+    named,
+    together,
+    words_of,
+)
 from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
 from pandaeval_collector.analysis.rules.grounding._zones import Zones, zones
+
+MOST_STEPS = 40_000
+"""Numbers with which the values of one trace are compared, to see whether they follow from them. What is not looked at
+is open."""
+
+PLAINER = 16
+"""So many numbers can be told equal or not in the time in which one is calculated with."""
+_LONGEST = 50_000
+"""Characters of a source in which it is looked up what values are stated of."""
 
 
 class Known:
@@ -30,6 +47,18 @@ class Known:
         self._groups: list[tuple[int, Group]] | None = None
         self._named: list[tuple[int, float, frozenset[str]]] | None = None
         self._zones: Zones | None = None
+        self._stated: list[tuple[int, str, frozenset[str]]] | None = None
+        self._left = MOST_STEPS
+
+    def may_compare(self, numbers: int) -> bool:
+        """Whether there is room for a comparison with so many numbers; it counts."""
+        self._left -= numbers
+        return self._left > 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a comparison was left out for want of room."""
+        return self._left <= 0
 
     @property
     def index(self) -> Index:
@@ -61,7 +90,7 @@ class Known:
 
     def ends_with(self, digits: str, at: int) -> bool:
         """Whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
-        return any(
+        return self.may_compare(len(self.index.keys) // PLAINER) and any(
             since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items()
         )
 
@@ -81,7 +110,7 @@ class Known:
         if self._groups is None:
             first: dict[Group, int] = {}
             for source in self.sources:
-                for group in together(source.raw):
+                for group in islice(together(source.raw), MOST_GROUPS):
                     first.setdefault(group, source.at)
                 if len(first) > MOST_GROUPS:
                     break
@@ -100,6 +129,22 @@ class Known:
         said = words_of(sentence)
         return {number for since, number, words in self._named if since <= at and not said.isdisjoint(words)}
 
+    def speaks_of(self, value: Value, about: str, at: int) -> bool:
+        """Whether a source states a value of this kind about the same: two words of the text stand beside it."""
+        if self._stated is None:
+            self._stated = [
+                (source.at, kind, _singular(words_of(each)))
+                for source in self.sources
+                for each in SENTENCE.split(source.text[:_LONGEST])
+                if any(map(str.isdigit, each))
+                for kind in {found.kind for found in scan(each)}
+            ]
+        said = _singular(words_of(about))
+        least = min(2, len(said))
+        return self.may_compare(len(self._stated) // PLAINER) and any(
+            kind == value.kind and since <= at and len(said & words) >= least for since, kind, words in self._stated
+        )
+
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
         """Whether one of these words stands there by then."""
         if self._lower is None:
@@ -111,6 +156,10 @@ class Known:
         if self._squeezed is None:
             self._squeezed = [squeezed(source.text) for source in self.sources]
         return self._squeezed
+
+
+def _singular(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in words)
 
 
 def _word_in(word: str, text: str) -> bool:

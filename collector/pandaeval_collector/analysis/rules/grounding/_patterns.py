@@ -43,8 +43,9 @@ _ALTERNATIVES = {
 VALUE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)
 """Matched where a value may begin; the groups tell its kind."""
 ADDRESS = re.compile(
-    r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
+    r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
 )
+"""An e-mail address begins where such signs begin: else a long word would take the square of its length."""
 QUOTED = re.compile(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
 FENCED = re.compile(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
 _STANDARDS = (

@@ -6,6 +6,7 @@ What it wrote itself in this trace is none of it, except the arguments of calls:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,9 @@ from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text
 
 MOST_CHARS = 400_000
 """Of all sources together; what is beyond is not read, and noted."""
+MOST_VALUES = 10_000
+"""Digits in a row of all sources together, likewise: each may be a value, and takes as long as some hundred letters."""
+_DIGITS = re.compile(r"[0-9]+")
 _LONGEST_JSON = 200_000
 _DEPTH = 40
 USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
@@ -43,6 +47,8 @@ class Before:
     responses: frozenset[str] = frozenset()
     first: bool = False
     """Whether there is no earlier trace."""
+    instructed: bool = False
+    """Whether an earlier trace held instructions."""
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ class Sources:
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _raw: set[tuple[str, str]] = field(default_factory=set)
     _chars: int = 0
+    _values: int = 0
 
     def add(self, who: str, at: int, value: Any) -> None:
         """Takes a text or a value of JSON in; the same one again adds nothing. Sources come in order of time."""
@@ -69,11 +76,13 @@ class Sources:
         key = who, text
         if not text or key in self._seen:
             return
-        if self._chars + len(text) > MOST_CHARS:
+        values = sum(1 for _ in _DIGITS.finditer(text))
+        if self._chars + len(text) > MOST_CHARS or self._values + values > MOST_VALUES:
             self.cut = True
             return
         self._seen.add(key)
         self._chars += len(text)
+        self._values += values
         self.results += who == RESULT
         self.found.append(Source(who, at, fold(text), tuple(counts), value))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import zstandard
 
-from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, not_captured, shows_history
+from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, instructed, not_captured, shows_history
 from pandaeval_collector.analysis.rules.grounding._sources import CALL, RESULT, TOLD, USER, leaves
 from pandaeval_collector.analysis.rules.grounding._sources import Before as Before
 from pandaeval_otel.model import Kind, Trace
@@ -46,21 +46,24 @@ def pack(trace: Trace) -> bytes:
             left -= len(spelled)
     hidden = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    return zstandard.compress(f"[{_json(hidden)}, {_json(began)}, [{', '.join(kept)}]]".encode(), 1)
+    head = f"{_json(hidden)}, {_json(began)}, {_json(instructed(trace))}"
+    return zstandard.compress(f"[{head}, [{', '.join(kept)}]]".encode(), 1)
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[str, Any]] = []
     hidden = _MORE if len(packed) >= MOST_TRACES else None
+    told = False
     for index, each in enumerate(packed):
         if not each:
             hidden = hidden or BEFORE
             continue
-        why, began_before, *_, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
+        why, began_before, *more, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
         hidden = hidden or why or (BEFORE if began_before and not index else None)
+        told = told or any(more)
         found.extend((who, value) for who, value in kept)
-    return Before(found, hidden, responses, first=not packed)
+    return Before(found, hidden, responses, first=not packed, instructed=told)
 
 
 def _told(trace: Trace) -> list[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
@@ -14,6 +15,7 @@ from pandaeval_collector.analysis.rules.grounding._claims import (
     in_answers,
     in_calls,
     of_case,
+    of_the_rules,
 )
 from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, used
 from pandaeval_collector.analysis.rules.grounding._derive import (
@@ -24,8 +26,9 @@ from pandaeval_collector.analysis.rules.grounding._derive import (
     from_own,
     from_times,
 )
+from pandaeval_collector.analysis.rules.grounding._exchanged import exchanged
 from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
-from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, hidden, shows_history
+from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, INSTRUCTIONS, hidden, instructed, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
@@ -48,6 +51,8 @@ from pandaeval_collector.analysis.rules.grounding._words import spelled
 from pandaeval_otel.model import Kind, Trace
 
 _ROUNDS = 3
+_MOST_FOUND = 3_000
+"""Values that are found before the first of those that count are checked."""
 _URL_SIGNS = re.compile(r"[/?=&#,; ]")
 _FORMULA = re.compile(r"[×*=÷/+]\s*\(?\d|\d\)?\s*[×*=÷/+]")
 _CONSTANTS = frozenset(
@@ -107,7 +112,8 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
     or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
     counts."""
-    answered, called = list(in_answers(trace)), list(in_calls(trace))
+    answered = list(islice(in_answers(trace), _MOST_FOUND))
+    called = list(islice(in_calls(trace), _MOST_FOUND))
     if not _looked(trace):
         for claim in answered:
             claim.aside = not of_case(claim)
@@ -136,24 +142,42 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
             _settle(found, settled, claim)
         else:
             pending.append(claim)
+    loose = _still_loose(found, settled, pending, known)
+    if known.exhausted:
+        found.hidden = found.hidden or "there is more than is compared"
+        found.notes.append("many numbers: not all of them were compared")
     missing = found.hidden
     unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
-    for claim in _still_loose(found, settled, pending, known):
+    untold = not (instructed(trace) or (before is not None and before.instructed))
+    for claim in loose:
         if claim.aside:
             continue
         if missing is not None or (unsure and claim.accepted):
             found.hidden = missing or BEFORE
+            found.open.append(claim)
+        elif untold and of_the_rules(claim) and not _told_of(claim, known):
+            found.hidden = found.hidden or INSTRUCTIONS
             found.open.append(claim)
         else:
             _flag(found, Loose(claim))
     for value, other, end, span_id in wrong:
         claim = Claim(value, moment(end), span_id, value.text)
         _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-    for text, end, span_id in answers(trace) if _looked(trace) else ():
-        for value, unit in in_another_unit(text, known, moment(end)):
-            _flag(found, Loose(Claim(value, moment(end), span_id, value.text), f"what was found is in {unit}"))
+    for text, end, span_id in answers(trace):
+        at, stated = moment(end), [each.value for each in answered if each.span_id == span_id]
+        for value, unit in in_another_unit(text, known, at):
+            _flag(found, Loose(Claim(value, at, span_id, value.text), f"what was found is in {unit}"))
+        for value, owner in exchanged(text, stated, known.sources, at):
+            _flag(found, Loose(Claim(value, at, span_id, value.text), owner))
     found.loose.sort(key=lambda each: (not each.instead, not each.strict))
     return found
+
+
+def _told_of(claim: Claim, known: Known) -> bool:
+    """Whether the agent had such terms from elsewhere: then what it states has to be among them."""
+    if claim.value.kind in (DATE, TIME):
+        return False
+    return known.speaks_of(claim.value, f"{claim.sentence} {claim.around}", claim.at)
 
 
 def _looked(trace: Trace) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.base.score import Unscored, Why
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.base.untrusted.silence import says_something as has_content
 from pandaeval_collector.judge.neutral import elided, visible
 from pandaeval_collector.judge.redact import redact, redact_value

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import failed
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import elided, one_line
 from pandaeval_collector.judge.redact import redact
 from pandaeval_otel.model import Kind, ToolCall, Trace

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.excerpt import as_text
+from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext

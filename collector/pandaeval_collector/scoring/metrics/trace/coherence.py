@@ -27,7 +27,7 @@ from __future__ import annotations
 from math import fsum
 
 from pandaeval_collector.analysis.embedding import Bands
-from pandaeval_collector.analysis.stats import coherence as topic_similarity
+from pandaeval_collector.analysis.stats.coherence import coherence as topic_similarity
 from pandaeval_collector.analysis.stats.topic import could_be_off
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext

@@ -6,7 +6,9 @@ grounded if the user, the instructions, the conversation before, an earlier resu
 spelling, or if it follows from values there by format, unit, rounding, time zone, a calculation with dates and times,
 or one step of arithmetic from values that belong together: of one object, list or sentence, or the user's. An answer
 that says otherwise than what was called (3 passengers, booked for 2) or found (61 °C, where results say 61 °F) is not
-grounded. One identifier, amount, date or time that is not, or one such contradiction, fails whatever the score.
+grounded; nor are two values of a result that the answer gives to each other's owner (tax and subtotal, the prices of
+two lines), and amounts in a currency that nobody named where all others are in another. One identifier, amount, date
+or time that is not grounded, or one such contradiction, fails whatever the score.
 
 What earlier traces of the same session held counts as well, so spans need not repeat it: of up to 32 of them, each with
 what users and agent said, calls, results and documents (24,000 characters of each; where there was more, a value that
@@ -20,12 +22,14 @@ reason tell how many, and below one half there is no score. So it is with an ide
 its result, where the spans hold no conversation before: it exists, and many frameworks keep what was said earlier to
 themselves.
 
-Held against runs of known outcome (`tests/bench/labelled.py`): of good runs it fails 10 of 70 (tau-bench), 2 of 122
-(tau2) and 0 of 72 (agentrx) that state values. Six of those twelve state policy (a fee of $50 a bag, today's date) that
-stands in instructions which were not captured: such a flag is true of what was captured, and says so. Four are card ids
-that the agent did make up. It does not separate success from failure there: AUROC 0.48 to 0.54. Of 44 runs of agents of
-all fields (mcp-pairs) that it fails, 35 were read as rightly failed. The 20 of 31 runs of otel-captures that fail are
-two tests, repeated, whose stand-in model answers with a random number. Ours.
+Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee or voucher of
+so much, today's date) are open, too, unless the agent had such terms from elsewhere (docs/adr/0020).
+
+Held against runs of known outcome (`tests/bench/labelled.py`): of good sessions it fails 5 of the 68 (tau-bench) and 0
+of the 72 (agentrx) that state values; in four of the five the agent did make up the id of a card, one states a term of
+uncaptured instructions where other amounts about the same are known. It does not separate success from failure there.
+Of 44 runs of agents of all fields (mcp-pairs) that version 7 failed, 35 were read as rightly failed. The 20 of 31 runs
+of otel-captures that fail are two tests, repeated, whose stand-in model answers with a random number. Ours.
 """
 
 from __future__ import annotations
@@ -127,7 +131,7 @@ METRIC = Metric(
     level="trace",
     name="grounding",
     kind="code",
-    version="7",
+    version="8",
     threshold=0.7,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",

@@ -5,7 +5,8 @@ alone, as the answer to the user), ``control_token`` (``###STOP###`` or the like
 ``dangling_tool_call`` (the last thing was a tool call that nothing answered), ``unrecovered_tool_error`` (the last call
 that was to change something, or all there were, failed and nothing made up for it; 0.4 where the answer owns up to
 it: honest, and still not done), ``false_success`` (that, and the answer says that it was done; critical). Where the
-answer owns up to it and asks how to go on, or the agent handed over, the score is 0.5 and passes.
+answer owns up to it and asks how to go on, the agent handed over, or one of the next three traces of the session made
+up for it (then a revision tells, ``recovered_by``), the score is 0.5 and passes.
 A token alone ends a run where the instructions name it or ``response.end_tokens`` lists it. It does not judge whether
 the answer is right, and takes no refusal for a failure. What was not captured is no silence: then nothing is said.
 
@@ -53,7 +54,7 @@ METRIC = Metric(
     level="trace",
     name="response",
     kind="code",
-    version="6",
+    version="7",
     threshold=0.5,
     question="Did the run end with an answer, or by declaring its end?",
     needs="a run that ended",

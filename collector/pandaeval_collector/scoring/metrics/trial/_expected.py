@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandaeval_collector.base.score import Assumed
 from pandaeval_collector.scoring.cases.arguments import differing
-from pandaeval_collector.scoring.cases.calls import matched
+from pandaeval_collector.scoring.cases.tool_parts import matched
 from pandaeval_collector.scoring.cases.trial import Trial
 
 NOTHING_EXPECTED = Assumed("the case expects no call")

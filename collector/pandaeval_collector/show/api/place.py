@@ -1,4 +1,0 @@
-"""Where the API is."""
-
-API = "/api/v1"
-"""Its path on the HTTP listener."""

@@ -1,0 +1,72 @@
+"""What a pipeline holds in memory does not grow with what it has done."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from pandaeval_collector.pipeline.timing import Timing
+from support.line import RunningLine
+from support.made_traces import Composer
+
+_TRACES = 40
+_OTHERS = (type, ModuleType, FunctionType, sqlite3.Connection)
+"""What is not followed. A connection tidies its list of cursors up at every 200th."""
+
+
+async def test_no_collection_grows_with_the_traces_that_were_decided(tmp_path: Path) -> None:
+    composer = Composer(5)
+    async with RunningLine(tmp_path) as line:
+        await _decided(line, composer, _TRACES)
+        before = _sizes(line.pipeline, spared=[line.embedder])
+        await _decided(line, composer, 3 * _TRACES)
+        after = _sizes(line.pipeline, spared=[line.embedder])
+    grown = {said: now - before.get(id_, (0, ""))[0] for id_, (now, said) in after.items()}
+    assert len(after) > 50, "the pipeline's collections were not found"
+    assert {said: more for said, more in grown.items() if more >= _TRACES} == {}
+
+
+async def test_upkeep_frees_objects_that_refer_to_each_other(tmp_path: Path) -> None:
+    class Node:
+        """Of a circle."""
+
+    gc.disable()
+    try:
+        node = Node()
+        node.next = node  # type: ignore[attr-defined]
+        left = weakref.ref(node)
+        del node
+        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+            await line.wait(0.5)
+            assert left() is not None
+            await line.wait(2.0)
+            assert left() is None
+    finally:
+        gc.enable()
+
+
+async def _decided(line: RunningLine, composer: Composer, traces: int) -> None:
+    """Until the traces are decided, and their sessions are over."""
+    for _ in range(traces):
+        await line.send(composer.trace())
+    await line.settle()
+
+
+def _sizes(root: object, spared: Iterable[object]) -> dict[int, tuple[int, str]]:
+    """Length and first item of each collection that can be reached from an object, by its id."""
+    found: dict[int, tuple[int, str]] = {}
+    seen, ahead = {id(each) for each in spared}, [root]
+    while ahead:
+        each: Any = ahead.pop()
+        if id(each) in seen or isinstance(each, _OTHERS):
+            continue
+        seen.add(id(each))
+        if isinstance(each, dict | list | set):
+            found[id(each)] = len(each), f"{type(each).__name__} of {str(next(iter(each), ''))[:60]}"
+        ahead += gc.get_referents(each)
+    return found
