@@ -9,7 +9,7 @@ shuffled. Sessions of one task are never on both sides. 40 and 120 labels: means
 
 ``--active`` tells instead what drawing labels as ``pandaeval labels next --learn`` does brings beside drawing them at
 random, 40 at a time: AUROC on sessions of other tasks, and how far the rate of bad sessions is off, in the mean (bias)
-and each time (error). Labels that are drawn where the model is unsure and counted as they are stand beside it.
+and each time (error): by the labels that the even half draws, as the command counts, and by all of them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def active(sample: Labelled, draws: int, told) -> list[list[str]]:
     return rows
 
 
-WAYS = ("at random", "half unsure, weighed", "half unsure, as they are")
+WAYS = ("at random", "half unsure, rate of the even half", "half unsure, rate of all")
 
 
 def _drawn(sample: Labelled, pool: list[int], rest: list[int], numbers, way: str) -> Iterator[tuple[int, float, float]]:
@@ -169,8 +169,9 @@ def _drawn(sample: Labelled, pool: list[int], rest: list[int], numbers, way: str
         model = untested([sample.rows[i] for i in its], bad, [sample.tasks[i] for i in its])
         scores = np.asarray([1 - model.probability(sample.rows[i]) for i in pool])
         values = [(-model.score(sample.rows[i]), sample.bad[i], 0.0) for i in rest]
-        weights = chances[known] if way != WAYS[2] else np.ones(len(known))
-        yield labels, auroc(*split(values)).value, drawn_rate(bad, weights.tolist()).value
+        even = numbers[known] <= chances.min()
+        counted = [one for one, kept in zip(bad, even, strict=True) if kept or way == WAYS[2]]
+        yield labels, auroc(*split(values)).value, drawn_rate(counted, [0.5] * len(counted)).value
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ def next_(
             key = metric_to_label(connection, metric, metric_names(config), "--metric")
             waiting = people.judged(connection, key, agent)
         connection.execute("BEGIN IMMEDIATE")
-        queue = draw_from(connection, key, waiting, number, time.time())
+        queue = draw_from(connection, key, waiting, number, time.time(), evenly=learn)
         connection.execute("COMMIT")
         _print_queue(connection, key, queue, "sessions" if learn else "judged runs")
         if learn:

@@ -88,7 +88,7 @@ def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: boo
     return name + sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)
 
 
-def _step(told: Result) -> list[bytes]:
+def _step(told: Result) -> tuple[bytes, ...]:
     """The step that broke the run, where one is sure."""
     step = told.finding.metadata.get("step")
     if not isinstance(step, Mapping):
@@ -101,7 +101,7 @@ def _step(told: Result) -> list[bytes]:
         "pandaeval.blame.probability": step.get("probability"),
         "pandaeval.blame.reason": cut(told.finding.reason, MAX_TEXT),
     }
-    return pairs({key: value for key, value in facts.items() if value is not None})
+    return pairs(facts)
 
 
 def _blamed(failed: Result) -> bytes:

@@ -103,7 +103,8 @@ def fitted(runs: Sequence[BlameRun], penalty: float) -> BlameModel:
     means, scales = whole.mean(axis=0), whole.std(axis=0)
     scales[scales < 1e-9] = 1.0
     weights = _fit([(table - means) / scales for table in tables], runs, penalty)
-    return BlameModel(names, *(tuple(round(float(each), 6) for each in some) for some in (means, scales, weights)))
+    centre, spread, pull = (tuple(round(float(each), 6) for each in some) for some in (means, scales, weights))
+    return BlameModel(names, centre, spread, pull)
 
 
 def _fit(tables: Sequence[Numbers], runs: Sequence[BlameRun], penalty: float) -> Numbers:

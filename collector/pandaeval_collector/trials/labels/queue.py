@@ -21,10 +21,10 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and the chance that it had to be drawn."""
+    """A run to be labelled, and the chance that it had to be drawn, where that may be counted with."""
 
     run: JudgedRow
-    probability: float
+    probability: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,16 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
 
 
 def draw_from(
-    connection: sqlite3.Connection, metric: str, judged: Sequence[tuple[JudgedRow, bool]], count: int, now: float
+    connection: sqlite3.Connection,
+    metric: str,
+    judged: Sequence[tuple[JudgedRow, bool]],
+    count: int,
+    now: float,
+    evenly: bool = False,
 ) -> Queue:
-    """The same from given runs, each with whether somebody labelled it."""
+    """The same from given runs, each with whether somebody labelled it. ``evenly``: only those count as drawn that
+    would have been if no run were wanted more than another, all with the same chance: where the scores come from a
+    model that learned from labels, other chances depend on who was drawn before."""
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
@@ -79,12 +86,15 @@ def draw_from(
     numbers = numbers_of([f"{metric} {run.unit}" for run in runs])
     wants = wanted(scores, thresholds)
     places, chances = drawn(numbers, wants, is_open, count)
+    if evenly:
+        chances[:] = chances.min()
     first = numbers <= chances  # these, and those that were drawn before them
-    first[places] = True
+    if not evenly:
+        first[places] = True
     people.keep_draws(
         connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
     )
-    found = [DrawnRun(runs[at], float(chances[at])) for at in places]
+    found = [DrawnRun(runs[at], float(chances[at]) if first[at] else None) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 

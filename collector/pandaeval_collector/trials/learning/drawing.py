@@ -1,7 +1,8 @@
 """Draws sessions for people to label, so that both the rate of problems and the problem score gain by it.
 
 Half of the wish is spread evenly, half lies on sessions of which the present model is unsure; without a model all are
-wished for alike. Each has a known chance, by which the rate is right whatever was wished for.
+wished for alike. The rate comes of those alone that the even half draws, each with the same known chance: what the
+model is unsure of depends on the labels that it has seen, and chances that follow from it would bend the rate.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class BrokenStep(Verdict):
 
 
 def _check(verdict: BrokenStep, given: Mapping[str, Any]) -> str | None:
-    known = [each["step"] for each in given["steps"]]
+    known = [each["step"] for each in given.get("steps", ())]
     if verdict.step is None or verdict.step in known:
         return None
     return f"step: one of those listed, as it is written there: {', '.join(known[:_FIRST])}, …"
