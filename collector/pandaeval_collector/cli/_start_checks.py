@@ -34,7 +34,7 @@ def start_problems(config: Config) -> Iterator[Problem]:
                 break
     yield from _canaries(config)
     yield from _cases(config)
-    if trouble := _unwritable(Path(config.store.path)):
+    if trouble := unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
 
 
@@ -103,7 +103,7 @@ def _canaries(config: Config) -> Iterator[Problem]:
             yield Problem("judge.canaries", line.removeprefix("judge.canaries: "))
 
 
-def _unwritable(path: Path) -> str:
+def unwritable(path: Path) -> str:
     """Why nothing can be written there; empty where something can, also where the directory is yet to be made."""
     there = path.absolute()
     while not there.exists() and there != there.parent:

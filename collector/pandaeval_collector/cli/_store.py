@@ -30,13 +30,22 @@ def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sq
         yield connection
 
 
+def folder_of(config: Path | None, folder: Path | None) -> Path:
+    """The data directory: the one that is given, else that of the configuration."""
+    from pandaeval_collector.cli._config import resolve_config
+
+    return Path(resolve_config(config, given(folder)).config.store.path)
+
+
 def given(folder: Path | None) -> dict[str, str]:
     """The option as it stands in for the configuration."""
     return {} if folder is None else {"store.path": str(folder)}
 
 
 @contextmanager
-def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sqlite3.Connection]:
+def opened_folder(
+    folder: Path, durability: Durability = "full", read_only: bool = False
+) -> Iterator[sqlite3.Connection]:
     """The same for a data directory."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME, connect
@@ -46,7 +55,7 @@ def opened_folder(folder: Path, durability: Durability = "full") -> Iterator[sql
         raise UserError(
             f"there is no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` makes one"
         )
-    connection = connect(file, durability)
+    connection = connect(file, durability, read_only)
     try:
         yield connection
     except sqlite3.OperationalError as error:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._store import StoreFolder, given
+from pandaeval_collector.cli._store import StoreFolder, folder_of
 
 
 def register(app: typer.Typer) -> None:
@@ -26,10 +26,9 @@ def spans(
 ) -> None:
     """Write what is stored of a trace as length-delimited OTLP, for inspect and evaluate."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.store.kept import stored_spans
 
-    folder = Path(resolve_config(config, given(store)).config.store.path)
+    folder = folder_of(config, store)
     try:
         trace_id = _whole(folder, trace.strip().lower())
         found = stored_spans(folder, trace_id)

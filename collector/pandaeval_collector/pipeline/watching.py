@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.receivers.results_grpc import SessionState
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import DamagedError, Store
 
 
 class Watching:
@@ -42,7 +42,10 @@ class Watching:
 
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
         """See :class:`ResultSource`."""
-        rows = await asyncio.to_thread(self._store.results_after, cursor, limit)
+        try:
+            rows = await asyncio.to_thread(self._store.results_after, cursor, limit)
+        except DamagedError as error:  # the outboxes say so; here one goes on behind it
+            return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]
 
     async def session(self, session_id: str) -> SessionState | None:

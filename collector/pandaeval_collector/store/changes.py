@@ -11,6 +11,7 @@ import orjson
 
 from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, people, run_writes, tally
 from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.checksums import checksum_of, member_sums
 from pandaeval_collector.store.clock import Times
 from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.responses import BLOCK_BITS
@@ -111,6 +112,7 @@ def _apply_sessions(
                 m.end_ns,
                 m.body,
                 m.answer,
+                *member_sums(m),
             )
             for m in rows
         ],
@@ -169,10 +171,12 @@ def _insert_results(
         row.seq = seq
     insert(
         connection,
-        "results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled)",
+        """results (seq, id, unit, metric, about, revision, counted, created_at, body, success, signal, settled,
+                    checksum)""",
         [
-            (r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body, r.success, r.signal, r.settled)
+            (*row, r.success, r.signal, r.settled, checksum_of(r))
             for r, no in fresh.values()
+            for row in [(r.seq, r.id, r.unit, r.metric, no, r.revision, r.counted, now, r.body)]
         ],
     )
     return [*fresh.values()]

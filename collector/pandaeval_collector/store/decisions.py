@@ -10,6 +10,8 @@ import orjson
 from pandaeval_collector.store import attributes, numbers
 from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.changes import apply
+from pandaeval_collector.store.checksums import checksum_of
+from pandaeval_collector.store.outgoing import DamagedError
 from pandaeval_collector.store.responses import ResponseTables
 from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
 from pandaeval_collector.store.seen import Remembering, Seen
@@ -82,16 +84,22 @@ class DecisionTables(TableGroup):
         return found
 
     def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
-        """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large."""
+        """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
+        :class:`DamagedError` when the first of them was damaged."""
         rows = self._reader().execute(
-            f"SELECT {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
+            f"SELECT checksum, {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
         )
         found: list[ResultRow] = []
         size = 0
-        for row in rows:
-            found.append(ResultRow(*row))
-            size += len(row[4])
+        for checksum, *row in rows:
+            result = ResultRow(*row)
+            if checksum is not None and checksum != checksum_of(result):
+                if not found:
+                    raise DamagedError(result.seq, 1)
+                break
+            found.append(result)
+            size += len(result.body)
             if size >= READ_BYTES:
                 break
         rows.close()

@@ -105,14 +105,14 @@ def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
     """What is stored of the trace of a number; see :meth:`KeptTables.contents`. For any process that reads the file."""
     row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
     if row is not None:
-        return _unpacked(row[0])
+        return unpacked(row[0])
     row = connection.execute("SELECT chunks FROM traces WHERE no = ?", (no,)).fetchone()
     ids = orjson.loads(row[0]) if row is not None else []
     try:
         found = chunk_contents(connection, ids)
     except LookupError:  # they were moved or deleted between the two reads
         row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
-        return [] if row is None else _unpacked(row[0])
+        return [] if row is None else unpacked(row[0])
     return [found[id_] for id_ in sorted(found)]
 
 
@@ -167,7 +167,8 @@ def packed_contents(parts: Iterable[Part]) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(whole)
 
 
-def _unpacked(data: bytes) -> list[Part]:
+def unpacked(data: bytes) -> list[Part]:
+    """The requests of a trace; see :func:`packed_contents`."""
     whole = zstandard.ZstdDecompressor().decompress(data)
     parts: list[Part] = []
     at = 0

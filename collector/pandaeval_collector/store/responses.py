@@ -10,6 +10,7 @@ import orjson
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import Access, TableGroup
+from pandaeval_collector.store.checksums import MEMBER, checked_members
 from pandaeval_collector.store.rows import ResponseRow, SessionTraceRow
 from pandaeval_collector.store.seen import Remembering, Seen
 
@@ -58,13 +59,13 @@ class ResponseTables(TableGroup):
 
         def read(some: Sequence[object]) -> list[SessionTraceRow]:
             rows = reader.execute(
-                f"""SELECT members.trace_id, coalesce(session_id, ''), start_ns, end_ns, body, answer
+                f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM responses JOIN members USING (no) LEFT JOIN sessions ON sessions.no = session
                     WHERE block IN (SELECT value FROM json_each(?)) AND continued = ?
                     AND digest IN ({",".join("?" * len(some))}) LIMIT ?""",  # noqa: S608
                 (blocks, continued, *some, MANY * len(some)),
             )
-            return [SessionTraceRow(*row) for row in rows]
+            return [*checked_members(rows)]
 
         found: list[SessionTraceRow] = []
         for _, group in numbers.batched(digests):

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.access import TableGroup
+from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members
 from pandaeval_collector.store.rows import SessionTraceRow
 
 
@@ -16,20 +17,20 @@ class SessionTables(TableGroup):
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
         """What the decided traces of a session left behind, in session order."""
-        return [*self._members(session_id, "trace_id, start_ns, end_ns, body, answer")]
+        return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
         """The same without answers, one at a time: for thousands of traces those are most of it."""
-        return self._members(session_id, "trace_id, start_ns, end_ns, body")
+        return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
         rows = self._reader().execute(
-            f"""SELECT {columns} FROM members
-                WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
+            f"""SELECT ?1, {columns} FROM members
+                WHERE session = (SELECT no FROM sessions WHERE session_id = ?1)
                 ORDER BY start_ns, trace_id""",  # noqa: S608
             (session_id,),
         )
-        return (SessionTraceRow(trace_id, session_id, *row) for trace_id, *row in rows)
+        return checked_members(rows)
 
     def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
         """How many traces each session has, and the same of the ``newest`` so many of them, in any order: in one query,
@@ -37,20 +38,20 @@ class SessionTables(TableGroup):
         reader = self._reader()
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
         rows = reader.execute(
-            """WITH wanted AS MATERIALIZED (
+            f"""WITH wanted AS MATERIALIZED (
                    SELECT value AS session, (SELECT count(*) FROM members WHERE session = value) AS size
                    FROM json_each(?))
-               SELECT wanted.session, size, trace_id, start_ns, end_ns, body, answer FROM wanted, members
+               SELECT size, wanted.session, {MEMBER} FROM wanted, members
                WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.session
-                            ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",
+                            ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",  # noqa: S608
             (numbers.json_list(names), newest),
         )
         found: dict[str, tuple[int, list[SessionTraceRow]]] = {session_id: (0, []) for session_id in session_ids}
-        for number, size, trace_id, *row in rows:
+        for size, number, *row in rows:
             session_id = names[number]
             if not found[session_id][0]:
                 found[session_id] = size, []
-            found[session_id][1].append(SessionTraceRow(trace_id, session_id, *row))
+            found[session_id][1].extend(checked_members([(session_id, *row)]))
         return found
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
@@ -63,11 +64,11 @@ class SessionTables(TableGroup):
         found: dict[bytes, SessionTraceRow] = {}
         for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
             rows = reader.execute(
-                f"""SELECT trace_id, coalesce(session_id, ''), start_ns, end_ns, body, answer
+                f"""SELECT coalesce(session_id, ''), {MEMBER}
                     FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({marks})""",  # noqa: S608
                 group,
             )
-            found.update((row[0], SessionTraceRow(*row)) for row in rows)
+            found.update((row.trace_id, row) for row in checked_members(rows))
         return found
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:

@@ -311,7 +311,7 @@ class TestTrouble:
             assert line.of(good, "coherence")
 
     @pytest.mark.parametrize(
-        "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT trace_id, start_ns"]
+        "statement", ["COMMIT", "BEGIN", "SELECT logs, packed", "SELECT id, unit", "SELECT ?1, members.trace_id"]
     )
     async def test_a_disk_that_fails_is_waited_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str

@@ -57,7 +57,7 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """The same, but characters that join letters and pictures to one stay."""
+    """``text`` as :func:`printable` writes it, with characters that join letters and pictures to one left in it."""
     return _UNREADABLE.sub(_escaped, text)
 
 

@@ -14,6 +14,7 @@ _IN_ORDER = (beginning, judging, numbers, intake, jobs, people, listed, runs)
 MIGRATIONS: tuple[str, ...] = (
     *(step for module in _IN_ORDER for step in module.STEPS),
     *(step for steps in (listed.LATER, people.DOORS, intake.CHECKSUMS, listed.CAUSES) for step in steps),
+    *numbers.CHECKSUMS,
 )
 """The step at index *n* brings a file from version *n* to *n* + 1."""
 

@@ -88,3 +88,11 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX outbox_by_signal ON outbox (signal, seq, size);
     """,
 )
+CHECKSUMS: tuple[str, ...] = (
+    """
+    -- Of the rows, as they were stored. NULL: an older version wrote it. `body_sum` also covers times and ids.
+    ALTER TABLE members ADD COLUMN body_sum INTEGER;
+    ALTER TABLE members ADD COLUMN answer_sum INTEGER;
+    ALTER TABLE results ADD COLUMN checksum INTEGER;
+    """,
+)

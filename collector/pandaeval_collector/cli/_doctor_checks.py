@@ -1,0 +1,274 @@
+"""What the doctor looks at. Each check is a generator of findings and changes nothing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pandaeval_collector.cli._doctor_places import places, reach, setting
+
+if TYPE_CHECKING:
+    from pandaeval_collector.config import Config, Resolved
+
+Told = Callable[[int, int], None]
+_TIMEOUT_S = 3.0
+_DEEP_BYTES = 256 << 20
+_BACK_S = 60.0
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """``state``: a note is worth knowing and ends nothing; ``cure``: what to do."""
+
+    area: str
+    state: Literal["ok", "note", "wrong"]
+    what: str
+    cure: str = ""
+
+
+def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: Told) -> Iterator[Diagnosis]:
+    """All findings, area by area. ``deep``: each row of the store is read, whatever its size."""
+    config = resolved.config
+    yield from _versions()
+    yield from _configuration(resolved, environ)
+    folder = Path(config.store.path)
+    running = _asked(config)
+    yield from _collector(running, config)
+    yield from _store(folder, config.store.max_bytes, deep, told)
+    yield from _places(config)
+
+
+def _versions() -> Iterator[Diagnosis]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from pandaeval_collector.base.runtime.version import release
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Diagnosis("versions", "ok", f"{release()}, Python {python}, SQLite {sqlite3.sqlite_version}")
+    try:
+        ours, other = version("pandaeval-collector"), version("pandaeval-otel")
+    except PackageNotFoundError:
+        return
+    if ours != other:
+        yield Diagnosis(
+            "versions",
+            "wrong",
+            f"pandaeval-collector {ours} runs with pandaeval-otel {other}",
+            "install both in the same version",
+        )
+
+
+def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
+    from pandaeval_collector.cli._start_checks import judge_notes, start_problems
+    from pandaeval_collector.config import check_machine
+
+    held = resolved.config
+    refused = [*check_machine(held, environ), *start_problems(held)]
+    for problem in resolved.located(refused):
+        yield Diagnosis("configuration", "wrong", str(problem), "a start refuses this: set or install what is missing")
+    for problem in resolved.located([*judge_notes(held, environ)]):
+        yield Diagnosis("configuration", "note", str(problem))
+    if not refused:
+        yield Diagnosis("configuration", "ok", "a collector would start with it")
+
+
+# -- a running collector -----------------------------------------------------------------------------------------
+
+
+def _asked(config: Config) -> tuple[int, str, str]:
+    """What the health listener says: status of ``/readyz``, its body, and the metrics; 0 where nobody answers."""
+    host, _, port = config.server.health.rpartition(":")
+    host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
+    status, ready = _got(f"http://{host}:{port}/readyz")
+    return status, ready, _got(f"http://{host}:{port}/metrics")[1] if status else ""
+
+
+def _got(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+            return answer.status, answer.read().decode(errors="replace")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(errors="replace")
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def _collector(running: tuple[int, str, str], config: Config) -> Iterator[Diagnosis]:
+    status, ready, metrics = running
+    if not status:
+        yield Diagnosis(
+            "collector", "note", f"none answers at {config.server.health}", "`pandaeval collector` starts one"
+        )
+        return
+    if status != 200:
+        yield Diagnosis("collector", "wrong", f"it is not ready: {ready}", "its log says why")
+    else:
+        yield Diagnosis("collector", "ok", f"ready at {config.server.health}")
+    samples = [*_samples(metrics)]
+    yield from _accounting(samples)
+    for name, labels, value in samples:
+        if name.startswith("pandaeval_component_errors") and value:
+            yield Diagnosis(
+                "components", "wrong", f"{value:.0f} errors of {labels}", "docs/operations.md#components-that-raise"
+            )
+        if name.startswith("pandaeval_store_errors") and value:
+            yield Diagnosis(
+                "store",
+                "wrong",
+                f"{value:.0f} since the start: {labels}",
+                "the log tells each; is the disk full or failing?",
+            )
+        if name == "pandaeval_exporter_state" and value == 0:
+            yield Diagnosis(
+                "sinks", "wrong", f"an exporter is down: {labels}", "its results wait and are sent when it is back"
+            )
+
+
+def _accounting(samples: list[tuple[str, str, float]]) -> Iterator[Diagnosis]:
+    held = {name: value for name, _, value in samples}
+    residual = held.get("pandaeval_accounting_residual")
+    if residual is None:
+        yield Diagnosis("accounting", "note", "the collector shows no metrics (exporters.prometheus.enabled)")
+    elif residual:
+        yield Diagnosis(
+            "accounting", "wrong", f"{residual:.0f} spans or log records have no fate", "a bug: please report it"
+        )
+    else:
+        yield Diagnosis("accounting", "ok", "every span has a fate")
+
+
+def _samples(metrics: str) -> Iterator[tuple[str, str, float]]:
+    for line in metrics.splitlines():
+        if found := _SAMPLE.match(line):
+            yield found[1], found[2] or "", float(found[3])
+
+
+# -- the store ---------------------------------------------------------------------------------------------------
+
+
+def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+    from pandaeval_collector.cli._store import opened_folder
+    from pandaeval_collector.store.connection import FILE_NAME
+
+    file = folder / FILE_NAME
+    yield from _beside(folder)
+    if not file.is_file():
+        yield Diagnosis("store", "note", f"there is none in {folder} yet", "the first start makes it")
+        return
+    size, free = file.stat().st_size, shutil.disk_usage(folder).free
+    if size >= 0.9 * budget:
+        yield Diagnosis(
+            "store",
+            "wrong",
+            f"{size >> 20} MiB of store.max_bytes ({budget >> 20} MiB) are in use",
+            "raise it, or shorten store.retention",
+        )
+    if free < max(64 << 20, size // 20):
+        yield Diagnosis(
+            "store", "wrong", f"the disk has {free >> 20} MiB left", "make room: senders are refused when it is full"
+        )
+    try:
+        with opened_folder(folder, read_only=True) as connection:
+            yield from _inside(connection, size, deep, told)
+    except sqlite3.DatabaseError as error:
+        yield Diagnosis(
+            "store", "wrong", f"it cannot be read: {error}", "the next start puts it aside and begins a new one"
+        )
+
+
+def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
+    from pandaeval_collector.store.checking import CURES, damages
+    from pandaeval_collector.store.schema import MIGRATIONS
+
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != len(MIGRATIONS):
+        older = version < len(MIGRATIONS)
+        state: Literal["note", "wrong"] = "note" if older else "wrong"
+        cure = "the next start migrates it; keep a copy until then" if older else "use the newer program"
+        yield Diagnosis("store", state, f"it has schema version {version}, this program {len(MIGRATIONS)}", cure)
+        return
+    yield from _clocks(connection)
+    dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
+    if dead:
+        yield Diagnosis(
+            "judge",
+            "note",
+            f"{dead} jobs were given up",
+            "`pandaeval jobs list --state dead`, then `pandaeval jobs retry`",
+        )
+    if size > _DEEP_BYTES and not deep:
+        yield Diagnosis(
+            "store",
+            "note",
+            f"its {size >> 20} MiB were not read row by row",
+            "--deep does, or `pandaeval store verify`",
+        )
+        return
+    found = list(damages(connection, told))
+    for each in found:
+        yield Diagnosis("store", "wrong", f"{each.kind} {each.key} {each.about}: {each.what}", CURES[each.kind])
+    if not found:
+        yield Diagnosis("store", "ok", f"{size >> 10} KiB, every page and row is whole")
+
+
+def _beside(folder: Path) -> Iterator[Diagnosis]:
+    """Files that tell of earlier damage."""
+    cures = {
+        "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
+        "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",
+        "pandaeval.db-wal.aside-*": "a log that did not belong to its file; docs/operations.md#missing-data",
+        "pandaeval.db.quarantine-*": "rows that `pandaeval store repair` took out; delete it when nobody needs it",
+    }
+    for pattern, cure in cures.items():
+        for found in sorted(folder.glob(pattern)):
+            yield Diagnosis("store", "note", f"there is {found}", cure)
+
+
+def _clocks(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
+    import orjson
+
+    row = connection.execute("SELECT value FROM meta WHERE key = 'clock'").fetchone()
+    ahead = float(orjson.loads(row[0])["wall"]) - time.time() if row else 0.0
+    if ahead > _BACK_S:
+        yield Diagnosis(
+            "clocks",
+            "wrong",
+            f"the machine's clock is {ahead:.0f} s behind what it was when the store was written",
+            "set it right (NTP); docs/operations.md#when-the-machines-clock-is-wrong",
+        )
+    else:
+        yield Diagnosis("clocks", "ok", time.strftime("it is %Y-%m-%d %H:%M:%S UTC here", time.gmtime()))
+
+
+# -- others ------------------------------------------------------------------------------------------------------
+
+
+def _places(config: Config) -> Iterator[Diagnosis]:
+    from pandaeval_collector.cli._start_checks import unwritable
+
+    for area, key, where in places(config):
+        why = reach(where, _TIMEOUT_S)
+        if why:
+            yield Diagnosis(
+                area,
+                "wrong",
+                f"{key} ({where}): {why}",
+                "start it, or put the address right; what is for it waits in the store",
+            )
+        else:
+            yield Diagnosis(area, "ok", f"{key} ({where}) answers")
+    file = setting(config, "exporters.jsonl.path")
+    if file is not None and (trouble := unwritable(Path(str(file)).parent)):
+        yield Diagnosis("sinks", "wrong", f"exporters.jsonl.path: {trouble}", "let this user write there")
+    if config.judge.model is None:
+        yield Diagnosis("judge", "ok", "none is configured (judge.model)")

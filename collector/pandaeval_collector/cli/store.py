@@ -1,0 +1,236 @@
+"""``pandaeval store``: what a data directory holds, whether it is whole, and its spans as files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandaeval_collector.cli import _run_options as given
+from pandaeval_collector.cli._store import StoreFolder, folder_of
+
+if TYPE_CHECKING:
+    from pandaeval_collector.store.checking import Damage
+    from pandaeval_collector.store.exporting import StoredTrace
+
+_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
+
+
+class Form(StrEnum):
+    """How spans are written."""
+
+    jsonl = "jsonl"
+    pb = "pb"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command and what is below it."""
+    store = typer.Typer(help="Look at a data directory, check it, take its spans out.", no_args_is_help=True)
+    store.command("stats")(stats)
+    store.command("verify")(verify)
+    store.command("repair")(repair)
+    store.command("export")(export)
+    app.add_typer(store, name="store")
+
+
+def stats(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+    """Show what a data directory holds, also while a collector runs on it."""
+    from pandaeval_collector.cli._output import safe
+    from pandaeval_collector.cli._terminal import write_json
+    from pandaeval_collector.store.sizes import sizes
+
+    with _read(config, store) as (connection, folder):
+        found = sizes(connection, folder)
+    if format_ is given.RunFormat.json:
+        return write_json(json.dumps(found, indent=2, ensure_ascii=False))
+    for name, value in found.items():
+        said = ", ".join(f"{key} {each:,}" for key, each in value.items()) if isinstance(value, dict) else value
+        typer.echo(f"{name.replace('_', ' '):<15}  {safe(f'{said:,}' if isinstance(said, int | float) else said)}")
+
+
+def verify(format_: given.Format = given.TABLE, config: _Config = None, store: StoreFolder = None) -> None:
+    """Check every page and row of a data directory, also while a collector runs on it. Exit code 1 if one is damaged.
+
+    Changes nothing.
+    """
+    with _read(config, store) as (connection, _):
+        found = _damages(connection)
+    _tell(found, format_)
+    if found:
+        raise typer.Exit(1)
+
+
+def repair(
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, what would be done is shown.")] = False,
+    format_: given.Format = given.TABLE,
+    config: _Config = None,
+    store: StoreFolder = None,
+) -> None:
+    """Move damaged rows out of a stopped data directory into a file beside it, so that nothing reads them. Exit code 1
+    if some are left.
+    """
+    import time
+
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.store import StoreBusyError
+    from pandaeval_collector.store.checking import take_out
+    from pandaeval_collector.store.connection import FILE_NAME, connect
+    from pandaeval_collector.store.directory import Directory
+
+    folder = folder_of(config, store)
+    try:
+        locked = Directory(folder)
+    except StoreBusyError as error:
+        raise UserError(f"{error} before a repair; `pandaeval store verify` also works beside it") from error
+    try:
+        connection = connect(folder / FILE_NAME, "full")
+        try:
+            found = _damages(connection)
+            _tell(found, format_)
+            if not yes or not found:
+                if found:
+                    typer.echo("nothing was changed: --yes moves what can be moved out of the store", err=True)
+                raise typer.Exit(bool(found))
+            rows = take_out(connection, found)
+            left = _damages(connection)
+        finally:
+            connection.close()
+    finally:
+        locked.close()
+    if rows:
+        aside = folder / f"{FILE_NAME}.quarantine-{time.strftime('%Y%m%dT%H%M%S')}.jsonl"
+        aside.touch(0o600)
+        aside.write_bytes(b"".join(row + b"\n" for row in rows))
+        typer.echo(f"{len(rows)} rows were moved to {aside}", err=True)
+    if left:
+        typer.echo(f"{len(left)} are left, see what to do about each above", err=True)
+        raise typer.Exit(1)
+
+
+def export(
+    output: Annotated[Path, typer.Option(help="Write here; - for standard output.")],
+    form: Annotated[
+        Form, typer.Option("--form", help="jsonl: OTLP/JSON, a request a line. pb: length-delimited OTLP.")
+    ] = Form.jsonl,
+    config: _Config = None,
+    store: StoreFolder = None,
+) -> None:
+    """Write all spans and log records of a data directory as a file that evaluate reads, also while a collector runs.
+
+    A trace with damage is left out and named; exit code 1 then.
+    """
+    import sys
+
+    from pandaeval_collector.cli._output import console, many, progress
+    from pandaeval_collector.store.exporting import count_traces, stored_traces
+
+    traces = requests = 0
+    bad: list[StoredTrace] = []
+    with _read(config, store) as (connection, _), progress(console(stderr=True), "exporting") as told:
+        total = count_traces(connection)
+        to = sys.stdout.buffer if str(output) == "-" else output.open("wb")
+        try:
+            for trace in stored_traces(connection):
+                if trace.damage:
+                    bad.append(trace)
+                for logs, data in trace.parts:
+                    to.write(_line(logs, data) if form is Form.jsonl else len(data).to_bytes(4, "big") + data)
+                    requests += 1
+                traces += not trace.damage
+                told(traces + len(bad), total)
+        finally:
+            to.flush() if str(output) == "-" else to.close()
+    typer.echo(f"{many(traces, 'trace')} in {many(requests, 'request')}", err=True)
+    for trace in bad:
+        typer.echo(f"left out: trace {trace.trace_id.hex()}: {trace.damage}", err=True)
+    if bad:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
+    """A connection that changes nothing."""
+    from pandaeval_collector.base.errors import UserError
+    from pandaeval_collector.cli._store import opened_folder
+    from pandaeval_collector.store.connection import FILE_NAME
+    from pandaeval_collector.store.schema import MIGRATIONS
+
+    folder = folder_of(config, store)
+    try:
+        with opened_folder(folder, read_only=True) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != len(MIGRATIONS):
+                cure = "start this version's collector on it once" if version < len(MIGRATIONS) else "use the newer one"
+                raise UserError(f"{folder / FILE_NAME} has schema version {version}, not {len(MIGRATIONS)}: {cure}")
+            yield connection, folder
+    except sqlite3.DatabaseError as error:
+        raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error
+
+
+def _damages(connection: sqlite3.Connection) -> list[Damage]:
+    from pandaeval_collector.cli._output import console, progress
+    from pandaeval_collector.store.checking import damages
+
+    with progress(console(stderr=True), "checking") as told:
+        return list(damages(connection, told))
+
+
+def _tell(found: list[Damage], format_: given.RunFormat) -> None:
+    from pandaeval_collector.cli._output import console, many, table
+    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.store.checking import CURES
+
+    if format_ is given.RunFormat.json:
+        return print_json([_facts(each) for each in found])
+    if not found:
+        typer.echo("nothing is damaged")
+        return
+    out = console()
+    rows = [(each.kind, each.key, each.about, each.what) for each in found]
+    out.print(table(("where", "row", "about", "what is wrong"), rows, on=out))
+    for kind in dict.fromkeys(each.kind for each in found):
+        typer.echo(f"{kind}: {CURES[kind]}")
+    typer.echo(many(len(found), "damage"))
+
+
+def _facts(damage: Damage) -> dict[str, Any]:
+    from pandaeval_collector.store.checking import CURES
+
+    return {
+        "where": damage.kind,
+        "row": damage.key,
+        "about": damage.about,
+        "what": damage.what,
+        "cure": CURES[damage.kind],
+    }
+
+
+def _line(logs: bool, data: bytes) -> bytes:
+    """A request as a line of OTLP/JSON, whose ids are hex and whose enumerations are numbers."""
+    from google.protobuf.json_format import MessageToDict
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    kind: Any = ExportLogsServiceRequest if logs else ExportTraceServiceRequest
+    said = MessageToDict(kind.FromString(data), use_integers_for_enums=True)
+    return json.dumps(_with_hex_ids(said), ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
+
+
+def _with_hex_ids(value: Any) -> Any:
+    import base64
+
+    if isinstance(value, list):
+        return [_with_hex_ids(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("traceId", "spanId", "parentSpanId")
+    return {
+        key: base64.b64decode(each).hex() if key in ids and isinstance(each, str) else _with_hex_ids(each)
+        for key, each in value.items()
+    }

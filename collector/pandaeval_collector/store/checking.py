@@ -1,0 +1,207 @@
+"""Looks through a store for damage, row by row, beside a collector that may run on it; and takes damaged rows away from
+one that is stopped.
+
+Spans and results have checksums of their own rows, what is compressed has zstd's; SQLite's pages have none, so a page
+is checked for its structure, and each row for itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+import zstandard
+
+from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
+from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
+from pandaeval_collector.store.chunk_reader import CHUNK, chunk_content
+from pandaeval_collector.store.commits import keep_newest
+from pandaeval_collector.store.kept import unpacked
+from pandaeval_collector.store.outbox_batches import batch_items
+from pandaeval_collector.store.rows import ResultRow
+
+Told = Callable[[int, int], None]
+"""Is told how many of how many rows are done."""
+Kind = Literal["pages", "chunks", "traces", "kept", "members", "results", "outbox"]
+_EVERY = 500
+_MOST_PAGES = 20
+_ROWS: tuple[Kind, ...] = ("chunks", "traces", "kept", "members", "results", "outbox")
+_KEYS = {"chunks": "id", "traces": "no", "kept": "no", "members": "no", "results": "seq", "outbox": "seq"}
+CURES: dict[Kind, str] = {
+    "pages": "the next start puts the file aside; save what can be read of it by `pandaeval store export`",
+    "chunks": "the collector sets its trace aside (metric_error) when it decides it; then `pandaeval store repair`",
+    "traces": "late spans set this trace aside; its results stand",
+    "kept": "`pandaeval store repair` takes it out; results of the trace stand, it cannot be evaluated again",
+    "members": "its session, and traces that come to it, are not scored without it; results of its trace stand",
+    "results": "`pandaeval store repair` takes out what was said of this unit and metric; evaluate the trace again",
+    "outbox": "the collector drops it when its turn comes, and counts it as damaged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One row, or the file's pages, that is not as it was stored. ``about``: the trace or unit, as far as the row
+    tells."""
+
+    kind: Kind
+    key: int
+    about: str
+    what: str
+
+
+def counted(connection: sqlite3.Connection) -> dict[Kind, int]:
+    """How many rows there are to look at."""
+    return {kind: connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in _ROWS}  # noqa: S608
+
+
+def damages(connection: sqlite3.Connection, told: Told = lambda done, total: None) -> Iterator[Damage]:
+    """Everything that is damaged. The whole file is read as it was at one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield from _of_pages(connection)
+        total, done = sum(counted(connection).values()), 0
+        for kind in _ROWS:
+            for row in _rows(connection, kind):
+                done += 1
+                if done % _EVERY == 0:
+                    told(done, total)
+                if found := _CHECKS[kind](connection, row):
+                    yield Damage(kind, row[0], *found)
+    except sqlite3.DatabaseError as error:  # a page that cannot be read ends it
+        yield Damage("pages", 0, "", str(error))
+    finally:
+        connection.rollback()
+
+
+def _of_pages(connection: sqlite3.Connection) -> Iterator[Damage]:
+    for (said,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
+        if said != "ok":
+            yield Damage("pages", 0, "", str(said))
+
+
+def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]:
+    columns = {
+        "chunks": CHUNK,
+        "traces": "trace_id, chunks",
+        "kept": "data, (SELECT trace_id FROM traces WHERE traces.no = kept.no)",
+        "members": f"'', {MEMBER_COLUMNS}",
+        "results": "checksum, id, unit, metric, revision, body, counted, seq",
+        "outbox": "signal, items, body",
+    }[kind]
+    yield from connection.execute(f"SELECT {_KEYS[kind]}, {columns} FROM {kind} ORDER BY {_KEYS[kind]}")  # noqa: S608
+
+
+def _chunk(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    try:
+        chunk_content(row[1:])
+    except (zstandard.ZstdError, TypeError) as error:
+        return _hex(row[4]), str(error)
+    return None
+
+
+def _trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    """Whether the chunks that a decision rests on are there."""
+    _, trace_id, chunks = row
+    try:
+        ids = [int(each) for each in orjson.loads(chunks)]
+    except (ValueError, TypeError):
+        return _hex(trace_id), "the list of its spans cannot be read"
+    marks = ",".join("?" * len(ids))
+    query = f"SELECT count(*) FROM chunks WHERE id IN ({marks}) AND trace_id = ?"  # noqa: S608
+    (there,) = connection.execute(query, (*ids, trace_id)).fetchone()
+    return None if there == len(set(ids)) else (_hex(trace_id), f"{len(set(ids)) - there} of its chunks are gone")
+
+
+def _kept(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    try:
+        unpacked(row[1])
+    except (zstandard.ZstdError, struct.error, TypeError) as error:
+        return _hex(row[2]), str(error)
+    return None
+
+
+def _member(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    try:
+        list(checked_members([row[1:]]))
+    except DamagedRowError as error:
+        return _hex(row[2]), str(error)
+    return None
+
+
+def _result(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    _, checksum, *fields = row
+    result = ResultRow(*fields)
+    about = f"{result.unit} {result.metric}"
+    if checksum is not None:
+        return None if checksum == checksum_of(result) else (about, "its checksum differs")
+    try:  # of an older version
+        said = orjson.loads(result.body)
+    except (ValueError, TypeError):
+        return about, "it is no JSON"
+    return None if said.get("id") == result.id else (about, "it says another id")
+
+
+def _outbox(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    _, signal, items, body = row
+    try:
+        if items is not None:
+            batch_items(items, body)
+    except (zstandard.ZstdError, struct.error, TypeError) as error:
+        return str(signal), str(error)
+    return None
+
+
+_CHECKS: dict[Kind, Callable[[sqlite3.Connection, Sequence[Any]], tuple[str, str] | None]] = {
+    "chunks": _chunk,
+    "traces": _trace,
+    "kept": _kept,
+    "members": _member,
+    "results": _result,
+    "outbox": _outbox,
+}
+
+
+def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:
+    """Deletes damaged rows, in one transaction, and returns each deleted row as JSON.
+
+    Spans of a trace that is not decided yet stay: the collector has to find them to set that trace aside. A result goes
+    with what was said before of its unit and metric: that must not stand again."""
+    out: list[bytes] = []
+    connection.execute("BEGIN IMMEDIATE")
+    keep_newest(connection)
+    for each in found:
+        where = _OUT.get(each.kind, "").format(key=each.key)
+        if where:
+            cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
+            names = [column[0] for column in cursor.description]
+            out += [_as_json(each, dict(zip(names, row, strict=True))) for row in cursor]
+            connection.execute(f"DELETE FROM {each.kind} WHERE {where}")  # noqa: S608
+    connection.execute("COMMIT")
+    return out
+
+
+_OUT: dict[Kind, str] = {
+    "chunks": """id = {key} AND id IN
+                 (SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)""",
+    "kept": "no = {key}",
+    "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
+}
+"""Which rows go with one that is damaged."""
+
+
+def _as_json(damage: Damage, row: dict[str, Any]) -> bytes:
+    shown = {name: _encoded(value) for name, value in row.items()}
+    return orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown})
+
+
+def _encoded(value: Any) -> Any:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _hex(trace_id: object) -> str:
+    return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

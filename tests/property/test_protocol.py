@@ -1,0 +1,96 @@
+"""The core protocol by model: whatever order its steps come in, and wherever it dies, its promises hold.
+
+``python tests/proofs/model.py`` takes as many steps as one has time for. Here are some thousands, and faults that the
+machine has to find.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import Phase
+
+from pandaeval_collector.exporters.delivery.outbox import Outbox
+from pandaeval_collector.pipeline.commits import Committer
+from pandaeval_collector.pipeline.keeping import Keeper
+from pandaeval_collector.store import Store
+from support.examples import examples
+from support.stepped.explored import explore
+
+_STEPS, _EXAMPLES = 250, 10
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Its sinks and its judge fail thousands of times."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_every_order_of_steps_and_deaths_keeps_the_promises() -> None:
+    figures = explore(examples(_EXAMPLES * 8), _STEPS)
+    tried = ("deaths", "acknowledged", "repeated", "revisions", "verdicts", "members")
+    assert all(figures[name] for name in tried), figures
+
+
+def found() -> str:
+    """What the machine says of the fault that was just made."""
+    with pytest.raises(AssertionError) as caught:
+        explore(200, 60, derandomize=True, phases=[Phase.generate])
+    return str(caught.value)
+
+
+class TestTheMachineFinds:
+    """Faults that are made in the real code; a machine that finds none would prove nothing."""
+
+    def test_an_answer_before_the_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        keep = Keeper.keep
+
+        async def hastily(self: Keeper, *args: Any) -> None:
+            asyncio.get_running_loop().create_task(keep(self, *args))
+
+        monkeypatch.setattr(Keeper, "keep", hastily)
+        assert "acknowledged spans are lost" in found()
+
+    def test_an_outbox_that_goes_on_before_the_sink_has_taken_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        deliver = Outbox._deliver
+
+        async def hastily(self: Outbox) -> bool:
+            rows = self._read()(self._cursor.seq, 512)
+            before = self._cursor
+            if rows:
+                await self._note(type(before)(rows[-1].seq, ""))
+                self._cursor = before
+            return await deliver(self)
+
+        monkeypatch.setattr(Outbox, "_deliver", hastily)
+        assert "never reached the sink" in found()
+
+    def test_a_revision_that_is_decided_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        commit = Store.commit
+
+        def twice(self: Store, changes: Any) -> Any:
+            commit(self, changes)
+            return commit(self, changes)
+
+        monkeypatch.setattr(Store, "commit", twice)
+        assert "were counted as" in found()
+
+    def test_a_verdict_whose_job_ends_before_it_is_stored(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        make = Committer._commit
+
+        async def forgetful(self: Committer, decide: Any) -> None:
+            decision = decide()
+            if decision.changes.ended:
+                decision.changes.results.clear()
+                await asyncio.wrap_future(self._store.commit(decision.changes))
+            else:
+                await make(self, lambda: decision)
+
+        monkeypatch.setattr(Committer, "_commit", forgetful)
+        assert "not those of a file" in found()

@@ -1,0 +1,248 @@
+"""The long proofs of docs/reliability.md: how each is run, what its ledger says, and what it aims at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROOFS = Path(__file__).parents[1] / "proofs"
+BEGINS, ENDS = "<!-- proofs: python tests/proofs/all.py --table -->\n", "\n<!-- end of proofs -->"
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """``script``: in tests/proofs, ``""`` where there is none yet; ``whole``, ``quick``: its arguments for the aim and
+    for some minutes; ``ledger``: its file, ``""`` where it has none. ``count``: how much of ``aim`` a line of the
+    ledger is worth; ``wanted``: which lines count; ``told``: what is said of them all."""
+
+    name: str
+    script: str
+    whole: str
+    quick: str
+    ledger: str
+    unit: str
+    aim: int
+    count: Callable[[Line], float] = lambda line: 1
+    wanted: Callable[[Line], bool] = lambda line: True
+    told: Callable[[Sequence[Line]], str] = lambda lines: ""
+
+    @property
+    def command(self) -> str:
+        return f"python tests/proofs/{self.script} {self.whole}".strip()
+
+    def lines(self, folder: Path = PROOFS) -> list[Line]:
+        """What its ledger holds that counts."""
+        file = folder / self.ledger
+        if not self.ledger or not file.exists():
+            return []
+        return [line for line in map(json.loads, file.read_text().splitlines()) if self.wanted(line)]
+
+
+def _sum(*names: str) -> Callable[[Sequence[Line]], str]:
+    """So many of each of some counts."""
+
+    def told(lines: Sequence[Line]) -> str:
+        return ", ".join(f"{sum(line.get(name, 0) for line in lines):,} {name.replace('_', ' ')}" for name in names)
+
+    return told
+
+
+def _figures(*names: str) -> Callable[[Sequence[Line]], str]:
+    def told(lines: Sequence[Line]) -> str:
+        return _sum(*names)([line["figures"] for line in lines])
+
+    return told
+
+
+def _soaked(lines: Sequence[Line]) -> str:
+    newest = lines[-1]
+    return f"{newest['rss_mb']['an_hour']:+.1f} MB/h (aim 2), descriptors {newest['fds']['an_hour']:+.1f}/h"
+
+
+def _named(lines: Sequence[Line]) -> str:
+    ways: dict[str, int] = {}
+    for line in lines:
+        for how, count in line["named"].items():
+            ways[how] = ways.get(how, 0) + count
+    return ", ".join(f"{count} {how}" for how, count in sorted(ways.items(), key=lambda each: -each[1]))
+
+
+def _drained(lines: Sequence[Line]) -> str:
+    return f"successor ready after {max(line['ready_s'] for line in lines):.1f} s at most, " + _sum("failures")(lines)
+
+
+_KILL = "--ledger tests/proofs/ledger.jsonl"
+CAMPAIGNS: tuple[Campaign, ...] = (
+    Campaign(
+        "kill -9 under load: spans, results, sinks that fail",
+        "kill.py",
+        f"--cycles 10000 --seed 1 {_KILL}",
+        "--cycles 10 --seed 99",
+        "ledger.jsonl",
+        "kills",
+        10_000,
+        count=lambda line: float(line["cycles"]),
+        told=_sum("acknowledged", "results"),
+    ),
+    Campaign(
+        "kill -9 while traces are judged and handed over",
+        "kill_judged.py",
+        "--cycles 10000 --seed 1",
+        "--cycles 4 --seed 99",
+        "kill-judged-ledger.jsonl",
+        "kills",
+        10_000,
+        count=lambda line: float(line["cycles"]),
+        told=_sum("acknowledged", "results", "verdicts", "members"),
+    ),
+    Campaign(
+        "kill -9 of the judge's process or the collector",
+        "judge.py",
+        "--batches 8 --traces 205 --kills 13 --seed 1 --ledger tests/proofs/judge-ledger.jsonl",
+        "--batches 1 --traces 40 --kills 3 --seed 99",
+        "judge-ledger.jsonl",
+        "kills",
+        100,
+        count=lambda line: float(sum(line["found"]["kills"].values())),
+        told=lambda lines: _sum("jobs")([line["found"] for line in lines]),
+    ),
+    Campaign(
+        "kill -9 in evaluation runs",
+        "runs.py",
+        "--traces 2000 --kills 100 --seed 1 --ledger tests/proofs/runs-ledger.jsonl",
+        "--traces 200 --kills 3 --seed 99",
+        "runs-ledger.jsonl",
+        "kills",
+        100,
+        count=lambda line: float(line["kills"]),
+        told=_sum("questions", "repeated"),
+    ),
+    Campaign("power cuts, simulated", "", "", "", "", "cuts", 10_000),
+    Campaign(
+        "Kafka, three workers: kills of workers and broker",
+        "kafka.py",
+        "--cycles 1000 --seed 4",
+        "",
+        "kafka-ledger.jsonl",
+        "cycles",
+        1000,
+        wanted=lambda line: bool(line["holds"]),
+    ),
+    Campaign(
+        "starts under load",
+        "starts.py",
+        "--starts 1000 --seed 1",
+        "--starts 3 --seed 99",
+        "starts-ledger.jsonl",
+        "starts",
+        1000,
+        count=lambda line: float(line["starts"]),
+        told=_sum("aborted"),
+    ),
+    Campaign(
+        "SIGTERM under load, and a successor",
+        "drains.py",
+        "--drains 200 --seed 1",
+        "--drains 3 --seed 99",
+        "drains-ledger.jsonl",
+        "drains",
+        200,
+        count=lambda line: float(line["drains"]),
+        told=_drained,
+    ),
+    Campaign("overload ×10 for ten minutes", "", "", "", "", "minutes", 10),
+    Campaign("outage of judge and sinks, half an hour compressed", "", "", "", "", "minutes", 30),
+    Campaign(
+        "damage to files between two lives",
+        "damage.py",
+        "--cases 1000 --seed 1",
+        "--cases 100 --seed 99",
+        "damage-ledger.jsonl",
+        "cases",
+        1000,
+        count=lambda line: float(line["cases"]),
+        told=_named,
+    ),
+    Campaign(
+        "spoilt requests by HTTP and gRPC",
+        "fuzz_requests.py",
+        "--requests 2000000 --seed 21",
+        "--requests 20000 --seed 99",
+        "fuzz-ledger.jsonl",
+        "requests",
+        2_000_000,
+        count=lambda line: float(line["requests"]),
+        told=lambda lines: f"at most {max(line['peak_mib'] for line in lines)} MiB",
+    ),
+    Campaign(
+        "hours of traffic",
+        "soak.py",
+        "--hours 4 --rate 2 --seed 1",
+        "--hours 0.05 --rate 2 --seed 99",
+        "soak-ledger.jsonl",
+        "minutes",
+        240,
+        count=lambda line: float(line["minutes"]),
+        told=_soaked,
+    ),
+    Campaign(
+        "every order of the protocol's steps",
+        "model.py",
+        "--steps 1000000 --seed 1 --resume",
+        "--steps 2500 --seed 99",
+        "model-ledger.jsonl",
+        "steps",
+        1_000_000,
+        count=lambda line: float(line["figures"].get("steps", 0)),
+        told=_figures("deaths", "acknowledged", "revisions", "verdicts", "members"),
+    ),
+)
+OF_TESTS = (
+    ("disk full, EIO, read-only, taken away", "tests/integration/test_store_gone.py tests/unit/pipeline/test_guard.py"),
+    ("SDKs: Python newest and 1.30, gRPC and HTTP", "tests/integration/test_sdk_export.py"),
+    ("SDKs: JavaScript", "tests/integration/test_documented_typescript.py"),
+    (
+        "OpenTelemetry Collector before and behind",
+        "tests/e2e/test_otelcol_configs.py tests/integration/test_otelcol_sink.py",
+    ),
+    ("SDKs: the Java agent", ""),
+)
+"""What tests prove, without a ledger."""
+
+
+def table(folder: Path = PROOFS) -> str:
+    """Markdown: what the ledgers say of each, and what was not run."""
+    rows = ["| proof | done of the aim | problems | what it came to | commits | command |", "|---|---|---|---|---|---|"]
+    rows += [f"| {' | '.join((each.name, *_cells(each, each.lines(folder))))} |" for each in CAMPAIGNS]
+    for name, files in OF_TESTS:
+        command = f"`python -m pytest -m 'slow or not slow' {files}`" if files else "none yet"
+        rows.append(f"| {name} | {'a test' if files else '**not run**'} | | | | {command} |")
+    return "\n".join(rows)
+
+
+def _cells(campaign: Campaign, lines: Sequence[Line]) -> tuple[str, ...]:
+    command = f"`{campaign.command}`" if campaign.script else "none yet"
+    aim = f"{campaign.aim:,} {campaign.unit}"
+    if not lines:
+        return f"**not run**, of {aim}", "", "", "", command
+    done = sum(map(campaign.count, lines))
+    problems = sum(bool(line.get("problems")) for line in lines)
+    return f"{done:,.0f} of {aim}", str(problems), campaign.told(lines), _commits(lines), command
+
+
+def _commits(lines: Iterable[Line]) -> str:
+    """The first and the last state of the code, and how many there were."""
+    found = list(dict.fromkeys(line["commit"] for line in lines if "commit" in line))
+    if len(found) < 3:
+        return ", ".join(f"`{each}`" for each in found) or "not noted"
+    return f"`{found[0]}` to `{found[-1]}` ({len(found)})"
+
+
+def with_table(page: str) -> str:
+    """A page with the table between its marks."""
+    before, _, rest = page.partition(BEGINS)
+    return before + BEGINS + table() + ENDS + rest.partition(ENDS)[2]

@@ -1,0 +1,356 @@
+"""Damage to what a killed collector left behind, and what the next one makes of it: named, never scored, never silently
+short."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store.checking import damages
+from pandaeval_collector.store.connection import PAGE_BYTES, connect
+from pandaeval_collector.store.damage import note_damage
+from support.collector import standing
+from support.database import open_database
+from support.embedder import WordEmbedder
+from support.made_traces import Composer
+from support.stepped.life import Life
+from support.stepped.loop import SteppedLoop
+from support.stepped.outside import JudgeByHand
+from support.stored import stored_spans
+
+FILE, LOG, INDEX = "pandaeval.db", "pandaeval.db-wal", "pandaeval.db-shm"
+STATES = ("early", "middle", "late")
+_TRACES, _METRICS = 4, {"trace.loop_detection", "trace.coherence", "session.agent_consistency"}
+_ROUNDS = 60
+Results = dict[tuple[str, str], tuple[str, float | None]]
+Harm = Callable[[Path, "Left", random.Random], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What one collector left at three times, with the spans that it had acknowledged by each; ``expected``: what is
+    said in the end when nothing is damaged."""
+
+    folder: Path
+    acknowledged: dict[str, set[tuple[bytes, bytes]]]
+    expected: dict[str, Results]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one damaged directory. ``how``: how it was named, ``unnoticed`` where it changed nothing."""
+
+    how: str
+    problems: list[str] = field(default_factory=list)
+
+
+def leave(folder: Path) -> Left:
+    """Makes them: ``early``, all in the log; ``middle``, copied into the file; ``late``, with a newer log."""
+    loop, composer = SteppedLoop(), Composer(3, sessions=2)
+    life = _life(loop, folder / "data")
+    _run(life, loop, life.start())
+    told: set[tuple[bytes, bytes]] = set()
+    acknowledged: dict[str, set[tuple[bytes, bytes]]] = {}
+    for state in STATES:
+        for number in range(_TRACES):
+            trace = composer.trace(3 + number)
+            _run(life, loop, life.begin(life.pipeline.traces(trace.request().SerializeToString())))
+            told |= {(span.trace_id, span.span_id) for span in trace.spans}
+            if number == _TRACES // 2:
+                loop.advance(11.0)  # those so far are decided
+                _commit(life, loop)
+        if state == "middle":
+            life.store.checkpoint()
+        shutil.copytree(folder / "data", folder / state)
+        acknowledged[state] = set(told)
+    life.bury()
+    loop.close()
+    expected: dict[str, Results] = {}
+    for state in STATES:
+        shutil.copytree(folder / state, folder / "whole")
+        with _heard():
+            _live(folder / "whole")
+        expected[state] = _results(folder / "whole")
+        shutil.rmtree(folder / "whole")
+    return Left(folder, acknowledged, expected)
+
+
+def try_one(left: Left, folder: Path, seed: int) -> tuple[str, Outcome]:
+    """One damage, drawn by the seed, to a copy in an empty ``folder``; its name and what became of it."""
+    chance = random.Random(seed)
+    state, name = chance.choice(STATES), chance.choice([*HARMS])
+    data = folder / "data"
+    shutil.copytree(left.folder / state, data)
+    HARMS[name](data, left, chance)
+    named = _verified(folder, data)
+    outcome = Outcome("unnoticed")
+    with _heard() as heard:
+        try:
+            _live(data)
+        except Exception as error:
+            outcome.problems.append(f"the collector does not come up: {type(error).__name__}: {error}")
+    words = " ".join(heard)
+    for how, sign in _SIGNS.items():
+        if sign in words:
+            outcome.how = how
+            break
+    else:
+        outcome.how = "verify" if named else "unnoticed"
+    if not outcome.problems:
+        outcome.problems += _wrong(data, left, state, outcome.how)
+    return f"{state}: {name}", outcome
+
+
+_SIGNS = {
+    "put aside": "put aside",
+    "missing": "acknowledged data is missing",
+    "no note": "no note of the last commit",
+    "row": "was damaged on disk",
+    "set aside": "is set aside",
+    "damaged": "damaged",
+}
+
+
+def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
+    """What must not be: a score that is not one of whole data, of this time or, where a file of a later time was put
+    there, of that one; or spans that are gone and nobody said so."""
+    times = STATES[STATES.index(state) :]
+    found = _results(data)
+    problems = []
+    wrong = [
+        key
+        for key, said in found.items()
+        if said[1] is not None and all(left.expected[time].get(key) != said for time in times)
+    ]
+    if wrong and how not in ("missing", "put aside", "no note"):
+        first = min(wrong)
+        instead = [left.expected[time].get(first) for time in times]
+        problems.append(
+            f"{len(wrong)} scores are not those of whole data, such as {first}: {found[first]} instead of one of "
+            f"{instead}, and it was {how}"
+        )
+    if how == "unnoticed":
+        with open_database(data / FILE) as database:
+            stored = stored_spans(database).keys()
+        if lost := left.acknowledged[state] - stored:
+            problems.append(f"{len(lost)} acknowledged spans are gone, and nobody said so")
+        if all(found != left.expected[time] for time in times):
+            problems.append("other results than those of whole data, and nobody said so")
+    return problems
+
+
+# -- harms -------------------------------------------------------------------------------------------------------
+
+
+def _bits(name: str, most: int) -> Harm:
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        content = bytearray((data / name).read_bytes())
+        for _ in range(chance.randint(1, most) if content else 0):
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        (data / name).write_bytes(content)
+
+    return harm
+
+
+def _noise(name: str) -> Harm:
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        content = bytearray((data / name).read_bytes())
+        at, size = chance.randrange(max(1, len(content))), chance.choice((16, 512, 4096))
+        content[at : at + size] = chance.randbytes(len(content[at : at + size]))
+        (data / name).write_bytes(content)
+
+    return harm
+
+
+def _cut(name: str) -> Harm:
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        content = (data / name).read_bytes()
+        (data / name).write_bytes(content[: chance.randrange(len(content) + 1)])
+
+    return harm
+
+
+def _emptied(*names: str) -> Harm:
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        (data / chance.choice(names)).write_bytes(b"")
+
+    return harm
+
+
+def _removed(*names: str) -> Harm:
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        (data / chance.choice(names)).unlink()
+
+    return harm
+
+
+def _of_another_time(data: Path, left: Left, chance: random.Random) -> None:
+    name, other = chance.choice((FILE, LOG)), chance.choice(STATES)
+    shutil.copy(left.folder / other / name, data / name)
+
+
+def _pages_swapped(data: Path, _: Left, chance: random.Random) -> None:
+    content = bytearray((data / FILE).read_bytes())
+    pages = len(content) // PAGE_BYTES
+    if pages > 1:
+        one, two = (chance.randrange(pages) * PAGE_BYTES for _ in range(2))
+        content[one : one + PAGE_BYTES], content[two : two + PAGE_BYTES] = (
+            content[two : two + PAGE_BYTES],
+            content[one : one + PAGE_BYTES],
+        )
+        (data / FILE).write_bytes(content)
+
+
+def _row(table: str, column: str) -> Harm:
+    """A byte of a row: damage that no structure of a page shows."""
+
+    def harm(data: Path, _: Left, chance: random.Random) -> None:
+        with open_database(data / FILE) as database:
+            rows = database.execute(f"SELECT rowid, {column} FROM {table} WHERE length({column}) > 0").fetchall()
+            if not rows:
+                return
+            number, body = chance.choice(rows)
+            changed = bytearray(body)
+            changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+            database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (bytes(changed), number))
+
+    return harm
+
+
+def _rows_swapped(data: Path, _: Left, chance: random.Random) -> None:
+    table, column = chance.choice((("chunks", "data"), ("members", "body"), ("results", "body")))
+    with open_database(data / FILE) as database:
+        rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        if len(rows) > 1:
+            (one, first), (two, second) = chance.sample(rows, 2)
+            database.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", [(second, one), (first, two)])
+
+
+HARMS: dict[str, Harm] = {
+    "bits of the file": _bits(FILE, 8),
+    "bits of the log": _bits(LOG, 8),
+    "noise in the file": _noise(FILE),
+    "noise in the log": _noise(LOG),
+    "noise in the index": _noise(INDEX),
+    "log cut": _cut(LOG),
+    "file cut": _cut(FILE),
+    "emptied": _emptied(FILE, LOG, INDEX),
+    "removed": _removed(FILE, LOG, INDEX),
+    "file or log of another time": _of_another_time,
+    "pages swapped": _pages_swapped,
+    "a byte of spans": _row("chunks", "data"),
+    "a byte of a member": _row("members", "body"),
+    "a byte of a result": _row("results", "body"),
+    "rows swapped": _rows_swapped,
+}
+
+
+# -- the collector over it ---------------------------------------------------------------------------------------
+
+
+def _life(loop: SteppedLoop, data: Path) -> Life:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(_METRICS))
+    return Life(loop, data, evaluator, JudgeByHand([]), [], "here", Timing(upkeep=1e9))
+
+
+def _live(data: Path) -> None:
+    """Starts and comes to rest; once more where the log asks for a restart."""
+    for _ in range(2):
+        loop = SteppedLoop()
+        try:
+            try:
+                life = _life(loop, data)
+            except sqlite3.DatabaseError as error:
+                if not note_damage(data / FILE, error):
+                    raise
+                life = _life(loop, data)
+            try:
+                _run(life, loop, life.start())
+                for number in range(_ROUNDS):
+                    _commit(life, loop)
+                    with contextlib.suppress(sqlite3.DatabaseError):
+                        if life.at_rest():
+                            break
+                    loop.advance(0.5 if number % 4 else 2000.0)
+            finally:
+                life.bury()
+        except sqlite3.DatabaseError as error:
+            if not note_damage(data / FILE, error):
+                raise
+        finally:
+            loop.close()
+        if not (data / f"{FILE}.suspected").exists():
+            return
+
+
+def _run(life: Life, loop: SteppedLoop, task: Any) -> None:
+    for _ in range(_ROUNDS):
+        loop.settle()
+        if task.done():
+            break
+        life.commit()
+    task.result()
+
+
+def _commit(life: Life, loop: SteppedLoop) -> None:
+    loop.settle()
+    while life.store.waiting():
+        life.commit()
+        loop.settle()
+
+
+def _verified(folder: Path, data: Path) -> bool:
+    """Whether ``pandaeval store verify`` names something, on a copy."""
+    if not (data / FILE).exists():
+        return True
+    copy = folder / "looked-at"
+    shutil.copytree(data, copy)
+    try:
+        connection = connect(copy / FILE, "off", read_only=True)
+        try:
+            return any(True for _ in damages(connection))
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return True
+    finally:
+        shutil.rmtree(copy)
+
+
+def _results(data: Path) -> Results:
+    with open_database(data / FILE) as database:
+        rows = []
+        for (body,) in database.execute("SELECT body FROM results ORDER BY seq"):
+            with contextlib.suppress(ValueError):
+                rows.append(orjson.loads(body))
+    return {key: (each["id"], each["score"]) for key, each in standing(rows).items()}
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[list[str]]:
+    """What is logged as a warning or worse, and not shown."""
+    heard: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage() + (f" {record.exc_info[1]}" if record.exc_info else ""))
+
+    logger, ear = logging.getLogger("pandaeval_collector"), Ear(logging.WARNING)
+    logger.addHandler(ear)
+    propagated, logger.propagate = logger.propagate, False
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(ear)
+        logger.propagate = propagated

@@ -1,0 +1,148 @@
+"""Kills a collector that hands its sessions to an owner, and that owner, while both have traces judged; then lets both
+come to rest and holds results, verdicts included, against those of a file run over the same spans."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.config import load
+from pandaeval_collector.receivers.files import Request
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import judge as judge_of
+from support.asked import GOOD, said
+from support.collector import CollectorProcess, DiedError, snapshot, standing
+from support.judge import JudgeServer, Say, rubric_of
+from support.kills import FAIL_POINTS, Results, differences
+from support.oracle import Oracle, problems_of
+from support.owned_sessions import forwarder, has_handed_over
+from support.stored import requests_by_trace, series_problems
+
+_JUDGE = {
+    "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
+    "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
+    "PANDAEVAL_JUDGE__DELAY": "0s",
+    "PANDAEVAL_JUDGE__TIMEOUT": "60s",
+    "PANDAEVAL_JUDGE__COOLDOWN": "1s",
+    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
+    "PROOF_KEY": "sk-proof",
+}
+_OWNS = {"PANDAEVAL_SESSIONS__OWNER": "true", "PANDAEVAL_SESSION__IDLE": "4s"}
+_REST_S = 1800.0
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a batch came to."""
+
+    cycles: int = 0
+    acknowledged: int = 0
+    results: int = 0
+    verdicts: int = 0
+    members: int = 0
+    asked: int = 0
+    points: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+def run(folder: Path, seed: int, cycles: int, pause: float = 0.3) -> Figures:
+    """One front, one owner, one oracle at the front, one judge. ``folder`` is empty, and stays where something is
+    wrong."""
+    chance, figures = random.Random(seed), Figures()
+
+    def verdict(_: int, body: dict[str, Any]) -> Say:
+        """A judge that is busy now and then, and says the same in the end."""
+        if chance.random() < 0.1:
+            return Say(status=chance.choice((429, 500)))
+        return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
+
+    with JudgeServer(verdict) as judge:
+        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
+        with (
+            CollectorProcess(folder / "owner", _OWNS | settings, own_children=True) as owner,
+            forwarder(folder, owner, "front", settings) as front,
+            Oracle(front.grpc, front.http, seed, pause=pause) as oracle,
+        ):
+            for each in (owner, front):
+                each.start()
+            for _ in range(cycles):
+                figures.points[_cycle(front, owner, chance)] += 1
+                figures.cycles += 1
+                with snapshot(front.data, folder / "scratch") as database:
+                    figures.problems += problems_of(oracle.told, database)
+                if figures.problems:
+                    return figures
+            oracle.stop()
+            front.until(lambda: has_handed_over(front) and _is_judged(front), "judged and handed over", _REST_S)
+            owner.until(lambda: owner.at_rest() and _is_judged(owner), "at rest", _REST_S)
+            for each in (front, owner):
+                if residual := each.gauge("accounting_residual"):
+                    figures.problems.append(f"{residual:.0f} items have no fate")
+            figures.acknowledged, figures.asked = len(oracle.told.acknowledged), len(judge.requests)
+            _last_word(figures, front, owner, folder, settings)
+    return figures
+
+
+def _cycle(front: CollectorProcess, owner: CollectorProcess, chance: random.Random) -> str:
+    """A life that ends by kill -9, of one or the other, at a time or at a fail point of the next one."""
+    victim = chance.choice((front, owner))
+    name = "front" if victim is front else "owner"
+    time.sleep(chance.uniform(1.0, 6.0))
+    victim.kill()
+    point = chance.choice([None, *FAIL_POINTS])
+    if point is None:
+        victim.start()
+        return f"{name} at a time"
+    victim.launch(PANDAEVAL_FAIL_POINT=f"{point}:{chance.randint(1, FAIL_POINTS[point])}")
+    try:
+        victim.until(victim.ready, "ready", 600.0)
+        deadline = time.monotonic() + 10.0
+        while victim.running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    except DiedError:
+        pass
+    victim.kill()
+    victim.start()
+    return f"{name} {point}"
+
+
+def _is_judged(collector: CollectorProcess) -> bool:
+    with collector.database() as database:
+        (left,) = database.execute("SELECT count(*) FROM jobs WHERE state IN ('due', 'leased')").fetchone()
+    return not left
+
+
+def _last_word(
+    figures: Figures, front: CollectorProcess, owner: CollectorProcess, folder: Path, settings: dict[str, str]
+) -> None:
+    found: Results = {}
+    requests: list[bytes] = []
+    for each in (front, owner):
+        own = standing(each.results())
+        if both := found.keys() & own.keys():
+            figures.problems.append(f"{len(both)} results were given by both, such as {min(both)}")
+        found |= {key: (result["id"], result["score"]) for key, result in own.items()}
+        figures.verdicts += sum(result["evaluator"]["kind"] == "llm" for result in own.values())
+        with snapshot(each.data, folder / "scratch") as database:
+            figures.problems += series_problems(database)
+            requests += requests_by_trace(database)
+            if each is owner:
+                (figures.members,) = database.execute("SELECT count(*) FROM members WHERE session > 0").fetchone()
+    figures.results = len(found)
+    figures.problems += differences(found, by_a_file(requests, settings))
+
+
+def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
+    """What one run over the same spans says, asking the same judge."""
+    config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
+    with FileRun(evaluator(config), close_rules(config), judge_of(config), settings) as run:
+        for request in requests:
+            run.add(Request(False, request))
+        results = [result.to_dict() for result in run.results()]
+    return {key: (each["id"], each["score"]) for key, each in standing(results).items()}

@@ -1,0 +1,117 @@
+"""One life of a stepped collector: from the opening of its store to its death."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context, copy_context
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from unittest.mock import patch
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery.outbox import Outbox
+from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.pipeline.accounting import residual
+from pandaeval_collector.pipeline.line.line import Line, Ownership
+from pandaeval_collector.pipeline.pipeline import Pipeline
+from pandaeval_collector.pipeline.timing import Timing
+from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.clock import StoreClock
+from support.stepped.loop import LIFE, InlineExecutor, SteppedLoop, SteppedWriter
+from support.stepped.outside import Calls, JudgeByHand
+
+T = TypeVar("T")
+_EPOCH = 1_790_000_000.0
+
+
+class Life:
+    """Begins with :meth:`start`. ``is_dead``: what it does from now on, nobody outside takes notice of."""
+
+    def __init__(
+        self,
+        loop: SteppedLoop,
+        folder: Path,
+        evaluator: Evaluator,
+        judge: JudgeByHand,
+        exporters: Sequence[Calls],
+        sessions: Ownership,
+        timing: Timing,
+    ) -> None:
+        self.folder, self._loop = folder, loop
+        self.is_dead = False
+        self.telemetry = Telemetry()
+        self._context = copy_context()
+        self._context.run(LIFE.set, self)
+        with _stepped():
+            self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
+            emitter = Emitter({each.source for each in exporters} - {SIGNAL})
+            line = Line(self.store, evaluator, emitter, sessions=sessions)
+            self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
+            patience = Patience(attempts=1000, first=1.0)
+            attempts = Attempts(self.store, line, evaluator, judge, self.pipeline.commit, self.telemetry, patience)
+        self.writer.at_once = False
+        self._runner = Runner(self.store, attempts, 4)
+        self.outboxes = [Outbox(self.store, each, self.telemetry) for each in exporters]
+        for outbox in self.outboxes:
+            self.pipeline.listen(lambda _, each=outbox: each.wake())  # type: ignore[misc]
+
+    @property
+    def writer(self) -> SteppedWriter:
+        return cast(SteppedWriter, self.store._access.writer)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Does something as code of this life."""
+        return self._context.copy().run(work)
+
+    def begin(self, coro: Any) -> Any:
+        """Makes a task of it."""
+        context: Context = self._context.copy()
+        return self._loop.create_task(coro, context=context)
+
+    def start(self) -> Any:
+        """A task that is done when it takes requests."""
+        return self.begin(self._start())
+
+    async def _start(self) -> None:
+        for outbox in self.outboxes:
+            await outbox.start()
+        await self.pipeline.start()
+        await self._runner.start()
+
+    def commit(self) -> None:
+        """One group commit."""
+        self.run(self.writer.step)
+
+    def residual(self) -> int:
+        """Items without a fate."""
+        return residual(self.telemetry, self.pipeline.open_items)
+
+    def at_rest(self) -> bool:
+        """Whether there is nothing left to do."""
+        unsent = any(self.store.outbox_waiting(each.source, each.seq) for each in self.outboxes)
+        busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
+        return not (unsent or busy or self.store.waiting())
+
+    def bury(self) -> None:
+        """Frees what it held; its files stay as they are, or go."""
+        self.is_dead = True
+        for _ in range(5):
+            for task in [task for task, life in self._loop.tasks.items() if life is self]:
+                task.cancel()
+            self._loop.settle()
+        self.store.close()
+
+
+@contextlib.contextmanager
+def _stepped() -> Iterator[None]:
+    """What is made inside has no threads of its own."""
+    places = ("pandaeval_collector.pipeline.commits", "pandaeval_collector.jobs.job_traces")
+    with contextlib.ExitStack() as patches:
+        patches.enter_context(patch("pandaeval_collector.store.access.Writer", SteppedWriter))
+        for place in places:
+            patches.enter_context(patch(f"{place}.ThreadPoolExecutor", InlineExecutor))
+        yield

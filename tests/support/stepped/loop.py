@@ -1,0 +1,98 @@
+"""What real code waits for, put into a test's hand: the event loop's clock, its threads, and the store's writer."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, ContextVar
+from typing import Any
+
+from pandaeval_collector.store.writer import Writer
+
+LIFE: ContextVar[Any] = ContextVar("LIFE", default=None)
+"""The life of a collector that the running code belongs to."""
+_ENDLESS = 100_000
+
+
+class SteppedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time stands still until :meth:`advance`. It notes for each task the life that began it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self.tasks: dict[asyncio.Task[Any], Any] = {}
+        self.set_default_executor(InlineExecutor())
+        self.set_task_factory(self._begin)
+
+    def time(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock on and does what is due then."""
+        self._now += seconds
+        self.settle()
+
+    def settle(self) -> None:
+        """Runs until everything waits for something."""
+        for _ in range(_ENDLESS):
+            self.call_soon(self.stop)
+            self.run_forever()
+            if not self._ready and not self._is_due():  # type: ignore[attr-defined]
+                return
+        raise AssertionError("the tasks of the event loop wake each other for ever")
+
+    def _is_due(self) -> bool:
+        timers = self._scheduled  # type: ignore[attr-defined]
+        return any(not each.cancelled() and each.when() <= self._now for each in timers)
+
+    def _begin(self, loop: Any, coro: Any, context: Context | None = None) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
+        self.tasks[task] = LIFE.get() if context is None else context.get(LIFE)
+        task.add_done_callback(self.tasks.pop)
+        return task
+
+
+class InlineExecutor(ThreadPoolExecutor):
+    """Does at once what it is given, on the caller's thread."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__(1)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+class SteppedWriter(Writer):
+    """The store's writer without its thread: each :meth:`step` commits one group of what was submitted.
+
+    While ``at_once``, as at first, what is submitted is committed in the same moment: constructors wait for it."""
+
+    _connection: sqlite3.Connection
+    at_once = True
+
+    def start(self) -> None:
+        self._connection = self._connect()
+
+    def _submit(self, job: Any) -> Future[Any]:
+        future = super()._submit(job)
+        if self.at_once and not self._closed:
+            self.step()
+        return future
+
+    def step(self) -> None:
+        """Commits what waits as the writer's thread would: together, in one transaction."""
+        group = self._next_group() if self._queue.qsize() else None
+        if jobs := [job for job in group or () if job.future.set_running_or_notify_cancel()]:
+            self._commit(self._connection, jobs)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._connection.close()

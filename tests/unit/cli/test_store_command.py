@@ -1,0 +1,179 @@
+"""`pandaeval store` and `pandaeval doctor`: damage is named row by row, moved out on demand, and never exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.cli import app
+from pandaeval_collector.receivers.files import Input, Request
+from pandaeval_collector.store import Store
+from pandaeval_collector.store.exporting import stored_traces
+from support.collector import free_ports
+from support.database import open_database
+from support.whole_store import change, make
+
+_FLIP = "CAST(substr({0}, 1, 9) || x'00ff' || substr({0}, 12) AS BLOB)"
+DAMAGE = {
+    "chunks": f"UPDATE chunks SET data = {_FLIP.format('data')} WHERE id = 4",
+    "kept": f"UPDATE kept SET data = {_FLIP.format('data')} WHERE no = 1",
+    "results": "UPDATE results SET body = CAST(replace(CAST(body AS TEXT), '\"score\":', '\"score\":1') AS BLOB)"
+    " WHERE seq = 3",
+    "members": f"UPDATE members SET body = {_FLIP.format('body')} WHERE no = (SELECT max(no) FROM members)",
+    "outbox": f"UPDATE outbox SET body = {_FLIP.format('body')} WHERE seq = (SELECT min(seq) FROM outbox)",
+    "traces": "DELETE FROM chunks WHERE id = 5",
+}
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("store")
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    (tmp_path / "pandaeval.db").write_bytes((made / "pandaeval.db").read_bytes())
+    return tmp_path
+
+
+def verified(folder: Path) -> list[dict[str, Any]]:
+    found = run("store", "verify", "--store", str(folder), "--format", "json")
+    damages = [json.loads(line) for line in found.stdout.splitlines()]
+    assert found.exit_code == bool(damages), found.output
+    return damages
+
+
+class TestStore:
+    def test_says_what_it_holds(self, folder: Path) -> None:
+        found = json.loads(run("store", "stats", "--store", str(folder), "--format", "json").stdout)
+        assert found["schema"] == found["schema_known"]
+        assert (found["open_traces"], found["rows"]["kept"], found["rows"]["traces"]) == (2, 2, 6)
+        assert "rows" in run("store", "stats", "--store", str(folder)).stdout
+
+    def test_a_whole_one_has_nothing_to_be_named(self, folder: Path) -> None:
+        assert verified(folder) == []
+        assert run("store", "verify", "--store", str(folder)).stdout == "nothing is damaged\n"
+
+    @pytest.mark.parametrize("where", [*DAMAGE])
+    def test_damage_is_named_with_what_to_do(self, folder: Path, where: str) -> None:
+        assert change(folder, DAMAGE[where]) == 1
+        [found] = verified(folder)
+        assert found["where"] == where
+        assert found["cure"]
+        assert found["about"]
+        assert "1 damage" in run("store", "verify", "--store", str(folder)).stdout
+
+    @pytest.mark.parametrize("where", ["chunks", "kept", "results"])
+    def test_a_repair_moves_it_out_on_demand(self, folder: Path, where: str) -> None:
+        change(folder, DAMAGE[where])
+        before = (folder / "pandaeval.db").read_bytes()
+        told = run("store", "repair", "--store", str(folder))
+        assert told.exit_code == 1
+        assert "nothing was changed" in told.output
+        assert (folder / "pandaeval.db").read_bytes() == before
+        run("store", "repair", "--yes", "--store", str(folder))
+        assert [each["where"] for each in verified(folder)] == (["traces"] if where == "chunks" else [])
+        [aside] = folder.glob("pandaeval.db.quarantine-*")
+        assert {json.loads(line)["table"] for line in aside.read_text().splitlines()} == {where}
+
+    def test_spans_of_an_undecided_trace_stay_for_the_collector_to_set_it_aside(self, folder: Path) -> None:
+        with open_database(folder / "pandaeval.db") as database:
+            (newest,) = database.execute("SELECT max(id) FROM chunks").fetchone()
+        change(folder, DAMAGE["chunks"].replace("id = 4", f"id = {newest}"))
+        assert run("store", "repair", "--yes", "--store", str(folder)).exit_code == 1
+        assert [each["row"] for each in verified(folder)] == [newest]
+
+    def test_a_repair_waits_until_the_collector_is_stopped(self, folder: Path) -> None:
+        store = Store(folder, "off")
+        try:
+            told = run("store", "repair", "--yes", "--store", str(folder))
+        finally:
+            store.close()
+        assert told.exit_code == 2
+        assert "in use by another collector" in told.output
+
+    @pytest.mark.parametrize("form", ["jsonl", "pb"])
+    def test_exports_what_evaluate_reads(self, folder: Path, tmp_path: Path, form: str) -> None:
+        file = tmp_path / f"out.{form}"
+        told = run("store", "export", "--store", str(folder), "--form", form, "--output", str(file))
+        assert told.exit_code == 0, told.output
+        with open_database(folder / "pandaeval.db") as database:
+            database.isolation_level = None
+            held = [data for trace in stored_traces(database) for _, data in trace.parts]
+        read = [each for each in Input(str(file)).requests() if isinstance(each, Request)]
+        assert sorted(len(each.data) for each in read) == sorted(map(len, held))
+        assert len(read) == 8
+
+    def test_exports_no_part_of_a_damaged_trace(self, folder: Path, tmp_path: Path) -> None:
+        change(folder, DAMAGE["chunks"])
+        file = tmp_path / "out.pb"
+        told = run("store", "export", "--store", str(folder), "--form", "pb", "--output", str(file))
+        assert told.exit_code == 1
+        assert "left out: trace " in told.output
+        assert len([*Input(str(file)).requests()]) == 7
+
+    def test_an_older_or_newer_schema_is_told(self, folder: Path) -> None:
+        change(folder, "PRAGMA user_version = 3")
+        told = run("store", "verify", "--store", str(folder))
+        assert told.exit_code == 2
+        assert "start this version's collector" in told.output
+
+
+class TestDoctor:
+    @pytest.fixture(autouse=True)
+    def nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        [port] = free_ports(1)
+        monkeypatch.setenv("PANDAEVAL_SERVER__HEALTH", f"127.0.0.1:{port}")
+
+    def asked(self, folder: Path, code: int = 0) -> list[dict[str, str]]:
+        found = run("doctor", "--json", "--store", str(folder))
+        assert found.exit_code == code, found.output
+        return list(json.loads(found.stdout))
+
+    def test_a_well_one(self, folder: Path) -> None:
+        found = self.asked(folder)
+        assert {each["state"] for each in found} == {"ok", "note"}
+        areas = {each["area"] for each in found}
+        assert areas == {"versions", "configuration", "collector", "store", "clocks", "judge"}
+        assert run("doctor", "--store", str(folder)).stdout.endswith("nothing is wrong\n")
+
+    @pytest.mark.parametrize("where", [*DAMAGE])
+    def test_damage(self, folder: Path, where: str) -> None:
+        change(folder, DAMAGE[where])
+        [wrong] = [each for each in self.asked(folder, 1) if each["state"] == "wrong"]
+        assert wrong["area"] == "store"
+        assert wrong["what"].startswith(where)
+        assert wrong["cure"]
+
+    def test_a_sink_and_a_judge_that_nobody_answers_for(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        one, two = free_ports(2)
+        monkeypatch.setenv("PANDAEVAL_EXPORTERS__OTLP__ENDPOINT", f"127.0.0.1:{one}")
+        monkeypatch.setenv("PANDAEVAL_JUDGE__MODEL", "openai/m")
+        monkeypatch.setenv("PANDAEVAL_JUDGE__API_BASE", f"http://127.0.0.1:{two}/v1")
+        wrong = {each["area"]: each["what"] for each in self.asked(folder, 1) if each["state"] == "wrong"}
+        assert f"127.0.0.1:{one}" in wrong["sinks"]
+        assert f"127.0.0.1:{two}" in wrong["judge"]
+
+    def test_a_clock_that_was_set_back(self, folder: Path) -> None:
+        change(folder, "UPDATE meta SET value = json_set(value, '$.wall', 9e9) WHERE key = 'clock'")
+        assert [each["area"] for each in self.asked(folder, 1) if each["state"] == "wrong"] == ["clocks"]
+
+    def test_a_configuration_that_is_wrong(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PANDAEVAL_CLOSE__QUIET", "soon")
+        [wrong] = self.asked(folder, 1)
+        assert wrong["area"] == "configuration"
+        assert "PANDAEVAL_CLOSE__QUIET" in wrong["what"]
+
+    def test_a_newer_store(self, folder: Path) -> None:
+        change(folder, "PRAGMA user_version = 99")
+        assert any("schema version 99" in each["what"] for each in self.asked(folder, 1))

@@ -1,0 +1,48 @@
+"""A store that is damaged between two lives: each kind of damage once; ``tests/proofs/damage.py`` tries a thousand."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support.damaged import FILE, HARMS, STATES, Left, leave, try_one
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    return leave(tmp_path_factory.mktemp("left"))
+
+
+def seed_of(name: str) -> int:
+    """The first seed that draws this kind of damage, as :func:`try_one` draws."""
+    for seed in range(1000):
+        chance = random.Random(seed)
+        chance.choice(STATES)
+        if chance.choice([*HARMS]) == name:
+            return seed
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("name", [*HARMS])
+def test_it_is_named_and_nothing_of_it_scored(left: Left, tmp_path: Path, name: str) -> None:
+    tried, outcome = try_one(left, tmp_path, seed_of(name))
+    assert tried.endswith(name)
+    assert outcome.problems == []
+
+
+def test_the_proof_can_fail(left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forged(data: Path, _: Left, __: random.Random) -> None:
+        """A file that has less and is whole in itself, with a note that fits it."""
+        for each in data.iterdir():
+            each.unlink()
+        for each in (left.folder / "early").iterdir():
+            shutil.copy(each, data)
+
+    monkeypatch.setattr("support.damaged.HARMS", dict.fromkeys(HARMS, forged))
+    late = next(seed for seed in range(100) if random.Random(seed).choice(STATES) == "late")
+    _, outcome = try_one(left, tmp_path, late)
+    assert (tmp_path / "data" / FILE).exists()
+    assert any("acknowledged spans are gone" in each for each in outcome.problems)
