@@ -117,7 +117,10 @@ def next_(
             _print_gain(connection, key, agent)
     if out is not None and queue.drawn:
         id_ = "session_id" if key.startswith("session.") else "trace_id"
-        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
+        rows = [
+            {id_: each.run.unit, "metric": key, "probability": each.probability if each.counts else None}
+            for each in queue.drawn
+        ]
         if id_ == "trace_id":
             rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
         save(out, written(rows, out))

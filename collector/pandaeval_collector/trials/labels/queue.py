@@ -21,10 +21,11 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and the chance that it had to be drawn, where that may be counted with."""
+    """A run to be labelled, and the chance that it had to be drawn. ``counts``: whether it may be counted with."""
 
     run: JudgedRow
-    probability: float | None
+    probability: float
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def draw_from(
     people.keep_draws(
         connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
     )
-    found = [DrawnRun(runs[at], float(chances[at]) if first[at] else None) for at in places]
+    found = [DrawnRun(runs[at], float(chances[at]), bool(first[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 
