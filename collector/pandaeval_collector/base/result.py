@@ -141,7 +141,7 @@ class Result:
 
     @property
     def said_at(self) -> str:
-        """``time_ns`` by RFC 3339."""
+        """Formats ``time_ns`` by RFC 3339."""
         return written(self.time)
 
     @property

@@ -59,7 +59,7 @@ class Inputs:
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
     def leave_if_unusable(self) -> None:
-        """At the end of a command: says which files were left out, and leaves with 2 if any was."""
+        """Says at the end of a command which files were left out, and leaves with 2 if any was."""
         for sentence in self.unusable:
             typer.echo(sentence, err=True)
         if self.unusable:

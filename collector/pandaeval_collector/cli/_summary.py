@@ -179,7 +179,7 @@ class Summary:
             del worst[_EXAMPLES:]
 
     def agreement(self) -> dict[str, AskedTwice]:
-        """By metric, how far the judge agreed with itself where it was asked twice."""
+        """Returns for each metric how far the judge agreed with itself where it was asked twice."""
         return {
             key: AskedTwice(
                 1.0 - sum(apart for apart, _ in pairs) / len(pairs),
@@ -191,8 +191,8 @@ class Summary:
         }
 
     def seconds(self) -> Mapping[str, Mapping[str, Any]]:
-        """By metric, how far the second judge agreed with the first at the end of the run: the figures as results have
-        them (``second_agreement``)."""
+        """Returns for each metric how far the second judge agreed with the first at the end of the run: the figures as
+        results have them (``second_agreement``)."""
         return self._second
 
     @property

@@ -119,7 +119,8 @@ def link(trace_id: bytes, span_id: bytes) -> bytes:
 
 
 def links(results: Sequence[Result]) -> list[bytes]:
-    """To the spans of the evaluated trace that the findings name, each once. What is no span id is left out."""
+    """Makes links to the spans of the evaluated trace that the findings name, each once. What is no span id is left
+    out."""
     named: list[str] = []
     for result in results:
         named.extend(_named(result))

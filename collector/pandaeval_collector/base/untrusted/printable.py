@@ -33,7 +33,8 @@ def printable(text: str) -> str:
 
 
 def one_printable_line(text: str) -> str:
-    """The same on one line: line feeds and tabs are written out too, so that no text passes for a line of ours."""
+    """Writes ``text`` like :func:`printable`, on one line: line feeds and tabs are written out too, so that no text
+    passes for a line of ours."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

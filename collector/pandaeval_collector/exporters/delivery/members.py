@@ -16,8 +16,8 @@ from pandaeval_otel.wire.fields import field
 
 
 def channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
-    """``certificate``: file with the authority to trust where the endpoint is ``https://``. Raises ``OSError`` where it
-    cannot be read."""
+    """Opens a channel. ``certificate``: file with the authority to trust where the endpoint is ``https://``. Raises
+    ``OSError`` where it cannot be read."""
     options = [("grpc.max_send_message_length", -1)]
     target = endpoint.rpartition("//")[2]
     if endpoint.startswith("https://"):

@@ -82,5 +82,5 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
 
 
 def work() -> Work:
-    """That of a collector that does nothing."""
+    """Returns the work of a collector that does nothing."""
     return Work(jobs=dict, spent=float)

@@ -47,7 +47,7 @@ def shown(result: Result) -> ShownResult:
 
 
 def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
-    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
+    """Shows a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
     without metadata, for lists."""
     made = _short(said)
     whole = unit_id in (said["trace_id"], said["session_id"])

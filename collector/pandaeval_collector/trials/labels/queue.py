@@ -62,8 +62,9 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """At most ``count`` runs, and a note of what was drawn with which chances: what is drawn later, here or elsewhere,
-    is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
+    """Draws at most ``count`` runs, and returns a note of what was drawn with which chances: what is drawn later, here
+    or elsewhere, is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix
+    seconds."""
     return draw_from(connection, metric, people.judged(connection, metric, agent), count, now)
 
 

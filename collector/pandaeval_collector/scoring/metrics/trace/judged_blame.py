@@ -31,19 +31,18 @@ REQUEST, ANSWER = "request", "answer"
 
 
 class BrokenStep(Verdict):
-    """``step``: one of those listed; ``None``: it cannot be told."""
+    """``step``: the number of one of those listed; ``None``: it cannot be told."""
 
     reason: Reason = Field(description="What goes wrong in that step, and why the run could not go right after it.")
-    step: Annotated[str, Field(max_length=20)] | None = Field(
-        description="The step as it is listed: request, call N or answer. Null if the record does not suffice to tell."
+    step: Annotated[int, Field(ge=1)] | None = Field(
+        description="The number of the step in the list. Null if the record does not suffice to tell."
     )
 
 
 def _check(verdict: BrokenStep, given: Mapping[str, Any]) -> str | None:
-    known = [each["step"] for each in given.get("steps", ())]
-    if verdict.step is None or verdict.step in known:
+    if verdict.step is None or verdict.step in [each["number"] for each in given.get("steps", ())]:
         return None
-    return f"step: one of those listed, as it is written there: {', '.join(known[:_FIRST])}, …"
+    return "step: the number of one of those listed under steps"
 
 
 RUBRIC = Rubric(
@@ -60,9 +59,10 @@ stands could have gone right. Later steps that only follow from it are not it.
 - answer: the calls are right, and the answer misreads them, makes something up, leaves out what was asked, or claims
   what was not done.
 
-The steps are listed below under steps. The order of that list means nothing; the record tells what came first.
+The steps are listed below under steps, each with a number to name it by. The order of that list means nothing; the
+record tells what came first.
 
-Example: call 2 books the flight of the 4th where the user said the 14th, and the answer confirms it: call 2.
+Example: call 2 books the flight of the 4th where the user said the 14th, and the answer confirms it: it is call 2.
 """,
     verdict=BrokenStep,
     check=_check,
@@ -77,10 +77,10 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     found = steps(trace, {})
     listed = _listed(trace, found)
     readings = [await judge.ask(RUBRIC, {"steps": each}) for each in (listed, listed[::-1])]
-    one, other = (reading.step for reading in readings)
-    if one is None or one != other:
-        said = " and ".join(sorted({reading.step or "none" for reading in readings}))
-        return undetermined(f"blame: unknown; two readings name {said}")
+    names = {each["number"]: each["step"] for each in listed}
+    one, other = ("none" if reading.step is None else names[reading.step] for reading in readings)
+    if one == "none" or one != other:
+        return undetermined(f"blame: unknown; two readings name {one} and {other}")
     span_id = _spans(trace, found).get(one, "")
     return Score(
         1.0,
@@ -90,7 +90,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     )
 
 
-def _listed(trace: Trace, found: Sequence[BlameStep]) -> list[dict[str, str]]:
+def _listed(trace: Trace, found: Sequence[BlameStep]) -> list[dict[str, Any]]:
     """What may be named: code's candidates, then all others in order, as far as there is room."""
     names = _spans(trace, found)
     chances = dict(
@@ -102,8 +102,9 @@ def _listed(trace: Trace, found: Sequence[BlameStep]) -> list[dict[str, str]]:
     )
     first = sorted(names, key=lambda name: -chances.get(names[name], 0.0))[:_FIRST]
     order = [*first, *(name for name in names if name not in first)][:_MOST]
-    tools = {f"call {at}": call.name for at, call in enumerate(trace.tool_calls, 1)}
-    return [{"step": name, **({"tool": tools[name][:80]} if name in tools else {})} for name in order]
+    tools = {f"call {at}": {"tool": call.name[:80]} for at, call in enumerate(trace.tool_calls, 1)}
+    numbers = {name: number for number, name in enumerate(names, 1)}
+    return [{"number": numbers[name], "step": name, **tools.get(name, {})} for name in order]
 
 
 def _spans(trace: Trace, found: Sequence[BlameStep]) -> dict[str, str]:
