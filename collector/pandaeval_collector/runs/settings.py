@@ -40,6 +40,11 @@ MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
 
 
+def file_workers() -> int:
+    """How many processes score files beside the one that reads them, unless it is said: all cores but one."""
+    return min(usable_cores() - 1, MOST_WORKERS)
+
+
 def evaluator(config: Config) -> Evaluator:
     """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
     from pandaeval_collector.analysis.embedding.load import load

@@ -64,6 +64,8 @@ class Run:
     is_judged: bool = False
     suspicious: bool = False
     listed: ListedRow | None = None
+    error: str | None = None
+    """With what the run itself failed, if it did."""
     graded: Sequence[Result] = ()
     """What it is worth as a trial of a case by itself, in no session."""
     is_handed: bool = False
@@ -222,6 +224,7 @@ class Understanding:
             lost=Lost.of(texts.lost),
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
+            error=trace.error,
             graded=()
             if self.trials is None or member.facts.trial is None
             else self.trials.alone(trace, member.facts.trial),
