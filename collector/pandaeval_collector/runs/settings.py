@@ -52,17 +52,26 @@ def evaluator(config: Config) -> Evaluator:
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
+def learning_evaluator(config: Config) -> Evaluator:
+    """The one of ``pandaeval learn``, which counts how runs went. Raises likewise."""
+    from pandaeval_collector.analysis.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
+
+
 def live_evaluator(config: Config) -> Evaluator:
     """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
     from pandaeval_collector.analysis.embedding.load import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path))
+    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
+    return Evaluator(load(config.embedding.model), settings)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=_enabled(config, names),
+        by_name=config.metrics.enabled != "all",
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),

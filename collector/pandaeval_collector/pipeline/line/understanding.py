@@ -207,9 +207,11 @@ class Understanding:
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         results += self._evaluator.turns.inline(trace, built.is_judged)
+        results = self._evaluator.explained(trace, trace_unit(trace), results)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = self._evaluator.reads_before and may_have_session
-        member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
+        held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
+        member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         if self.trials is not None:

@@ -66,7 +66,7 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
     near to a cause as code comes without a judge. ``least``: the severity of those for which no metric declares one."""
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
-        found.setdefault((failure.metric, failure.label, failure.tool, failure.cause), []).append(failure)
+        found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
     return worst_first(_coded(members, least) for members in found.values())
 
 
