@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from _table import table
 
 from pandaeval_collector.analysis.embedding.load import load
-from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery import MEMBERS
 from support.line import RunningLine
 from support.made_traces import Composer
 
@@ -47,7 +47,7 @@ async def measure(seed: int, number: int) -> tuple[float, float, float]:
             decided = time.process_time() - began
             members: list[bytes] = []
             seq = 0
-            while rows := forwarder.store.outbox_after(SIGNAL, seq):
+            while rows := forwarder.store.outbox_after(MEMBERS, seq):
                 members += [row.body for row in rows]
                 seq = rows[-1].seq
             began = time.process_time()

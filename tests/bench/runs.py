@@ -22,7 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from pandaeval_collector.analysis.embedding.load import load  # noqa: E402
 from pandaeval_collector.base.telemetry import Telemetry  # noqa: E402
 from pandaeval_collector.config import Config  # noqa: E402
-from pandaeval_collector.runs import Runs, RunSpec  # noqa: E402
+from pandaeval_collector.runs.manager import Runs  # noqa: E402
+from pandaeval_collector.runs.spec import RunSpec  # noqa: E402
 from pandaeval_collector.store import Store  # noqa: E402
 from support.line import RunningLine  # noqa: E402
 from support.made_traces import Composer  # noqa: E402

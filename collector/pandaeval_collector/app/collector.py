@@ -35,7 +35,8 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs import LiveJudge, Runs
+from pandaeval_collector.runs.judges import LiveJudge
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
     close_rules,
     keys_of,

@@ -69,7 +69,7 @@ class Doors:
         return grpc_address, http_address
 
     def refuse(self) -> None:
-        """From now on every new request is answered with "come back later"."""
+        """Answers every new request from now on with "come back later"."""
         self._admission.draining = True
 
     def _grpc(self, pipeline: Pipeline, watching: Watching, address: Address) -> OtlpGrpcServer:

@@ -29,7 +29,7 @@ from pandaeval_collector.jobs import (
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs import LiveJudge
+from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.settings import judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store

@@ -63,7 +63,7 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
+        """Returns those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:

@@ -56,5 +56,5 @@ def meaning(name: str) -> str:
 
 
 def but_times() -> Iterator[Filter]:
-    """Those of schedules, which know their times themselves."""
+    """Returns the filters of schedules, which know their times themselves."""
     return (each for each in FILTERS if each.kind != "time")

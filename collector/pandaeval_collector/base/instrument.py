@@ -27,5 +27,5 @@ class Instrument:
 
 @functools.lru_cache(maxsize=1024)  # a few combinations are asked for again and again, several times a request
 def attributes(**values: str) -> Attributes:
-    """``pandaeval.*`` attributes by their last word, sorted; those without a value are left out."""
+    """Makes ``pandaeval.*`` attributes of their last words, sorted; those without a value are left out."""
     return tuple((f"pandaeval.{key}", bounded(value)) for key, value in sorted(values.items()) if value)

@@ -14,6 +14,8 @@ import orjson
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
+EXPLAINING = "blame"
+"""The metric that tells which step broke a run. Its score is how sure it is, and no verdict on the run."""
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
@@ -139,7 +141,7 @@ class Result:
 
     @property
     def said_at(self) -> str:
-        """``time_ns`` by RFC 3339."""
+        """Formats ``time_ns`` by RFC 3339."""
         return written(self.time)
 
     @property

@@ -43,7 +43,7 @@ class ApiClient:
         return self._loop.run(self._asker.get(path, **parameters))
 
     def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """The same for what changes something. ``key``: asking twice with it is asking once."""
+        """Asks for a change and returns the answer's JSON. ``key``: asking twice with it is asking once."""
         return self._loop.run(self._asker.post(path, body, key))
 
     def delete(self, path: str) -> None:

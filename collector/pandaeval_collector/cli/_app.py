@@ -14,7 +14,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._extras import hint
 from pandaeval_collector.cli._hand import alike
 from pandaeval_collector.cli._terminal import harmless_arguments
-from pandaeval_otel.base.plugins import find
+from pandaeval_otel.base.plugins import find_by_module
 
 _BROKEN_PIPE = 128 + 13  # as if the signal had ended us
 _INTERRUPTED = 128 + 2
@@ -96,7 +96,7 @@ def _build() -> typer.Typer:
         rich_markup_mode="rich" if sys.stdout.isatty() and harmless_arguments() else None,
     )
     built.callback()(_root)
-    for register in find("pandaeval_collector.cli", "register"):
+    for register in find_by_module("pandaeval_collector.cli", "register").values():
         register(built)
     alike(built)
     return built

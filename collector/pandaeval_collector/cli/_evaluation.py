@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ from urllib.request import getproxies
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._config import check_asked, resolve_config
@@ -24,16 +26,17 @@ from pandaeval_collector.cli._gating import checked, unanswered
 from pandaeval_collector.cli._github import add_summary, commands, wanted
 from pandaeval_collector.cli._inputs import Inputs
 from pandaeval_collector.cli._junit import write_junit
-from pandaeval_collector.cli._output import OutputFile, console, progress, safe, write_json_line
+from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.jobs import check_installed
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator, judge
+from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.scoring.registry import registry
@@ -119,6 +122,18 @@ class Evaluation:
             self._chooser,
             self._grader(scorer),
             self._config.trials.k,
+            workers=self._workers(scorer),
+        )
+
+    def _workers(self, scorer: Evaluator) -> Callable[[Path, Telemetry], Workers] | None:
+        """Makes the processes that score beside this one, if there are to be some."""
+        options, level = self._options, logging.getLogger().getEffectiveLevel()
+        number = file_workers() if options.workers is None else options.workers
+        if not number or options.format is ResultFormat.html:
+            return None
+        model, settings = self._config.embedding.model, scorer.settings
+        return lambda store, telemetry: Workers(
+            number, WorkerSetup(store, model, settings, level), os.environ, telemetry
         )
 
     def _grader(self, scorer: Evaluator) -> TrialGrader | None:
@@ -133,10 +148,16 @@ class Evaluation:
             return
         as_json = self._options.format is ResultFormat.json
         waiting = UngroupedFailures()
-        for result in run.results(lambda decision: self._summary.runs(decision.traces)):
-            failed = self._summary.take(result) is not None
-            if as_json and not (failed and waiting.takes(result)):
-                write_json_line(target, result.to_json())
+        with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
+
+            def decided(decision: Decision) -> None:
+                self._summary.runs(decision.told)
+                on_scored(sum(trace.size for trace in decision.changes.traces))
+
+            for result in run.results(decided):
+                failed = self._summary.take(result) is not None
+                if as_json and not (failed and waiting.takes(result)):
+                    write_json_line(target, result.to_json())
         self._summary.groups = run.grouped(self._summary.failures)
         for line in waiting.lines(self._summary.groups):
             write_json_line(target, line)
@@ -220,6 +241,8 @@ def _everywhere(model: str, path: Path | None) -> dict[str, str]:
 
 
 def _check_judge(config: Config) -> None:
+    from pandaeval_collector.jobs import check_installed
+
     check_installed()
     secret(config.judge.api_key_env, os.environ)
     if config.judge.api_base is not None and (why := unreachable(config.judge.api_base)):

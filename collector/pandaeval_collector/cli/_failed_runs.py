@@ -39,7 +39,7 @@ def from_collector(api: Api, group_id: str) -> tuple[str, Runs]:
 
 
 def from_results(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
-    """The same of a group of ``pandaeval evaluate --format json`` over ``files``: its first failure."""
+    """Returns title and traces of a group of ``pandaeval evaluate --format json`` over ``files``: its first failure."""
     from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.show.report.inspection import describe

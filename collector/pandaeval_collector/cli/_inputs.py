@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._output import console, safe
@@ -15,6 +14,8 @@ from pandaeval_collector.cli._terminal import guarded
 from pandaeval_collector.receivers.files import BadLine, Input, UnusableInputError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from pandaeval_collector.receivers.files import Request
     from pandaeval_collector.receivers.sources import TraceSource
 
@@ -41,6 +42,8 @@ class Inputs:
     def __iter__(self) -> Iterator[Request | BadLine]:
         for name in self._files:
             _check(name)
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         progress = Progress(
             TextColumn("reading {task.description}", markup=False),
             BarColumn(),
@@ -59,7 +62,7 @@ class Inputs:
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
     def leave_if_unusable(self) -> None:
-        """At the end of a command: says which files were left out, and leaves with 2 if any was."""
+        """Says at the end of a command which files were left out, and leaves with 2 if any was."""
         for sentence in self.unusable:
             typer.echo(sentence, err=True)
         if self.unusable:

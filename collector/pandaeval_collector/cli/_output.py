@@ -4,6 +4,7 @@ that they write to instead."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -79,6 +80,30 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
     with Progress(*columns, console=console, transient=True) as bar, guarded():
         task = bar.add_task(what, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+@contextmanager
+def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[int], None]]:
+    """Gives a function that is told of how many further bytes, of ``size``, the traces are scored; the bar shows spans,
+    by their share of the bytes, and how many of them a second."""
+    if not console.is_terminal:
+        yield lambda scored: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("spans {task.fields[rate]}")
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar, guarded():
+        task = bar.add_task("scoring", total=spans, visible=False, rate="")
+        started, done = time.monotonic(), 0
+
+        def told(scored: int) -> None:
+            nonlocal done
+            done += scored
+            shown = round(spans * done / size) if size else spans
+            rate = shown / max(1e-3, time.monotonic() - started)
+            bar.update(task, completed=shown, visible=True, rate=f"{rate:,.0f}/s")
+
+        yield told
 
 
 class OutputFile:

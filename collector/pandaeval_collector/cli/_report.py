@@ -38,7 +38,7 @@ def write_report(
     many traces are scored."""
     from pandaeval_collector.base.result import now
     from pandaeval_collector.base.runtime.version import installed_version
-    from pandaeval_collector.show.report import Report
+    from pandaeval_collector.show.report.collect import Report
     from pandaeval_collector.show.report.index import ReportOrigin
     from pandaeval_collector.store.failures.group import shown
 
@@ -48,7 +48,7 @@ def write_report(
     def decided(decision: Decision) -> None:
         nonlocal scored, without_agents
         report.traces(decision.traces)
-        summary.runs(decision.traces)
+        summary.runs(decision.told)
         scored += len(decision.traces) + decision.left_out
         without_agents += decision.not_genai
         on_scored(scored + without_agents, total)

@@ -19,7 +19,7 @@ from pandaeval_collector.cli._hand import in_place_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
-    from pandaeval_collector.runs import Runs
+    from pandaeval_collector.runs.manager import Runs
     from pandaeval_collector.store import Store
 
 _LOOK = "Look into this data directory instead, whether or not a collector runs on it."
@@ -90,7 +90,7 @@ class LocalApi(ApiClient):
 
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
-        from pandaeval_collector.runs import Runs
+        from pandaeval_collector.runs.manager import Runs
         from pandaeval_collector.show.api.app import api_app, work
         from pandaeval_collector.show.api.client import Asker
         from pandaeval_collector.show.api.read_threads import Reads

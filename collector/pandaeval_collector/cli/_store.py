@@ -46,7 +46,7 @@ def given(folder: Path | None) -> dict[str, str]:
 def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """The same for a data directory."""
+    """Opens the store of a data directory."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME, connect
 

@@ -12,7 +12,7 @@ from pandaeval_collector.base.errors import UserError
 if TYPE_CHECKING:
     from pandaeval_collector.cli._where import Where
     from pandaeval_collector.config import Config
-    from pandaeval_collector.show.report import Report
+    from pandaeval_collector.show.report.collect import Report
     from pandaeval_collector.store.finding import Finder
     from pandaeval_collector.store.found import Listed
     from pandaeval_collector.store.wanted import Wanted
@@ -45,7 +45,7 @@ class StoredReport:
         """Writes the report of ``total`` traces to what ``out`` opens once there is something to write, and gives its
         size in bytes. ``on_read`` hears how many of how many traces are read. Raises ``UserError`` where no trace is
         like ``where``."""
-        from pandaeval_collector.show.report import Report
+        from pandaeval_collector.show.report.collect import Report
 
         with Report(total) as report:
             named: dict[str, None] = {}

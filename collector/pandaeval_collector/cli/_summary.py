@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result as Concluded
     from pandaeval_collector.cli._baseline import Against
     from pandaeval_collector.show.report.layers import LayerReport
-    from pandaeval_otel.model import Trace
 
 Result = Mapping[str, Any]
 """A result as its JSON object."""
@@ -112,14 +111,14 @@ class Summary:
         self.groups: tuple[RootCause, ...] = ()
         """The same by root cause, gravest first, once that is known."""
 
-    def runs(self, traces: Iterable[Trace]) -> None:
-        """Takes in agents' traces: which ended with an error, as their results are silent about it. To be called before
-        those come."""
-        for trace in traces:
+    def runs(self, told: Iterable[tuple[str, str | None, str | None]]) -> None:
+        """Takes in agents' traces: id, session and the error with which each ended, as their results are silent about
+        it. To be called before those come."""
+        for trace_id, session_id, error in told:
             self.agents_traces += 1
-            self.has_sessions = self.has_sessions or trace.session_id is not None
-            if trace.error is not None:
-                self._broken[trace.trace_id] = plain_error(trace.error) if len(self._broken) < _ERRORS else ""
+            self.has_sessions = self.has_sessions or session_id is not None
+            if error is not None:
+                self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
 
     def take(self, result: Concluded) -> Failure | None:
         """Takes one result in, as :meth:`add` does; returns the failure that it is, if it is one."""
@@ -179,7 +178,7 @@ class Summary:
             del worst[_EXAMPLES:]
 
     def agreement(self) -> dict[str, AskedTwice]:
-        """By metric, how far the judge agreed with itself where it was asked twice."""
+        """Returns for each metric how far the judge agreed with itself where it was asked twice."""
         return {
             key: AskedTwice(
                 1.0 - sum(apart for apart, _ in pairs) / len(pairs),
@@ -191,8 +190,8 @@ class Summary:
         }
 
     def seconds(self) -> Mapping[str, Mapping[str, Any]]:
-        """By metric, how far the second judge agreed with the first at the end of the run: the figures as results have
-        them (``second_agreement``)."""
+        """Returns for each metric how far the second judge agreed with the first at the end of the run: the figures as
+        results have them (``second_agreement``)."""
         return self._second
 
     @property

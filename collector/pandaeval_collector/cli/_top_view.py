@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableType]:
-    """``whole``: the API's overview, ``sessions``: items of its list, worst first."""
+    """Draws the table. ``whole``: the API's overview, ``sessions``: items of its list, worst first."""
     rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
     is_small = out.is_terminal and out.width < _WIDE

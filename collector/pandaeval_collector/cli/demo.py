@@ -89,7 +89,7 @@ def _note_failed_runs(summary: Summary) -> None:
     with FileRun(None) as run:
         for request in _requests():
             run.add(request)
-        summary.runs(run.traces())
+        summary.runs((each.trace_id, each.session_id, each.error) for each in run.traces())
 
 
 def _write_report(path: Path) -> str:

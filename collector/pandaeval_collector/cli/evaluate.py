@@ -29,7 +29,8 @@ class ResultFormat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
     """The options of the command, each explained where the command declares it. ``metrics``: names, ``None`` for the
-    configured ones; ``where``: ``None`` for all traces; ``output``: ``None`` for standard output."""
+    configured ones; ``where``: ``None`` for all traces; ``output``: ``None`` for standard output;
+    ``workers``: processes beside this one, ``None`` for all cores but one."""
 
     files: Sequence[str]
     config: Path | None = None
@@ -42,6 +43,7 @@ class EvaluateOptions:
     format: ResultFormat = ResultFormat.table
     output: Path | None = None
     annotations: AnnotationTarget = AnnotationTarget.auto
+    workers: int | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -88,6 +90,16 @@ def evaluate(
         ),
     ] = ResultFormat.table,
     output: Annotated[Path | None, typer.Option(help="Write results to this file instead of standard output.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=64,
+            help="Processes beside this one that read and score the traces of large files; 0: none. Else one for each "
+            "core but one. With --where, --cases or html this process does it all.",
+            show_default=False,
+        ),
+    ] = None,
     annotate: Annotated[
         AnnotationTarget,
         typer.Option(
@@ -116,6 +128,7 @@ def evaluate(
         format=format_,
         output=output,
         annotations=annotate,
+        workers=workers,
     )
     Evaluation(options).run()
 

@@ -58,7 +58,7 @@ def learn(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.runs.settings import close_rules, evaluator, learned_folder
+    from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
     from pandaeval_collector.trials.learning.labelled_runs import labelled_runs
     from pandaeval_collector.trials.learning.models import keep, learned
 
@@ -66,7 +66,7 @@ def learn(
     store = source.store
     verdicts = _verdicts(labels, judged, store, config)
     folder = out or (store / learned_folder(settings).name if store is not None else learned_folder(settings))
-    with FileRun(evaluator(settings), close_rules(settings)) as run:
+    with FileRun(learning_evaluator(settings), close_rules(settings)) as run:
         for request in source.requests():
             run.add(request)
         runs_read = _FileRuns(run)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pandaeval_collector.base.section import parse_duration, parse_size
-
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config
 
@@ -53,6 +51,8 @@ def topics(
     from pandaeval_collector.cli._config import resolve_config
 
     try:
+        from pandaeval_collector.base.section import parse_duration, parse_size
+
         kept, most = parse_duration(retention), parse_size(largest)
     except ValueError as error:
         raise UserError(f"--retention {retention}, --largest {largest}: one {error}") from error

@@ -31,7 +31,8 @@ class Key:
 
     @property
     def default(self) -> Any:
-        """As people write it (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it is."""
+        """Writes the default as people do (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
+        is."""
         default = self.within.model_fields[self.path[-1]].default
         if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants()}:
             return format_duration(default)

@@ -9,7 +9,6 @@ from pandaeval_collector.config._keys import keys
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.exporters._otlp.trust import Trust
 from pandaeval_collector.receivers.bind import BindError
 
 
@@ -58,6 +57,10 @@ def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
 def _unusable_certificates(config: Config) -> Iterator[Problem]:
     """Names the certificates of exporters that cannot be used."""
     otlp = config.exporters.otlp
+    if not (otlp.certificate or otlp.client_certificate or otlp.client_key):
+        return
+    from pandaeval_collector.exporters._otlp.trust import Trust  # imports gRPC
+
     try:
         Trust(otlp.certificate, otlp.client_certificate, otlp.client_key).verify()
     except ValueError as error:

@@ -52,7 +52,7 @@ class ConfigError(UserError):
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """``("metrics", "enabled", 1)`` as people write it: ``metrics.enabled[1]``."""
+    """Writes ``("metrics", "enabled", 1)`` as people do: ``metrics.enabled[1]``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"

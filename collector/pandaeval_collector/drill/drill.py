@@ -50,12 +50,14 @@ class _Known:
 
 @dataclass(slots=True, eq=False)
 class Judgeable:
-    """A copy with its fault, that a judge can be asked about. ``noticed``: the metrics that fail it."""
+    """A copy with its fault, that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what
+    all metrics say of it."""
 
     fault: str
     subject: Subject
     planted: Planted
     noticed: Mapping[str, bool] = field(default_factory=dict)
+    results: Sequence[Result] = ()
 
 
 class Drill:
@@ -116,7 +118,7 @@ class Drill:
             for copy, results in self._scored(copies, self._line):
                 outcome = self._outcome(copy, results)
                 tally.add(copy.fault, outcome)
-                self._note(copy, outcome)
+                self._note(copy, outcome, results)
             done += len(copies) + refused
             on_done(min(done, total), total)
         return tally
@@ -239,10 +241,10 @@ class Drill:
                     found[result.unit.trace_id].append(result)
         return found
 
-    def _note(self, copy: Judgeable, outcome: CopyOutcome) -> None:
+    def _note(self, copy: Judgeable, outcome: CopyOutcome, results: Sequence[Result]) -> None:
         kept = self.kept[copy.fault]
         if len(kept) < self._keep and self._faults[copy.fault].family != "telemetry":
-            copy.noticed = outcome.noticed
+            copy.noticed, copy.results = outcome.noticed, results
             kept.append(copy)
 
     def _scored(

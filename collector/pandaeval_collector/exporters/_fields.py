@@ -62,8 +62,8 @@ def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Attributes, each behind its length. What has no value is left out; an empty list is a value, an empty text is
-    not."""
+    """Encodes attributes, each behind its length. What has no value is left out; an empty list is a value, an empty
+    text is not."""
     return tuple(
         measured(KeyValue(key=key, value=_value(value)).SerializeToString())
         for key, value in facts.items()

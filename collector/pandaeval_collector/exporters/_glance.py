@@ -8,12 +8,12 @@ where nothing could be scored.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.result import EXPLAINING, Result, cut
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
 
@@ -58,7 +58,9 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
         if result.outcome == "scored":
             score = _score(result)
             attributes.append(_before_score(result.metric) + double(round(score, _DIGITS)))
-            if lowest is None or score < lowest:
+            if result.metric == EXPLAINING:
+                attributes.extend(_step(result))
+            elif lowest is None or score < lowest:
                 lowest, worst = score, result
         if result.success:
             passed = True
@@ -86,11 +88,29 @@ def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: boo
     return name + sized(_SPAN_STATUS, sized(_STATUS_MESSAGE, (reason or names).encode()) + _STATUS_ERROR)
 
 
+def _step(told: Result) -> tuple[bytes, ...]:
+    """The step that broke the run, where one is sure."""
+    step = told.finding.metadata.get("step")
+    if not isinstance(step, Mapping):
+        return pairs({"pandaeval.blame": told.label})
+    facts = {
+        "pandaeval.blame": told.label,
+        "pandaeval.blame.span_id": step.get("span_id"),
+        "pandaeval.blame.tool": step.get("tool"),
+        "pandaeval.blame.agent": step.get("agent"),
+        "pandaeval.blame.probability": step.get("probability"),
+        "pandaeval.blame.reason": cut(told.finding.reason, MAX_TEXT),
+    }
+    return pairs(facts)
+
+
 def _blamed(failed: Result) -> bytes:
-    """The first span that a failing result about one trace names."""
+    """The first span that a failing result about one trace names, else the step that broke the run."""
     if failed.unit.level == "session":
         return b""
-    return next((bytes.fromhex(each) for each in _named(failed) if _SPAN_ID.fullmatch(each)), b"")
+    step = failed.finding.metadata.get("blame")
+    named = [*_named(failed), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])]
+    return next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
@@ -99,7 +119,8 @@ def link(trace_id: bytes, span_id: bytes) -> bytes:
 
 
 def links(results: Sequence[Result]) -> list[bytes]:
-    """To the spans of the evaluated trace that the findings name, each once. What is no span id is left out."""
+    """Makes links to the spans of the evaluated trace that the findings name, each once. What is no span id is left
+    out."""
     named: list[str] = []
     for result in results:
         named.extend(_named(result))

@@ -42,8 +42,8 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Those that its section asks for. Of another package's, what is wrong is logged, and none are given; only a
-        :class:`UserError`, by which it says what the user can put right, is raised."""
+        """Makes the exporters that its section asks for. Of another package's, what is wrong is logged, and none are
+        given; only a :class:`UserError`, by which it says what the user can put right, is raised."""
         if self.make is None:
             return
         if not self.origin:

@@ -59,7 +59,7 @@ class VerdictAgreement:
         return self.spread < _LEAST_SPREAD or self.discrimination < _LEAST_DISCRIMINATION
 
     def to_dict(self) -> dict[str, Any]:
-        """For the metadata of a result."""
+        """Returns the figures for the metadata of a result."""
         shown: dict[str, Any] = {"value": self.agreement, "n": self.n, "flips": self.flips, "noise": self.noise}
         if self.n > 1:
             shown["spread"] = self.spread

@@ -18,11 +18,10 @@ from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.jobs.budgets import RecordBudgets
 from pandaeval_collector.jobs.cascade import Cascade
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.complaints import Complaints
+from pandaeval_collector.jobs.complaints import Complaints, Kinship
 from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.hiding import hider
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader
-from pandaeval_collector.jobs.kinship import Kinship
 from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
 from pandaeval_collector.jobs.pauses import Pauses
 from pandaeval_collector.jobs.setup import StoredMemory

@@ -23,7 +23,7 @@ class RecordBudgets:
         self._smaller: dict[str, int] = {}
 
     async def of(self, model: str) -> int:
-        """Tokens, 400 to 12,000 unless the configuration says more."""
+        """Returns the tokens of a record for a model: 400 to 12,000 unless the configuration says more."""
         if model in self._smaller:
             return self._smaller[model]
         try:

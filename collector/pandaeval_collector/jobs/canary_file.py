@@ -61,8 +61,8 @@ class Flock:
 
 
 def read_canaries(path: Path, modules: tuple[str, ...] = ()) -> Flock:
-    """``modules``: as :func:`registry` takes them. Raises ``UserError`` for a file that cannot be used, traces and
-    names of metrics included."""
+    """Reads a file of canaries. ``modules``: as :func:`registry` takes them. Raises ``UserError`` for a file that
+    cannot be used, traces and names of metrics included."""
     try:
         held = TypeAdapter(list[_Canary]).validate_python(read_yaml(path))
     except ConfigError as error:

@@ -72,7 +72,7 @@ class CanaryRounds:
         case.hear(said, right)
 
     def to_dict(self) -> dict[str, Any]:
-        """For the store."""
+        """Returns the round for the store."""
         cases = {
             "\t".join(key): {"first": c.first, "newest": c.newest, "right": c.right, "verdicts": c.verdicts}
             for key, c in self.cases.items()

@@ -23,8 +23,9 @@ class Cascade:
         self._steps = {} if desks.judge is None else desks.judge.cascade
 
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
-        """As :meth:`Votes.verdict`. What the cheap judge said stands in the metadata (``cascade``); its costs are on
-        ``judge``'s account, whose model it is where it decided. One that gives no verdict decides nothing."""
+        """Gives a verdict as :meth:`Votes.verdict` does. What the cheap judge said stands in the metadata
+        (``cascade``); its costs are on ``judge``'s account, whose model it is where it decided. One that gives no
+        verdict decides nothing."""
         step = self._steps.get(question.metric.key)
         if step is None or question.metric.ask is None:
             return await self._votes.verdict(question, subject, judge)

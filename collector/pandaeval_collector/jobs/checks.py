@@ -10,8 +10,8 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.cascade import Cascade
 from pandaeval_collector.jobs.compare import AskedAgain
+from pandaeval_collector.jobs.complaints import warn_of_second
 from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.kinship import warn_of_second
 from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
 from pandaeval_collector.jobs.votes import Votes
 from pandaeval_collector.store import Store

@@ -43,7 +43,7 @@ class Later:
 
     @property
     def reason(self) -> str:
-        """As a label."""
+        """Returns the outcome's reason as a label."""
         if self.crashed:
             return CallFailure.CRASHED.value
         return "waiting" if self.free else "failed"

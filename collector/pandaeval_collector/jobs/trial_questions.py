@@ -37,7 +37,7 @@ class TrialJudge:
     async def verdicts(
         self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
     ) -> list[dict[str, TrialVerdict]]:
-        """By trial, what the judged graders found, by name; graders that do not apply are left out."""
+        """Returns for each trial what the judged graders found, by name; graders that do not apply are left out."""
         done = 0
 
         async def one(trial: Trial) -> dict[str, TrialVerdict]:

@@ -125,7 +125,7 @@ def lines_of(trace: Trace) -> tuple[str, ...]:
 
 
 def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
-    """With what earlier traces of the session said, where the run's own spans do not tell of the time before."""
+    """Adds what earlier traces of the session said, where the run's own spans do not tell of the time before."""
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]

@@ -92,5 +92,5 @@ class Caller(Protocol):
     """Something that answers calls. On one event loop."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
+        """Asks the model. Raises :class:`CallFailedError` or :class:`OverBudgetError`."""
         ...

@@ -93,7 +93,8 @@ class WorkerProcess:
         return self._budgets.get(model, MOST_RECORD)
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
-        """Raises :class:`CallFailedError` (``CRASHED`` when the process died over it), and what ``permit`` raises."""
+        """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
+        over it), and what ``permit`` raises."""
         await self.start()
         process = self._process
         if process is None:

@@ -54,7 +54,7 @@ class _Given(Generic[V]):
 
     @classmethod
     def from_json(cls, body: bytes, rubric: Rubric[V]) -> _Given[V]:
-        """Raises ``ValueError`` for what is none."""
+        """Reads a kept verdict. Raises ``ValueError`` for what is none."""
         try:
             held = json.loads(body)
             return cls(rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"])

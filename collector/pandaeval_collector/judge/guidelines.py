@@ -58,5 +58,5 @@ class Guidance:
 
 
 def guidance(guidelines: Iterable[Guideline], metric: str, rubric: str, agent: str) -> Guidance:
-    """Those that concern a question, in their order."""
+    """Returns the guidelines that concern a question, in their order."""
     return Guidance(rubric, tuple(each.text for each in guidelines if each.concerns(metric, agent)))

@@ -173,7 +173,8 @@ class LimitedCaller:
             self._purse.share(part)
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """Raises :class:`CallFailedError`, or :class:`OverBudgetError` before anything is sent."""
+        """Asks the model within the limits. Raises :class:`CallFailedError`, or :class:`OverBudgetError` before
+        anything is sent."""
         async with self.gate.entered():
             await self._provider.start()
             expected = estimated(call, FREE).prompt_tokens

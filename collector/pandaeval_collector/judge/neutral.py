@@ -61,7 +61,7 @@ def visible(text: str) -> str:
 
 
 def elided(text: str, limit: int) -> str:
-    """At most about ``limit`` characters: the beginning and the end, and in between how much is missing."""
+    """Shortens a text to about ``limit`` characters: the beginning and the end, and in between how much is missing."""
     if len(text) <= limit:
         return text
     head = max(1, limit * 2 // 3)
@@ -70,7 +70,8 @@ def elided(text: str, limit: int) -> str:
 
 
 def fitting(text: str, most: int) -> str:
-    """At most ``most`` tokens of a text, from its beginning and its end; where there is hardly room, its beginning."""
+    """Shortens a text to at most ``most`` tokens, from its beginning and its end; where there is hardly room, its
+    beginning."""
     if tokens(text) <= most:
         return text
     low = _longest(lambda length: elided(text, length), len(text), most)

@@ -17,7 +17,7 @@ from pandaeval_collector.judge.neutral import elided, neutral, one_line
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Rubric, Verdict
 
-Message = dict[str, str]
+ChatMessage = dict[str, str]
 
 PROMPT_VERSION = "7"
 
@@ -61,7 +61,7 @@ def system(language: str = ENGLISH) -> str:
 
 def messages(
     pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None = None, language: str = ENGLISH
-) -> list[Message]:
+) -> list[ChatMessage]:
     """What is sent. ``given``: facts that code or an earlier extraction found, by name; fenced like the record."""
     record = pack.text if rubric.sees == "run" else pack.text[: pack.outset].rstrip()
     return [
@@ -71,7 +71,7 @@ def messages(
     ]
 
 
-def repair(wrong: str) -> Message:
+def repair(wrong: str) -> ChatMessage:
     """What is sent behind the same messages after a reply that does not hold: what is wrong with it, in words of
     ours. The reply is not shown again: it may hold words of the record, which would stand outside of its fences."""
     ask = "Answer afresh, with one JSON object of the requested shape and nothing else."

@@ -52,8 +52,8 @@ class ProviderCaller:
         self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:
-        """Of each model: US dollars per token in, out and in from the cache, if the list has them, and how many tokens
-        of a record it and its fallbacks can be shown."""
+        """Looks each model up: US dollars per token in, out and in from the cache, if the list has them, and how many
+        tokens of a record it and its fallbacks can be shown."""
         return {
             model: {
                 "price": self._routes[model].known.price,

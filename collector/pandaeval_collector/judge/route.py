@@ -72,7 +72,7 @@ class Route:
 
     @property
     def budget(self) -> int:
-        """Tokens of a record that the model is shown."""
+        """Returns the tokens of a record that the model is shown."""
         if self.parameters.context_tokens is not None:
             return self.parameters.context_tokens
         return record_budget(self.known.window, room(_SHORT_ANSWER, self.parameters, self._reasons, None))

@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 OFF = "people's verdicts by OTLP are off: set labels.over_otlp, or use the API or `pandaeval labels import`"
 UNKNOWN = "this collector has decided no such trace or session"
+_AT_ONCE = 100
+"""Verdicts that are looked up before the event loop gets its turn: some milliseconds."""
 _PER_COMMIT = 1_000
 """Verdicts of a request after which the commits of others get their turn."""
 
@@ -48,13 +50,20 @@ class IncomingVerdicts:
             return
         beside = {fragment.trace_id for split in splits for fragment in split.fragments}
         for split in splits:
-            good = [label for label in split.labels if self._allowed and self._is_known(label, beside)]
+            good = await self._known(split.labels, beside) if self._allowed else []
             refused = len(split.labels) - len(good)
             split.labels = good
             if refused:
                 self._refuse(split, refused)
             for start in range(0, len(good), _PER_COMMIT):
                 await self._store_some(good[start : start + _PER_COMMIT])
+
+    async def _known(self, labels: Sequence[HumanLabel], beside: Collection[bytes]) -> list[HumanLabel]:
+        found: list[HumanLabel] = []
+        for start in range(0, len(labels), _AT_ONCE):
+            found += [label for label in labels[start : start + _AT_ONCE] if self._is_known(label, beside)]
+            await asyncio.sleep(0)
+        return found
 
     def _refuse(self, split: Split, number: int) -> None:
         why = UNKNOWN if self._allowed else OFF

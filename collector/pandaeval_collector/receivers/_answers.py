@@ -20,12 +20,12 @@ from pandaeval_collector.receivers._protocol import (
     Draining,
     Malformed,
     Overloaded,
+    ReceiverTelemetry,
     Refusal,
     TooLarge,
     TooMany,
     UnsupportedMedia,
 )
-from pandaeval_collector.receivers.telemetry import ReceiverTelemetry
 
 _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 10.0

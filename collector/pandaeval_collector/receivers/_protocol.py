@@ -1,4 +1,4 @@
-"""What a receiver hands its requests to, and the answers that it has to translate."""
+"""What a receiver hands its requests to, the answers that it has to translate, and what counts them."""
 
 from __future__ import annotations
 
@@ -85,3 +85,19 @@ class SubmissionIngest(Protocol):
         """Store them, all in one commit; returns after it. For each an empty string, or why it was not accepted.
         Raises a :class:`Refusal`."""
         ...
+
+
+class ReceiverTelemetry(Protocol):
+    """Counts requests. Called on the event loop, once per request; must not block or raise."""
+
+    def request(self, door: str, outcome: str) -> None:
+        """``door`` is ``grpc`` or ``http``; ``outcome`` one of ``accepted``, ``partial``, ``overloaded``, ``draining``,
+        ``too_large``, ``malformed``, ``unauthenticated``, ``internal_error``."""
+        ...
+
+
+class NoDoorTelemetry:
+    """Counts nothing."""
+
+    def request(self, door: str, outcome: str) -> None:
+        """Nothing."""

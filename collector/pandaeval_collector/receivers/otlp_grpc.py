@@ -13,14 +13,13 @@ from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthe
 from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
-from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._protocol import Accepted, Ingest, NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import trailers_of
 from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
-from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces

@@ -38,12 +38,11 @@ from pandaeval_collector.receivers._http_body import (
     read_body,
 )
 from pandaeval_collector.receivers._misdirected import wrong_path
-from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.receivers._protocol import Accepted, Ingest, NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._signals import SIGNALS, Signal
 from pandaeval_collector.receivers._status import status_of
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 

@@ -12,9 +12,15 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers._protocol import (
+    Accepted,
+    Draining,
+    Malformed,
+    NoDoorTelemetry,
+    Overloaded,
+    ReceiverTelemetry,
+)
 from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
-from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
     GetSessionResponse,

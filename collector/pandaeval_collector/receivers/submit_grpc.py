@@ -9,12 +9,18 @@ from google.protobuf.message import DecodeError
 
 from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import Accepted, Malformed, SubmissionIngest, Submitted
+from pandaeval_collector.receivers._protocol import (
+    Accepted,
+    Malformed,
+    NoDoorTelemetry,
+    ReceiverTelemetry,
+    SubmissionIngest,
+    Submitted,
+)
 from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
-from pandaeval_collector.receivers.telemetry import NoDoorTelemetry, ReceiverTelemetry
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
 if TYPE_CHECKING:

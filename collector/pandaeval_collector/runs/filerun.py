@@ -12,15 +12,15 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs import JudgeConfig
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
@@ -29,8 +29,9 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.session_trials import read_again
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
+from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
-from pandaeval_collector.runs.filejudge import FileJudge
+from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
 from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
 from pandaeval_collector.scoring.cases.trial import Trial
@@ -47,7 +48,13 @@ from pandaeval_otel.normal.session import may_be_linked
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
+if TYPE_CHECKING:
+    from pandaeval_collector.jobs import JudgeConfig
+    from pandaeval_collector.runs.filejudge import FileJudge
+
 _BATCH = 128
+_FEW = 10_000
+"""Spans that are scored here in less time than other processes take to start."""
 _TRIALS = 64
 """So many trials are held at a time where a judge is asked about them: at the same time, as far as its limits allow."""
 T = TypeVar("T")
@@ -59,6 +66,7 @@ class Read:
 
     requests: int = 0
     items: int = 0
+    stored_bytes: int = 0
     bad: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -85,13 +93,16 @@ class FileRun:
         store: Store | None = None,
         wants: Callable[[bytes], bool] | None = None,
         instead: Caller | None = None,
+        workers: Callable[[Path, Telemetry], Workers] | None = None,
     ) -> None:
         """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
         many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
         compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
         traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k. ``store``: takes
         the place of a temporary one, and stays open; what it holds undecided is scored too. ``wants``: asked for the id
-        of a trace whether it is to be read. ``instead``: is asked in the judge's place."""
+        of a trace whether it is to be read. ``instead``: is asked in the judge's place.
+        ``workers``: makes processes that understand the traces of a store, where there are many and nothing here needs
+        their spans."""
         self.read = Read()
         self.telemetry = Telemetry()
         self.cost_usd = 0.0
@@ -101,17 +112,18 @@ class FileRun:
         self._store = store or self._temporary()
         self._evaluator = evaluator
         on_judged = on_judged or (lambda done, total: None)
-        self._judge = (
-            None
-            if judge is None or evaluator is None
-            else FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged, instead)
-        )
+        self._judge: FileJudge | None = None
+        if judge is not None and evaluator is not None:
+            from pandaeval_collector.runs.filejudge import FileJudge  # what asks models is a third of all modules
+
+            self._judge = FileJudge(self._store, evaluator, judge, environ or {}, self.telemetry, on_judged, instead)
         self._where, self._wants = where, wants
         self._grader, self._ks = grader, ks
         self.trials = None if grader is None else TrialMatcher(grader.suite)
         """Which traces are trials of which cases, once :meth:`results` has come to them."""
         self.left_out: set[str] = set()
         """Ids of the traces that ``where`` did not want, once :meth:`results` has come to them."""
+        self._workers = None if workers is None or where is not None or grader is not None else workers
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
         """Traces that may go on from others."""
@@ -168,6 +180,7 @@ class FileRun:
                 fragment.chunk,
             )
             self._waiting.append(chunk)
+            self.read.stored_bytes += len(fragment.chunk)
             if may_be_linked(fragment.chunk):
                 self._linked.add(fragment.trace_id)
         if len(self._waiting) >= _BATCH:
@@ -201,8 +214,8 @@ class FileRun:
 
     def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Decision], None] | None) -> Iterator[Result]:
         """The results of the traces; their sessions are added to ``touched``."""
-        for batch in _batches(self._due(), _BATCH):
-            decision = self._decided(line, batch)
+        for batch, understood in self._understood(line):
+            decision = self._decided(line, batch, understood)
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
             self._store.commit(decision.changes).result()
             touched |= decision.changes.touched
@@ -247,9 +260,17 @@ class FileRun:
         an event loop when there is a judge."""
         return by_code(failures) if self._judge is None or not failures else self._judge.grouped(failures)
 
-    def _decided(self, line: Line, batch: Sequence[DueTrace]) -> Decision:
-        """Understands and files traces; what is left out is filed too, without a word to anyone."""
-        understood = line.understanding.of(batch)
+    def _understood(self, line: Line) -> Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]:
+        """Traces in batches, and what became of each: found out here where there are few."""
+        batches = _batches(self._due(), _BATCH)
+        if self._workers is None or self.read.items < _FEW:
+            return ((batch, line.understanding.of(batch)) for batch in batches)
+        pool = FileWorkers(partial(self._workers, self._store.path, self.telemetry))
+        self._own.callback(pool.close)
+        return pool.understood(batches)
+
+    def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+        """Files traces; what is left out is filed too, without a word to anyone."""
         where = self._where
         if where is None:
             return line.file(batch, understood)

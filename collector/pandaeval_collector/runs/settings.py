@@ -40,6 +40,11 @@ MOST_WORKERS = 3
 """More would wait for the one process that files what they understood."""
 
 
+def file_workers() -> int:
+    """How many processes score files beside the one that reads them, unless it is said: all cores but one."""
+    return min(usable_cores() - 1, MOST_WORKERS)
+
+
 def evaluator(config: Config) -> Evaluator:
     """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
     from pandaeval_collector.analysis.embedding.load import load
@@ -47,17 +52,26 @@ def evaluator(config: Config) -> Evaluator:
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
+def learning_evaluator(config: Config) -> Evaluator:
+    """The one of ``pandaeval learn``, which counts how runs went. Raises likewise."""
+    from pandaeval_collector.analysis.embedding.load import load
+
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
+
+
 def live_evaluator(config: Config) -> Evaluator:
     """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
     from pandaeval_collector.analysis.embedding.load import load
 
-    return Evaluator(load(config.embedding.model), replace(scoring(config), cases=config.cases.path))
+    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
+    return Evaluator(load(config.embedding.model), settings)
 
 
 def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=_enabled(config, names),
+        by_name=config.metrics.enabled != "all",
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),

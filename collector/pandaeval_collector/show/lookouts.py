@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.runs import Runs
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts

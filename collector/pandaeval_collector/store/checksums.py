@@ -28,12 +28,13 @@ def row_sum(fields: Sequence[object], content: bytes) -> int:
 
 
 def member_sums(row: SessionTraceRow) -> tuple[int, int]:
-    """Those of a member's facts and of its answer."""
+    """Computes the checksums of a member's facts and of its answer."""
     return row_sum([row.trace_id, row.start_ns, row.end_ns], row.body), row_sum([row.trace_id], row.answer)
 
 
 def checksum_of(row: ResultRow) -> int:
-    """That of a result, its place among all results included; -1 where the row cannot be one that was stored."""
+    """Computes the checksum of a result, its place among all results included; -1 where the row cannot be one that was
+    stored."""
     if type(row.body) is not bytes:
         return -1
     return row_sum([row.seq, row.id, row.unit, row.metric, row.revision], row.body)

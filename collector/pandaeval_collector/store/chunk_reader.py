@@ -45,7 +45,7 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 
 
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-    """``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
+    """Reads ``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
     :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
     found: dict[int, tuple[bool, bytes]] = {}
     for marks, group in numbers.batched(ids):

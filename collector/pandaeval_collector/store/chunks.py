@@ -62,8 +62,8 @@ class ChunkTables(TableGroup):
         return self._writer.submit_item(self._insert, (chunks, endings, read))
 
     def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not
-        be taken for the whole."""
+        """Reads ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
+        must not be taken for the whole."""
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:

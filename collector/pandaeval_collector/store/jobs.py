@@ -87,7 +87,8 @@ class Jobs:
         return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Those of some sessions about a trace of which a judge has yet to be asked, here or where it was decided."""
+        """Returns those of some sessions about a trace of which a judge has yet to be asked, here or where it was
+        decided."""
         found: set[str] = set()
         for marks, some in numbers.batched(session_ids):
             rows = self._reader().execute(

@@ -49,7 +49,7 @@ def _chosen(
 def newest_first(
     reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
 ) -> list[Any]:
-    """As :func:`worst_first`, by time."""
+    """Finds rows as :func:`worst_first` does, newest first."""
     if after is not None:
         where, values = [*where, "(at, no) < (?, ?)"], [*values, *after]
     order = "+at DESC, +no DESC" if wanted.text is not None else "at DESC, no DESC"

@@ -30,7 +30,8 @@ class Badness:
 
     @classmethod
     def of(cls, results: Iterable[tuple[bool | None, float | None]], broken: bool) -> Badness:
-        """``results``: (success, signal) of each result that stands. A run that broke is as bad as can be."""
+        """Makes the standing of a trace. ``results``: (success, signal) of each result that stands. A run that broke is
+        as bad as can be."""
         worst, failures = 0.0 if broken else NO_SCORE, int(broken)
         for success, signal in results:
             failures += success is False

@@ -201,6 +201,6 @@ def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
 
 
 def judged_row(row: Sequence[Any]) -> JudgedRow:
-    """From a row of :data:`STANDING`."""
+    """Reads a row of :data:`STANDING`."""
     unit, metric, session, agent, score, passed, *rest = row[:10]
     return JudgedRow(unit, metric, session, agent, score, None if passed is None else bool(passed), *rest)

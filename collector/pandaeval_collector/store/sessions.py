@@ -20,7 +20,7 @@ class SessionTables(TableGroup):
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """The same without answers, one at a time: for thousands of traces those are most of it."""
+        """Yields the same without answers, one at a time: for thousands of traces those are most of it."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
@@ -90,7 +90,7 @@ class SessionTables(TableGroup):
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Those of them with a trace that another collector decided and that was not compared yet."""
+        """Returns those of the sessions with a trace that another collector decided and that was not compared yet."""
         rows = self._reader().execute(
             """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"loop_evidence":""'))"""

@@ -18,7 +18,7 @@ _OPEN = """
 
 
 def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
-    """Bytes on disk, rows by table, and what is not finished."""
+    """Measures bytes on disk, rows by table, and what is not finished."""
 
     def one(query: str) -> Any:
         return connection.execute(query).fetchone()[0]

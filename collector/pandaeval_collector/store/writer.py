@@ -86,7 +86,7 @@ class Writer:
         return self._submit(_Job(Future(), work))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
-        """The same for work that costs less done together: items that wait next to each other and have the same
+        """Submits work that costs less done together: items that wait next to each other and have the same
         ``together`` are passed to it as one sequence, or one by one where that fails."""
         return self._submit(_Job(Future(), together=together, item=item))
 

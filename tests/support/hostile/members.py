@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pandaeval_collector.analysis.embedding.load import load
-from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_otel._proto.session_service_pb2 import Member
 from support.hostile import doors, requests
 from support.hostile.attack import Ground, Target, attack
@@ -68,7 +68,7 @@ async def _genuine() -> list[bytes]:
                 await forwarder.send(composer.trace())
             while forwarder.pipeline.open_traces:
                 await forwarder.wait(_QUIET_S)
-            while rows := forwarder.store.outbox_after(SIGNAL, seq):
+            while rows := forwarder.store.outbox_after(MEMBERS, seq):
                 found += [row.body for row in rows]
                 seq = rows[-1].seq
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 HEAD = (
-    "| attack | p99 beside it, s (before it) | MiB | ten times: p99, s (before) | MiB | taken |\n"
+    "| attack | p99 beside it, s (before it; load) | MiB | ten times: p99, s (before; load) | MiB | taken |\n"
     "|---|---|---|---|---|---|"
 )
 
@@ -29,9 +29,16 @@ def table(lines: Iterable[Mapping[str, Any]], names: Iterable[str]) -> str:
     rows = []
     for attack, by_scale in sorted(newest.items(), key=lambda each: each[0].casefold()):
         cells = [cell for scale in (1, 10) for cell in _cells(by_scale.get(scale))]
-        taken = sorted({f"{line['time'][:10]} {line['commit']}" for line in by_scale.values()})
-        rows.append(f"| {attack} | {' | '.join(cells)} | {', '.join(taken)} |")
+        rows.append(f"| {attack} | {' | '.join(cells)} | {_taken(by_scale)} |")
     return "\n".join([HEAD, *rows])
+
+
+def _taken(by_scale: Mapping[int, Mapping[str, Any]]) -> str:
+    """Day and commit of the lines; which is of ten times where they differ."""
+    taken = {scale: f"{by_scale[scale]['time'][:10]} {by_scale[scale]['commit']}" for scale in sorted(by_scale)}
+    if len({*taken.values()}) == 1:
+        return next(iter(taken.values()))
+    return ", ".join(f"{'' if scale == 1 else 'ten times '}{each}" for scale, each in taken.items())
 
 
 def _cells(line: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -43,7 +50,8 @@ def _cells(line: Mapping[str, Any] | None) -> tuple[str, str]:
     p99, before = line["normal"]["p99_s"], line.get("before", {}).get("p99_s")
     told = "none" if p99 is None else f"{p99:.2f}"
     told = _bold(told) if p99 is None or p99 > 1.0 else told
-    told += f" ({before:.2f})" if before is not None else ""
+    load = f"; load {line['load']:.0f}" if "load" in line else ""
+    told += f" ({before:.2f}{load})" if before is not None else ""
     memory = line["peak_mib"]
     return "; ".join([told, *map(_bold, others)]), _bold(str(memory)) if memory > 512 else str(memory)
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.exporters.delivery.members import SIGNAL
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.pipeline.accounting import residual
@@ -48,7 +48,7 @@ class Life:
         self._context.run(LIFE.set, self)
         with _stepped():
             self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
-            emitter = Emitter({each.source for each in exporters} - {SIGNAL})
+            emitter = Emitter({each.source for each in exporters} - {MEMBERS})
             line = Line(self.store, evaluator, emitter, sessions=sessions)
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
             patience = Patience(attempts=1000, first=1.0)

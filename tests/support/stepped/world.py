@@ -18,7 +18,8 @@ from unittest.mock import patch
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.exporters.delivery.members import SIGNAL, completed
+from pandaeval_collector.exporters.delivery import MEMBERS
+from pandaeval_collector.exporters.delivery.members import completed
 from pandaeval_collector.jobs import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
 from pandaeval_collector.pipeline.line.handed import with_contents
@@ -211,7 +212,7 @@ class World:
             return
         exporters = [Calls("sink", "logs", self.exports, self.sink.take)]
         if slot.name == "front":
-            exporters.append(Calls("sessions", SIGNAL, self.members, lambda rows: self._messages(slot, rows)))
+            exporters.append(Calls("sessions", MEMBERS, self.members, lambda rows: self._messages(slot, rows)))
         slot.life = life = Life(
             self.loop,
             slot.folder,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pandaeval_collector.base.filters import FILTERS, but_times, meaning
 from pandaeval_collector.cli import runs, schedule
-from pandaeval_collector.runs import RunSpec
+from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.filters import RunFilters, wanted_of
 from pandaeval_collector.show.mcp.tools import Tools
 from pandaeval_collector.store.wanted import Wanted

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pandaeval_collector.jobs.kinship import Kinship, warn_of_second
+from pandaeval_collector.jobs.complaints import Kinship, warn_of_second
 from pandaeval_collector.judge.family import family, kin
 
 _NAMES = {

@@ -14,8 +14,8 @@ from pandaeval_collector.jobs import Attempts, Desks, Runner, StoredMemory, open
 from pandaeval_collector.jobs.shadow import as_judge
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import compared
+from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.finding import Finder

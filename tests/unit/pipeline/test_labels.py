@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,21 @@ class TestByOtlp:
             assert [(label.unit, label.passed) for label in kept(line)] == [(trace.trace_id.hex(), False)]
             assert logs(line) == {"decoded": 2, "label": 2}
             assert residual(line.telemetry, line.pipeline.open_items) == 0
+
+    async def test_others_have_their_turn_while_many_are_looked_up(self, tmp_path: Path) -> None:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with RunningLine(tmp_path) as line:
+            beside = asyncio.create_task(others())
+            await line.pipeline.logs(bytes_of(*(event(label="fail", trace=os.urandom(16)) for _ in range(1000))))
+            beside.cancel()
+        assert turns >= 10
 
     async def test_they_survive_a_restart(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:

@@ -13,7 +13,10 @@ from pandaeval_collector.runs.counting import CountingCaller, counter
 from pandaeval_collector.scoring.registry import registry
 from support.judged import trace
 
-_GIVEN = {"tool_calls": [{"call": 2, "name": "search"}, {"call": 5, "name": "book"}]}
+_GIVEN = {
+    "tool_calls": [{"call": 2, "name": "search"}, {"call": 5, "name": "book"}],
+    "steps": [{"number": 1, "step": "request"}],
+}
 
 
 def test_its_answer_to_every_question_is_a_verdict() -> None:

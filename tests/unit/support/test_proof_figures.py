@@ -27,11 +27,14 @@ def row(*lines: Any) -> str:
 class TestTableOfAttacks:
     def test_the_newest_line_of_each_size_counts(self) -> None:
         found = row(line(1, 0.1), line(10, 0.7), line(1, 0.3, time="2026-11-26T10:00:00", commit="def"))
-        assert found == "| bombs | 0.30 (0.25) | 200 | 0.70 (0.25) | 200 | 2026-11-25 abc, 2026-11-26 def |"
+        assert found == "| bombs | 0.30 (0.25) | 200 | 0.70 (0.25) | 200 | 2026-11-26 def, ten times 2026-11-25 abc |"
 
     def test_what_was_wrong_stands_in_bold(self) -> None:
         slow = line(1, 1.2, 600, ("the 99th percentile of normal traffic was 1.2 s", "it took 600 MiB", "3 x 'taken'"))
         assert row(slow) == "| bombs | **1.20** (0.25); **3 x 'taken'** | **600** | not run |  | 2026-11-25 abc |"
+
+    def test_what_else_the_machine_did_stands_in_brackets(self) -> None:
+        assert row(line(1, load=17.4)).startswith("| bombs | 0.50 (0.25; load 17) | 200 |")
 
     def test_older_lines_do_not_know_what_was_before(self) -> None:
         assert row(line(1, before={})).startswith("| bombs | 0.50 | 200 |")

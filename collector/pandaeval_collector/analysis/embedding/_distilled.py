@@ -34,7 +34,7 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """``total`` becomes the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
+        """Sets ``total`` to the sum of the rows at ``places``, zeros for none. Adds whole rows one after the other, so
         the order of additions is that of the words, and the bits are the same on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 

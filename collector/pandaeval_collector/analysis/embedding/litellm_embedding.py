@@ -81,7 +81,8 @@ class LiteLlmEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """``argument``: a model as litellm names it, such as ``openai/text-embedding-3-small``. Nothing is sent yet."""
+    """Makes the embedder. ``argument``: a model as litellm names it, such as ``openai/text-embedding-3-small``. Nothing
+    is sent yet."""
     if not argument:
         raise EmbedderError("embedder 'litellm' needs a model: write litellm:PROVIDER/MODEL")
     # Without it the import fetches a price list from the network.

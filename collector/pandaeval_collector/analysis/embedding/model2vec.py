@@ -37,7 +37,8 @@ class Model2VecEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """``argument``: a folder with a saved model, or its name on the hub, which is then downloaded once."""
+    """Makes the embedder. ``argument``: a folder with a saved model, or its name on the hub, which is then downloaded
+    once."""
     if not argument:
         raise EmbedderError("embedder 'model2vec' needs a model: write model2vec:FOLDER or model2vec:OWNER/NAME")
     try:

@@ -53,8 +53,8 @@ class MultilingualEmbedder(DistilledEmbedder[_Model]):
         super().__init__(_Model, path)
 
     def known(self, text: str) -> KnownShare:
-        """By script alone, from the first ``_LOOKED_AT`` characters: a language of its own script is told, one that
-        shares its script with a language that the model learned is not."""
+        """Tells it by script alone, from the first ``_LOOKED_AT`` characters: a language of its own script is told, one
+        that shares its script with a language that the model learned is not."""
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:

@@ -19,11 +19,11 @@ from pandaeval_otel.model import ToolCall, Trace
 
 _MOST_VALUES, _SHORTEST = 64, 3
 _APOLOGY = re.compile(r"\b(?:sorry|apologi[sz]e|apologies|unfortunately|regret)\b", re.IGNORECASE)
-_REFUSAL = re.compile(
+REFUSAL = re.compile(
     r"\b(?:unable to|cannot|can't|can not|not able to|not possible|not allowed|couldn't|could not|don't have)\b",
     re.IGNORECASE,
 )
-_DONE = re.compile(r"\b(?:has been|have been|successfully|is now|confirmed|completed|all set|i've|i have)\b", re.I)
+DONE = re.compile(r"\b(?:has been|have been|successfully|is now|confirmed|completed|all set|i've|i have)\b", re.I)
 _CONFIRMING = re.compile(
     r"\b(?:confirm|would you like|do you want|shall i|please provide|proceed|yes/no|yes or no)\b", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 _THANKS = re.compile(r"\b(?:thank|thanks|great|perfect|appreciate|that's all|awesome)\b", re.IGNORECASE)
-_TO_PEOPLE = re.compile(r"transfer|human|escalat|hand_?off|handover", re.IGNORECASE)
+TO_PEOPLE = re.compile(r"transfer|human|escalat|hand_?off|handover", re.IGNORECASE)
 
 
 def course(trace: Trace) -> Course:
@@ -57,12 +57,12 @@ def course(trace: Trace) -> Course:
         to_change=sum(changing),
         changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
         repeats=_repeats(calls, known),
-        handed=sum(nature(call.name) is Nature.HAND_OVER or bool(_TO_PEOPLE.search(call.name)) for call in calls),
+        handed=sum(nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name)) for call in calls),
         results=results,
         unused=unused,
         apologies=_holding(_APOLOGY, answers),
-        refusals=_holding(_REFUSAL, answers),
-        done=_holding(_DONE, answers),
+        refusals=_holding(REFUSAL, answers),
+        done=_holding(DONE, answers),
         confirming=_holding(_CONFIRMING, answers),
         corrections=_holding(_CORRECTION, users),
         thanks=_holding(_THANKS, users),
@@ -84,15 +84,15 @@ def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tu
     """How many calls gave values, and how many of these nothing later refers to. Read from the last call back."""
     later, results, unused = answer.lower(), 0, 0
     for call, bad in zip(reversed(calls), reversed(wrong), strict=True):
-        values = [] if bad or not call.has_result else _values(call.result)
+        values = [] if bad or not call.has_result else stated_values(call.result)
         if values:
             results += 1
             unused += not any(value in later for value in values)
-        later = f"{' '.join(_values(call.arguments))} {later}"
+        later = f"{' '.join(stated_values(call.arguments))} {later}"
     return results, unused
 
 
-def _values(value: Any) -> list[str]:
+def stated_values(value: Any) -> list[str]:
     """The values that an object states, in small letters: the first 64 of three characters and more."""
     found: list[str] = []
     known = as_object(value) if isinstance(value, str) and len(value) <= PARSED_UP_TO else value

@@ -54,7 +54,7 @@ def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def clamp01(value: float) -> float:
-    """``value`` moved into 0..1."""
+    """Moves ``value`` into 0..1."""
     return min(1.0, max(0.0, value))
 
 

@@ -18,9 +18,9 @@ def normal_quantile(level: float = LEVEL) -> float:
 
 
 def t_quantile(df: float, level: float = LEVEL, least: float = 5.0) -> float:
-    """The same where the standard error is itself estimated, with ``df`` degrees of freedom: Student's distribution by
-    its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002 from 6 degrees on, within 1 %
-    from 2. Fewer than ``least`` count as so many."""
+    """Returns the number of standard errors where the standard error is itself estimated, with ``df`` degrees of
+    freedom: Student's distribution by its expansion around the normal one (Abramowitz and Stegun, 26.7.5), within 0.002
+    from 6 degrees on, within 1 % from 2. Fewer than ``least`` count as so many."""
     z, df = normal_quantile(level), max(least, df)
     return (
         z

@@ -39,7 +39,7 @@ def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
 
 
 def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> ShareEstimate:
-    """The same over pairs from one stratum each, so that what the strata differ in explains nothing."""
+    """Computes the AUROC over pairs from one stratum each, so that what the strata differ in explains nothing."""
     parts = [(good, bad, len(good) * len(bad)) for good, bad in strata if good and bad]
     pairs = sum(weight for _, _, weight in parts)
     if not pairs:

@@ -53,7 +53,7 @@ class Child:
             return None
 
     def end_input(self) -> None:
-        """For a process that ends with its input."""
+        """Ends the input of a process that ends with it."""
         if not self._into.is_closing():
             self._into.close()
 

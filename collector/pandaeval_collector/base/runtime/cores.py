@@ -9,7 +9,8 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """At least 1. What a container is limited to counts, as far as it can be seen; part of a core counts as none."""
+    """Counts the cores, at least 1. What a container is limited to counts, as far as it can be seen; part of a core
+    counts as none."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not to be had on every platform

@@ -77,7 +77,7 @@ def reach(name: str) -> None:
 
 
 def reach_over(name: str, about: str) -> None:
-    """The same, at one thing of many: ``about`` says which. Any thread."""
+    """Does what :func:`reach` does at one thing of many: ``about`` says which. Any thread."""
     point = _armed.get(name)
     if point is not None and point.about and about.startswith(point.about):
         _reached(name)

@@ -11,8 +11,8 @@ _THRESHOLDS = 50_000, 20, 100
 
 
 def expect_imports() -> None:
-    """At the beginning of a process: modules are many objects that all stay, and with Python's own thresholds an eighth
-    of the time of their import goes into looking through them in vain."""
+    """Raises the collector's thresholds at the beginning of a process: modules are many objects that all stay, and with
+    Python's own thresholds an eighth of the time of their import goes into looking through them in vain."""
     gc.set_threshold(*_THRESHOLDS)
 
 

@@ -51,9 +51,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def told(text: object, known: Iterable[str] = ()) -> str:
-    """At most :data:`LONGEST` characters on one line, without control characters and without secrets: neither those of
-    a known shape nor, as they are or escaped for an address, the ``known`` ones. An object that ends it, such as the
-    body of a provider's answer, is told as what it says went wrong."""
+    """Shortens a text to at most :data:`LONGEST` characters on one line, without control characters and without
+    secrets: neither those of a known shape nor, as they are or escaped for an address, the ``known`` ones. An object
+    that ends it, such as the body of a provider's answer, is told as what it says went wrong."""
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
         whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be known

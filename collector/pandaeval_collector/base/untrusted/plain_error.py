@@ -15,8 +15,9 @@ _DEPTH, _MOST = 4, 2
 
 
 def plain_error(text: str) -> str:
-    """At most some 300 characters on one line. A stack is left out; of an object (JSON, or as Python writes it) that
-    ends the text, what its fields say went wrong is kept. What cannot be read stays as it is. Never raises."""
+    """Shortens an error to some 300 characters on one line. A stack is left out; of an object (JSON, or as Python
+    writes it) that ends the text, what its fields say went wrong is kept. What cannot be read stays as it is. Never
+    raises."""
     line = unwrapped(" ".join(_without_stack(text).split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 

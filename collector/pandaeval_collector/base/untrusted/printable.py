@@ -33,7 +33,8 @@ def printable(text: str) -> str:
 
 
 def one_printable_line(text: str) -> str:
-    """The same on one line: line feeds and tabs are written out too, so that no text passes for a line of ours."""
+    """Writes ``text`` like :func:`printable`, on one line: line feeds and tabs are written out too, so that no text
+    passes for a line of ours."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -57,7 +58,7 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """The same, but characters that join letters and pictures to one stay."""
+    """``text`` as :func:`printable` writes it, with characters that join letters and pictures to one left in it."""
     return _UNREADABLE.sub(_escaped, text)
 
 

@@ -34,7 +34,7 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def results_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    """The same of lines of text; ``name``: what to call their source."""
+    """Reads results from lines of text; ``name``: what to call their source."""
     for number, text in enumerate(lines, 1):
         if text.strip():
             yield _result(text, name, number)

@@ -83,7 +83,7 @@ def read_yaml(text: str) -> tuple[Any, dict[Place, int]]:
 
 
 def read_json(text: str) -> tuple[Any, dict[Place, int]]:
-    """The same of JSON."""
+    """Reads JSON as :func:`read_yaml` reads YAML."""
     try:
         held = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:

@@ -39,8 +39,9 @@ class SignalTarget:
 def target(
     endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
 ) -> SignalTarget:
-    """``endpoint``: HOST:PORT or a URL. ``own_path``: it was given for this signal alone, so a path in it is the whole
-    path, as the OpenTelemetry specification says. ``headers``: ``name=value,name=value``, percent-encoded."""
+    """Reads where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: it was given for this signal alone, so
+    a path in it is the whole path, as the OpenTelemetry specification says. ``headers``: ``name=value,name=value``,
+    percent-encoded."""
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")
     secure = parts.scheme == "https"

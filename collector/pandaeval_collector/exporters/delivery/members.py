@@ -10,14 +10,15 @@ from typing import Any
 import grpc.aio
 
 from pandaeval_collector.exporters import RetryLaterError, Row, Sent
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.exporters.kafka import KafkaExporter
 from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel.wire.fields import field
 
 
 def channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
-    """``certificate``: file with the authority to trust where the endpoint is ``https://``. Raises ``OSError`` where it
-    cannot be read."""
+    """Opens a channel. ``certificate``: file with the authority to trust where the endpoint is ``https://``. Raises
+    ``OSError`` where it cannot be read."""
     options = [("grpc.max_send_message_length", -1)]
     target = endpoint.rpartition("//")[2]
     if endpoint.startswith("https://"):
@@ -44,8 +45,6 @@ def cure(error: grpc.aio.AioRpcError, endpoint_key: str, certificate_key: str) -
     return ""
 
 
-SIGNAL = "members"
-"""Of the outbox."""
 _METHOD = "/pandaeval.v1.SessionService/TakeMembers"
 _TIMEOUT_S = 20.0
 _AT_ONCE_BYTES = 2 << 20
@@ -59,7 +58,7 @@ class ToOwner:
     """An exporter: each member at least once, in order; what the owner does not take waits. ``token``: the owner's."""
 
     name = "sessions"
-    source = SIGNAL
+    source = MEMBERS
     off = False
 
     def __init__(
@@ -113,7 +112,7 @@ class ToTopic(KafkaExporter):
     """The same by a topic, keyed by the ids of sessions, for the collectors that share it."""
 
     name = "sessions"
-    source = SIGNAL
+    source = MEMBERS
 
     def __init__(self, made: Any, topic: str, complete: Complete) -> None:
         super().__init__(made, topic)

@@ -54,7 +54,7 @@ class Sheet:
         return f"{self.model}: passed all {len(self.probes)} probes"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a JSON object; what could not be measured is null."""
+        """Returns the sheet as a JSON object; what could not be measured is null."""
         return {
             "model": self.model,
             "metric": METRIC,

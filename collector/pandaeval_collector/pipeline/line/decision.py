@@ -32,6 +32,11 @@ class Decision:
         return [run.trace for run in self.runs if run.trace is not None]
 
     @property
+    def told(self) -> list[tuple[str, str | None, str | None]]:
+        """Of each agent's trace its id, its session, and the error with which it ended, wherever it was understood."""
+        return [(run.unit.trace_id, run.unit.session_id, run.error) for run in self.runs]
+
+    @property
     def not_genai(self) -> int:
         """Decided traces without an agent."""
         return len(self.changes.traces) - len(self.runs) - len(self.failed) - self.left_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.pipeline.line.handed import packed, packed_end, packed_left
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.members import to_row
@@ -49,7 +49,7 @@ class MemberHandover:
             changes.session_traces.append(row)
             changes.elsewhere.update({session_id} - {""})
             messages.append(packed(row, decided=True))
-        changes.outbox.extend(outbox_batches(SIGNAL, messages))
+        changes.outbox.extend(outbox_batches(MEMBERS, messages))
         return [
             result
             for run in runs
@@ -62,8 +62,8 @@ class MemberHandover:
         rows = self._sessions.retold(results)
         changes.session_traces.extend(rows)
         changes.elsewhere.update(row.session_id for row in rows if row.session_id)
-        changes.outbox.extend(outbox_batches(SIGNAL, [packed(row, decided=False) for row in rows]))
+        changes.outbox.extend(outbox_batches(MEMBERS, [packed(row, decided=False) for row in rows]))
 
     def end(self, session_id: str, changes: WriteSet) -> None:
         """Tells the owner that a session is over."""
-        changes.outbox.extend(outbox_batches(SIGNAL, [packed_end(session_id)]))
+        changes.outbox.extend(outbox_batches(MEMBERS, [packed_end(session_id)]))

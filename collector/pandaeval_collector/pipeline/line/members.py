@@ -126,9 +126,9 @@ class Lost:
         return made
 
 
-def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"") -> Member:
+def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"", counts: bool = True) -> Member:
     """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all;
-    ``held``: what it leaves for the grounding of later traces."""
+    ``held``: what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -158,7 +158,7 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
         rootless=not trace.complete,
         held=len(held),
         asked_again=asks_again(trace),
-        course=course(trace).pack(),
+        course=course(trace).pack() if counts else None,
     )
     unpacked = (texts.direction(text), words) if points else None
     return Member(trace.trace_id, trace.start_ns, root.end_ns, facts, answer.pack() + held, _unpacked=unpacked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.result import EXPLAINING, Result, cut
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.pipeline.line.comparisons import (
     LoopComparison,
@@ -310,6 +310,8 @@ class SessionPlaces:
             return results
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
         filing.results.extend(results)
+        if trace is not None:
+            filing.results = self._evaluator.explained(trace, filing.run.unit, filing.results)
         return []
 
     def _recovered(self, recovery: Recovery, filing: _Filing | None) -> list[Result]:
@@ -333,7 +335,8 @@ class SessionPlaces:
         return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
     def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
-        return {result.metric: self._signal(result) for result in results if result.unit.level == "trace"}
+        of_traces = (each for each in results if each.unit.level == "trace" and each.metric != EXPLAINING)
+        return {result.metric: self._signal(result) for result in of_traces}
 
     def _signal(self, result: Result) -> SignalFacts:
         if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not

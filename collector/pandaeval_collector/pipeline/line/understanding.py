@@ -64,6 +64,8 @@ class Run:
     is_judged: bool = False
     suspicious: bool = False
     listed: ListedRow | None = None
+    error: str | None = None
+    """With what the run itself failed, if it did."""
     graded: Sequence[Result] = ()
     """What it is worth as a trial of a case by itself, in no session."""
     is_handed: bool = False
@@ -205,9 +207,11 @@ class Understanding:
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         results = self._evaluator.trace(trace, texts)
         results += self._evaluator.turns.inline(trace, built.is_judged)
+        results = self._evaluator.explained(trace, trace_unit(trace), results)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = self._evaluator.reads_before and may_have_session
-        member = new_member(trace, texts, built.is_judged, pack(trace) if keeps else b"")
+        held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
+        member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
         if self.trials is not None:
@@ -220,6 +224,7 @@ class Understanding:
             lost=Lost.of(texts.lost),
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
+            error=trace.error,
             graded=()
             if self.trials is None or member.facts.trial is None
             else self.trials.alone(trace, member.facts.trial),

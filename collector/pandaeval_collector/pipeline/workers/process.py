@@ -27,8 +27,8 @@ class WorkerEndedError(Exception):
     """The process ended before it answered. ``over_it``: while it was at this request, and no other; ``hung``: it was
     ended because it would not come to an end of it."""
 
-    def __init__(self, over_it: bool, hung: bool = False) -> None:
-        super().__init__(f"a process of the line {'hung' if hung else 'ended'} over these traces")
+    def __init__(self, over_it: bool, hung: bool = False, which: str = "a process of the line") -> None:
+        super().__init__(f"{which} {'hung' if hung else 'ended'} over these traces")
         self.over_it, self.hung = over_it, hung
 
 
@@ -107,7 +107,7 @@ class WorkerSlot:
             self._process = None
             if self._closing:
                 return
-            self._ended(code)
+            self._ended(process.pid, code)
             process = await self._again()
 
     async def _again(self) -> Child:
@@ -140,15 +140,16 @@ class WorkerSlot:
             self._hung = True
             self._process.kill()
 
-    def _ended(self, code: int) -> None:
+    def _ended(self, pid: int, code: int) -> None:
         hung, self._hung = self._hung, False
         why = "hung" if hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
         self._telemetry.add("pandaeval.workers", "ended", 1, why)
+        which = f"process {pid} of the line ({why.replace('_', ' ')})"
         asked, self._asked = self._asked, deque()
         self._watch()
         for number, each in enumerate(asked):
             if not each.answer.done():
-                each.answer.set_exception(WorkerEndedError(over_it=number == 0, hung=hung))
+                each.answer.set_exception(WorkerEndedError(over_it=number == 0, hung=hung, which=which))
 
     async def _start(self) -> Child:
         try:

@@ -13,7 +13,7 @@ from pandaeval_collector.scoring.cases.model import OutputFormat
 from pandaeval_collector.scoring.cases.schemas import schema_errors
 
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_FENCE = "```"
 _LONGEST = 200_000
 
 
@@ -30,15 +30,21 @@ def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterato
 
 
 def _json_faults(wanted: OutputFormat, answer: str) -> Iterator[str]:
-    """A fence of Markdown around the value is taken off."""
-    fenced = _FENCE.fullmatch(answer)
     try:
-        value: Any = orjson.loads(fenced[1] if fenced else answer)
+        value: Any = orjson.loads(_unfenced(answer))
     except ValueError as error:
         yield f"is no JSON: {str(error)[:200]}"
         return
     if wanted.json_schema is not None:
         yield from schema_errors(wanted.json_schema, value)
+
+
+def _unfenced(answer: str) -> str:
+    """The answer without a fence of Markdown around it."""
+    text = answer.strip()
+    head, line_end, rest = text.partition("\n")
+    fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
+    return rest.removesuffix(_FENCE).strip() if fenced else answer
 
 
 def _plain(text: str) -> str:

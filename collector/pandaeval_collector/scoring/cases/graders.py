@@ -32,11 +32,11 @@ def declared(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(name for name, is_said in demands if is_said), *case.graders)))
 
 
-Fault = tuple[tuple[str | int, ...], str]
+CaseFault = tuple[tuple[str | int, ...], str]
 """Where something is wrong, and what."""
 
 
-def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
+def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
     """The suite with each function that ``graders`` name by a bare name written out; and what is wrong with any name.
     ``known``: names of the metrics of level trial."""
     wrong = [*_same_ids(suite)]
@@ -54,7 +54,7 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[Fault]]:
     return suite.model_copy(update={"cases": tuple(cases)}), wrong
 
 
-def _same_ids(suite: Suite) -> Iterator[Fault]:
+def _same_ids(suite: Suite) -> Iterator[CaseFault]:
     known: dict[str, int] = {}
     for at, case in enumerate(suite.cases):
         first = known.setdefault(case.id, at)

@@ -6,12 +6,14 @@ A schema may come from a trace, which anybody may have written: its expressions 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import orjson
 from jsonschema import SchemaError, ValidationError
+from jsonschema._utils import uniq
 from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry
@@ -20,15 +22,19 @@ from referencing.exceptions import Unresolvable
 from pandaeval_collector.base.patterns import PatternError, compiled
 
 MOST = 10
+_MOST_STEPS = 100_000
+"""Keywords that are tried on one value: a second's work. References to references to references would take years."""
+_left = threading.local()
 
 
 class BadSchemaError(Exception):
-    """What was given is no JSON schema, or one that nothing can be held to."""
+    """What was given is no JSON schema, or one that nothing can be held to, or not this value."""
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
     """What is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as the standard
     has it; a reference to another document is not followed. Raises :class:`BadSchemaError`."""
+    _left.steps = _MOST_STEPS
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
     except (Unresolvable, RecursionError) as error:
@@ -56,8 +62,34 @@ def _validator(schema: bytes) -> Validator:
     except PatternError as error:
         raise BadSchemaError(f"has a pattern that is not searched for: {error}") from error
     kind = extend(kind, _IN_LINEAR_TIME)  # type: ignore[no-untyped-call]
+    kind = extend(kind, {name: _counted(check) for name, check in kind.VALIDATORS.items()})  # type: ignore[no-untyped-call]
     validator: Validator = kind(given, registry=Registry())
     return validator
+
+
+def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
+    """The keyword's check, which uses up a step each time."""
+
+    def counted(validator: Validator, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+        _use_up(1)
+        yield from check(validator, wanted, value, schema) or ()
+
+    return counted
+
+
+def _use_up(steps: int) -> None:
+    _left.steps -= steps
+    if _left.steps < 0:
+        raise BadSchemaError(f"takes more than {_MOST_STEPS:,} steps to be held against this value")
+
+
+def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
+    """The library compares each two items where they cannot be sorted."""
+    if wanted and validator.is_type(value, "array"):
+        sortable = any(all(validator.is_type(item, kind) for item in value) for kind in ("string", "number"))
+        _use_up(len(value) if sortable else len(value) ** 2 // 10)
+        if not uniq(value):
+            yield ValidationError(f"{value!r} has non-unique elements")
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -110,5 +142,10 @@ def _additional(validator: Any, allowed: Any, value: Any, schema: Mapping[str, A
         yield ValidationError(f"Additional properties are not allowed ({told} unexpected)")
 
 
-_IN_LINEAR_TIME = {"pattern": _pattern, "patternProperties": _by_pattern, "additionalProperties": _additional}
-"""Keywords that the library searches for with Python's own engine."""
+_IN_LINEAR_TIME = {
+    "pattern": _pattern,
+    "patternProperties": _by_pattern,
+    "additionalProperties": _additional,
+    "uniqueItems": _unique,
+}
+"""Keywords for which the library has Python's own engine of expressions, or compares each with each."""

@@ -25,7 +25,8 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str
 
 
 def exit_code_of(trial: Trial) -> int | None:
-    """By the attribute ``pandaeval.exit_code``, else in the result of the last call that tells one."""
+    """Reads the exit code from the attribute ``pandaeval.exit_code``, else in the result of the last call that tells
+    one."""
     stated = _whole(trial.stated(EXIT_CODE))
     if stated is not None:
         return stated

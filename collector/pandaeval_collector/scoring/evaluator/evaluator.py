@@ -7,6 +7,7 @@ affects no other.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -55,7 +56,8 @@ class Evaluator:
         running = running_metrics(registry(self.settings.modules), self.settings.enabled)
         self.silent = running.silent
         """Keys of the metrics whose results are for session metrics alone."""
-        metrics = [metric for metric in running.metrics if metric.kind != "llm" or judge is not None]
+        wanted = [metric for metric in running.metrics if self.settings.by_name or not metric.by_name]
+        metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = [metric for metric in metrics if metric.kind == "llm"]
         self._judged = None if judge is None else Judged(judge, judged, self._preparation)
@@ -63,8 +65,9 @@ class Evaluator:
         """The metrics of turns."""
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [
-            m for m in inline if m.level == "trace" and not m.needs_session and not m.learned
+            m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
         ]
+        self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
@@ -100,6 +103,27 @@ class Evaluator:
             )
         return results
 
+    def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
+        """The results of a trace, and of the metrics that explain why it fails, if one fails it; they take the place of
+        earlier explanations. A step that they are sure of is told by the failing results, too."""
+        names = {metric.name for metric in self._explaining}
+        found = [each for each in results if each.unit.level != "trace" or each.metric not in names]
+        failing = [each for each in found if each.success is False]
+        asked = self.settings.by_name
+        if not self._explaining or trace.is_step or not (failing or asked):
+            return found
+        named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
+        evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
+        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
+        told = self._run(
+            self._explaining,
+            trace,
+            unit.with_evidence(f"{evidence}:{unit.evidence}"),
+            lambda t: TraceContext(texts, t, failing=named, asked=asked),
+            self._refusal(trace),
+        )
+        return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
+
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
         metrics = [self._preparation.of(metric) for metric in self._trace]
@@ -119,6 +143,11 @@ class Evaluator:
     def compared(self) -> Sequence[Metric[Any, Any]]:
         """The metrics of :meth:`in_session`."""
         return self._in_session
+
+    @property
+    def counts_courses(self) -> bool:
+        """Whether anybody will ask how a trace went, in counts."""
+        return self.settings.learning or (bool(self._learned) and self._models.there)
 
     @property
     def reads_before(self) -> bool:
@@ -258,6 +287,15 @@ class Evaluator:
         if weight:
             CPU.add_for(unit.id, spent, weight)
         return results
+
+
+def _with_step(failed: Result, told: Sequence[Result]) -> Result:
+    """A failing result with the step that broke the run, where that is known."""
+    step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
+    if step is None:
+        return failed
+    finding = failed.finding
+    return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))
 
 
 def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:

@@ -82,13 +82,13 @@ class Judged:
         )
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """The same of one turn."""
+        """Returns the questions about one turn."""
         return self._asked(self._of_turns, view, view.trace, turn_unit(view), suspicious, TurnContext)
 
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
-        """The same of a session that closes."""
+        """Returns the questions about a session that closes."""
         results: list[Result] = []
         questions: list[Question] = []
         for metric in self._of_sessions:

@@ -26,10 +26,19 @@ class LearnedModels:
 
     def of(self, level: str, agent: str) -> LearnedModel | None:
         """What was learned of an agent at a level (``session`` or ``trace``)."""
+        self._look()
+        return self._found.get((level, agent))
+
+    @property
+    def there(self) -> bool:
+        """Whether there is any model."""
+        self._look()
+        return bool(self._found)
+
+    def _look(self) -> None:
         if self._folder is not None and time.monotonic() - self._looked >= LOOK_EVERY:
             self._looked = time.monotonic()
             self._read(self._folder)
-        return self._found.get((level, agent))
 
     def _read(self, folder: Path) -> None:
         files = sorted(folder.glob("*.json")) if folder.is_dir() else []

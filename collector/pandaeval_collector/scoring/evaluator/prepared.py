@@ -31,7 +31,8 @@ class Preparation:
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
         self._judged = [metric.key for metric in metrics if metric.level == "trace" and metric.kind == "llm"]
-        self.names = frozenset(metric.name for metric in metrics if metric.level == "trace" and not metric.learned)
+        of_traces = [metric for metric in metrics if metric.level == "trace"]
+        self.names = frozenset(metric.name for metric in of_traces if not (metric.learned or metric.explains))
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:

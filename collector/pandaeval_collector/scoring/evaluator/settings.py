@@ -64,6 +64,8 @@ class EvaluatorSettings:
     user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
+    by_name: bool = False
+    """Whether somebody named those that are enabled, so that each is asked for."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
@@ -77,6 +79,8 @@ class EvaluatorSettings:
     """Keys of attributes by which lists find traces."""
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
+    learning: bool = False
+    """Whether labels may come from which something is learned of these runs: then what it takes is counted of each."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
     cases: str | None = None

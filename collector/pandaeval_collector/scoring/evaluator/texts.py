@@ -21,7 +21,7 @@ def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
 
 
 def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
-    """Those of the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
+    """Embeds the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
     of them raises."""
     traces = list(traces)
     wanted = [text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace)]

@@ -6,8 +6,8 @@ object takes four times as long.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
@@ -33,7 +33,9 @@ class TraceContext:
     messages: it may have been decided long ago. ``end_tokens``: answers by which agents declare that they are done.
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
-    ``learned``: what was learned from labels of this agent, for metrics with ``learned``."""
+    ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
+    spans that failing results name, by metric, and ``asked``: whether somebody enabled it by its name, for
+    metrics with ``explains``."""
 
     texts: Texts
     threshold: float
@@ -42,6 +44,8 @@ class TraceContext:
     before: Before | None = None
     asked_again: bool = False
     learned: LearnedModel | None = None
+    failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    asked: bool = False
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.runs import Runs
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show.api.failures import failure_routes
 from pandaeval_collector.show.api.history import history
 from pandaeval_collector.show.api.labelling import labelling
@@ -82,5 +82,5 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
 
 
 def work() -> Work:
-    """That of a collector that does nothing."""
+    """Returns the work of a collector that does nothing."""
     return Work(jobs=dict, spent=float)

@@ -60,7 +60,7 @@ class Asker:
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """The same for what changes something. ``key``: asking twice with it is asking once."""
+        """Asks for a change and returns the answer's JSON. ``key``: asking twice with it is asking once."""
         headers = {"idempotency-key": key} if key else {}
         return await self._asked("POST", path, json=body or {}, headers=headers, timeout=_LONG_S)
 

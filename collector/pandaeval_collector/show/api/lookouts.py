@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
-from pandaeval_collector.runs import Runs
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
 from pandaeval_collector.show.api.page import RUNBOOK as PATH

@@ -48,7 +48,7 @@ class Names:
         return found[0]
 
     def agent(self, name: str | None) -> None:
-        """Raises :class:`ProblemError` for an agent that is unknown."""
+        """Checks a name. Raises :class:`ProblemError` for an agent that is unknown."""
         if name is not None:
             self._check("agent", name)
 

@@ -28,6 +28,6 @@ def title(status: int) -> str:
 
 
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:
-    """``detail``: what is wrong and what to do; ``headers``: a dictionary of more of them."""
+    """Makes the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of more of them."""
     body = {"status": status, "title": title(status), "detail": detail}
     return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=MEDIA)

@@ -11,9 +11,9 @@ import orjson
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs import RunSpec
 from pandaeval_collector.runs.compare import Change, MetricComparison
 from pandaeval_collector.runs.configure import NotAllowedError, metric_keys
+from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.run_shapes import (
     ChangedScore,

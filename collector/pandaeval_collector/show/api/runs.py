@@ -10,8 +10,8 @@ from fastapi import APIRouter, Header, Query, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
-from pandaeval_collector.runs import Runs
 from pandaeval_collector.runs.compare import compared
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.process import RunProcessEndedError
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import CursorText, Limit

@@ -8,7 +8,7 @@ import time
 from fastapi import APIRouter
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.runs import Runs
+from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_rows import refused, schedule_row, spec_of

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pandaeval_collector.base.result import EXPLAINING
 from pandaeval_collector.show.mcp.fencing import said
 from pandaeval_collector.store.failures.failure import normalised
 
@@ -62,14 +63,29 @@ def step_lines(row: Row) -> Iterator[str]:
     blamed: dict[str, list[str]] = {}
     for each in row["results"]:
         if each.get("success") is False:
-            for span_id in [each["span_id"], *each["metadata"].get("span_ids", [])]:
+            for span_id in [each["span_id"], *each.get("span_ids", [])]:
                 blamed.setdefault(span_id, []).append(result_text(each, 160))
+        for step in _candidates(each):
+            blamed.setdefault(step["span_id"], []).append(_chance(each, step))
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
         for why in dict.fromkeys(blamed.get(span["id"], ())):
             yield f"{'  ' * (span['depth'] + 1)}blamed by {why}"
     if detail["left_out"]:
         yield f"… {detail['left_out']} more steps"
+
+
+def _candidates(result: Row) -> list[Row]:
+    """The steps that may have broken the run, likeliest first."""
+    found = result["metadata"].get("candidates") if result["metric"] == EXPLAINING else None
+    return found if isinstance(found, list) else []
+
+
+def _chance(result: Row, step: Row) -> str:
+    """``trace.blame: it broke the run (71 %): fails; changes``."""
+    sure = (result["metadata"].get("step") or {}).get("span_id") == step["span_id"]
+    why = said("; ".join(step["reasons"]), 160) or "by its place in the run"
+    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'} ({step['probability']:.0%}): {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
@@ -124,6 +140,10 @@ def trace_lines(row: Row) -> Iterator[str]:
     failed = [each for each in row["results"] if each.get("success") is False]
     yield f"{len(failed)} of {len(row['results'])} results failed" + (":" if failed else "; the others:")
     yield from (f"- {result_text(each, 400)}" for each in failed)
+    for each in row["results"]:
+        for step in _candidates(each):
+            what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
+            yield f"- step {step['span_id']} ({what}): {_chance(each, step).removeprefix('trace.blame: ')}"
     yield f"asked: {said(row['input'], 500) if row['input'] is not None else 'not captured'}"
     yield f"answered: {said(row['output'], 500) if row['output'] is not None else 'not captured'}"
     yield from _calls(row)

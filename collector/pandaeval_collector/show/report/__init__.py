@@ -1,6 +1,2 @@
 """The HTML report: one self-contained file that shows what went wrong, where, how sure that is, and what could not be
 scored. It holds what ``--format json`` and ``inspect`` say, and asks no network for anything."""
-
-from pandaeval_collector.show.report.collect import Report
-
-__all__ = ["Report"]

@@ -65,7 +65,7 @@ def no_content_cure(trace: Trace) -> str:
 
 
 def listed_cure(facts: Mapping[str, Any]) -> str:
-    """The same of a trace of which only what lists show is at hand, as
+    """Finds the cure for a trace of which only what lists show is at hand, as
     :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes it."""
     given, said = facts.get("in"), facts.get("out")
     if given is None and said is None:

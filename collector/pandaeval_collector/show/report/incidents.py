@@ -98,8 +98,8 @@ def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupR
 
 
 def shown_incident(incident: Incident, span: TimeSpan, state: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As the page shows it. ``state``: see :meth:`Incident.state`; ``said``: the JSON object of its newest result,
-    ``None`` where there is none."""
+    """Returns the incident as the page shows it. ``state``: see :meth:`Incident.state`; ``said``: the JSON object of
+    its newest result, ``None`` where there is none."""
     example = said or {}
     return {
         "id": next((group for group in incident.groups if group), ""),

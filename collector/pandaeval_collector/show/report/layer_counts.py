@@ -110,7 +110,7 @@ class GraderCount:
             self.scores.append(said["score"])
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
+        """Returns the counts for programs."""
         return {
             "scored": len(self.scores),
             "mean": math.fsum(self.scores) / len(self.scores) if self.scores else None,

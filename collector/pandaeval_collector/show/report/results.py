@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import EXPLAINING, Result
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 
@@ -47,7 +47,7 @@ def shown(result: Result) -> ShownResult:
 
 
 def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
-    """The same of a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
+    """Shows a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
     without metadata, for lists."""
     made = _short(said)
     whole = unit_id in (said["trace_id"], said["session_id"])
@@ -58,12 +58,13 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     """What lists show of it. ``signal``: the score as sessions see it."""
     outcome, score = said["outcome"], said["score"]
+    is_verdict = outcome == "scored" and said["metric"] != EXPLAINING
     return _present(
         {
             "metric": f"{said['level']}.{said['metric']}",
             "outcome": outcome,
             "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if outcome == "scored" else None,
+            "signal": float(said["metadata"].get("calibrated", score)) if is_verdict else None,
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.base.filters import SEVERITIES as SEVERITIES
@@ -57,6 +58,8 @@ class Failure:
     turn: int | None = None
     tool: str = ""
     error: str = ""
+    blamed: str = ""
+    """The tool of the step that broke the run, where that is sure."""
 
     @property
     def text(self) -> str:
@@ -67,6 +70,11 @@ class Failure:
     def cause(self) -> str:
         """The error without what differs from case to case."""
         return normalised(self.error)
+
+    @property
+    def where(self) -> str:
+        """The tool that it is about, else that of the step that broke the run."""
+        return self.tool or self.blamed
 
     @property
     def is_known(self) -> bool:
@@ -111,6 +119,7 @@ def failure_of(result: Result) -> Failure | None:
     severity = declared if declared in SEVERITIES else None
     if result.unit.level not in _STEPS and severity is None:
         return None
+    step = finding.metadata.get("blame")
     unit, turn = result.unit, finding.metadata.get("turn")
     return Failure(
         result=result.id,
@@ -126,6 +135,7 @@ def failure_of(result: Result) -> Failure | None:
         turn=turn if isinstance(turn, int) else None,
         tool=_text(finding.metadata.get("tool")),
         error=_text(finding.metadata.get("error")),
+        blamed=_text(step.get("tool")) if isinstance(step, Mapping) else "",
     )
 
 

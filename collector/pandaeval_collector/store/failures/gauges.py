@@ -26,7 +26,7 @@ class GroupGauges:
         self._values: Mapping[tuple[str, Attributes], float] = {}
 
     def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """By name and attributes; those of the last reading where the store cannot be read."""
+        """Returns the gauges by name and attributes; those of the last reading where the store cannot be read."""
         if time.monotonic() - self._read_at >= _FRESH_S:
             try:
                 self._values = self._read()

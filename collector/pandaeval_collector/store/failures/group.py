@@ -41,11 +41,11 @@ class RootCause:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those of its failures, each once."""
+        """The labels of its failures, each once."""
         return tuple(dict.fromkeys(member.label for member in self.members))
 
     def to_dict(self) -> dict[str, Any]:
-        """As results and programs have it."""
+        """Returns the group as results and programs have it."""
         return {
             "id": self.id,
             "title": self.title,
@@ -66,7 +66,7 @@ def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[Root
     near to a cause as code comes without a judge. ``least``: the severity of those for which no metric declares one."""
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
-        found.setdefault((failure.metric, failure.label, failure.tool, failure.cause), []).append(failure)
+        found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
     return worst_first(_coded(members, least) for members in found.values())
 
 
@@ -78,7 +78,7 @@ def _coded(members: Sequence[Failure], least: str | None) -> RootCause:
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Those of agents that claim what they did not do, then the gravest, of those the largest."""
+    """Sorts groups: those of agents that claim what they did not do, then the gravest, of those the largest."""
     return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))
 
 
@@ -88,7 +88,7 @@ def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
 
 
 def shown(groups: Sequence[RootCause]) -> list[dict[str, Any]]:
-    """As a page shows them."""
+    """Returns the groups as a page shows them."""
     return [{**group.to_dict(), "examples": [_example(each) for each in group.examples]} for group in groups[:_SHOWN]]
 
 
@@ -97,7 +97,7 @@ def _example(failure: Failure) -> dict[str, str]:
 
 
 def as_text(groups: Sequence[RootCause]) -> str:
-    """For people, several lines; ``""`` for no group."""
+    """Writes the groups for people, several lines; ``""`` for no group."""
     if not groups:
         return ""
     lines = ["Unique errors:"]

@@ -98,7 +98,7 @@ class LiveGroups:
             return live.row
 
     def _near(self, failure: Failure) -> list[Candidate]:
-        about = (failure.metric, failure.label, failure.tool, failure.agent)
+        about = (failure.metric, failure.label, failure.where, failure.agent)
         rivals = [each for each in self._groups.values() if _about(each.row) == about]
         if not rivals:
             return []
@@ -122,7 +122,7 @@ class LiveGroups:
             agent=failure.agent,
             service=failure.service,
             text=failure.error or failure.reason,
-            tool=failure.tool,
+            tool=failure.where,
             cause=failure.cause,
             count=0,
             first_at=0.0,

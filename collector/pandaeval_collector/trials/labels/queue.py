@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +21,11 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and the chance that it had to be drawn."""
+    """A run to be labelled, and the chance that it had to be drawn. ``counts``: whether it may be counted with."""
 
     run: JudgedRow
     probability: float
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,23 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """At most ``count`` runs, and a note of what was drawn with which chances: what is drawn later, here or elsewhere,
-    is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
-    judged = people.judged(connection, metric, agent)
+    """Draws at most ``count`` runs, and returns a note of what was drawn with which chances: what is drawn later, here
+    or elsewhere, is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix
+    seconds."""
+    return draw_from(connection, metric, people.judged(connection, metric, agent), count, now)
+
+
+def draw_from(
+    connection: sqlite3.Connection,
+    metric: str,
+    judged: Sequence[tuple[JudgedRow, bool]],
+    count: int,
+    now: float,
+    evenly: bool = False,
+) -> Queue:
+    """The same from given runs, each with whether somebody labelled it. ``evenly``: only those count as drawn that
+    would have been if no run were wanted more than another, all with the same chance: where the scores come from a
+    model that learned from labels, other chances depend on who was drawn before."""
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
@@ -72,12 +88,15 @@ def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, no
     numbers = numbers_of([f"{metric} {run.unit}" for run in runs])
     wants = wanted(scores, thresholds)
     places, chances = drawn(numbers, wants, is_open, count)
+    if evenly:
+        chances[:] = chances.min()
     first = numbers <= chances  # these, and those that were drawn before them
-    first[places] = True
+    if not evenly:
+        first[places] = True
     people.keep_draws(
         connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
     )
-    found = [DrawnRun(runs[at], float(chances[at])) for at in places]
+    found = [DrawnRun(runs[at], float(chances[at]), bool(first[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 

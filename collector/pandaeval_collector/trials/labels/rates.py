@@ -92,8 +92,8 @@ class _Labels:
     session: list[str] = field(default_factory=list)
 
     def labelled(self, whole: bool) -> Labelled:
-        """Those that were drawn, each weighed by one over its chance to be judged and labelled; all where they are the
-        ``whole``."""
+        """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled; all
+        where they are the ``whole``."""
         kept = [at for at, chance in enumerate(self.drawn) if whole or chance is not None]
         weighed = [1.0 / (self.judged[at] * (1.0 if whole else self.drawn[at] or 1.0)) for at in kept]
         passed, score, session = ([held[at] for at in kept] for held in (self.passed, self.score, self.session))

@@ -27,6 +27,8 @@ class RunVerdict:
     metric: str
     source: str
     bad: bool
+    chance: float | None = None
+    """To be drawn for labelling, where it was."""
 
     @property
     def level(self) -> str:
@@ -36,7 +38,7 @@ class RunVerdict:
 @dataclass(slots=True)
 class LabelledRuns:
     """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: runs of one user
-    belong together."""
+    belong together; ``chances``: to be drawn for labelling, where a run was."""
 
     level: str
     agent: str
@@ -45,6 +47,7 @@ class LabelledRuns:
     rows: list[Mapping[str, float]] = field(default_factory=list)
     bad: list[bool] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    chances: list[float | None] = field(default_factory=list)
 
 
 class ReadableRuns(Protocol):
@@ -63,12 +66,14 @@ class ReadableRuns(Protocol):
 def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
     """One verdict for each run and metric: what most people said. Runs that as many passed as failed are left out."""
     said: dict[tuple[str, str], list[float]] = defaultdict(list)
+    chances: dict[tuple[str, str], float | None] = {}
     for label in labels:
         passed = label.passed if label.passed is not None else (label.score or 0.0) >= _MIDDLE
         said[label.unit, label.metric].append(float(passed))
+        chances[label.unit, label.metric] = label.probability
     for (unit, metric), votes in said.items():
         if fmean(votes) != _MIDDLE:
-            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE)
+            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE, chances[unit, metric])
 
 
 def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
@@ -94,9 +99,10 @@ def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str
             continue
         key = verdict.level, facts[-1]["agent"], verdict.source, verdict.metric
         its = found.setdefault(key, LabelledRuns(*key))
-        scores = [_scores(each["signals"]) for each in facts] if verdict.level == "session" else []
+        scores = [rule_scores(each["signals"]) for each in facts] if verdict.level == "session" else []
         its.rows.append(session_features(courses, scores))
         its.bad.append(verdict.bad)
+        its.chances.append(verdict.chance)
         its.groups.append(runs.user(verdict.level, verdict.unit) or verdict.unit)
     return _largest(found.values())
 
@@ -110,7 +116,8 @@ def _largest(found: Iterable[LabelledRuns]) -> list[LabelledRuns]:
     return [best[key] for key in sorted(best)]
 
 
-def _scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The scores of the rules that features are made of, from the signals of a trace."""
     values = {name: signals[name]["value"] for name in RULES if name in signals}
     return {name: value for name, value in values.items() if value is not None}
 

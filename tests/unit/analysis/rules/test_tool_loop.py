@@ -168,6 +168,8 @@ class TestEquivalentArguments:
             ({"filter": {}}, {"filter": None, "tags": []}),
             ({"a": 1, "b": ""}, {"a": 1}),
             ({"code": "x = 1\nprint(x)"}, {"code": "# again\nx = 1  \n\nprint(x)\n"}),
+            ({"q": "red shoes"}, {"q": "red  shoes"}),
+            ({"code": "print( rows['a'] )"}, {"code": 'print(  rows["a"] )'}),
             ("plain text", "plain text"),
         ],
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import Attempts, Runner
 from pandaeval_collector.jobs.earlier import EarlierTraces
 from pandaeval_collector.pipeline.line.decision import Decision
@@ -43,7 +43,7 @@ class Two:
         await self.tell()
 
     async def tell(self) -> None:
-        rows = self.forwarder.store.outbox_after(SIGNAL, self._seq)
+        rows = self.forwarder.store.outbox_after(MEMBERS, self._seq)
         self._seq = rows[-1].seq if rows else self._seq
         new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
         self.handed += new
@@ -223,12 +223,12 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
-        first = store.outbox_after(SIGNAL, 0)
+        first = store.outbox_after(MEMBERS, 0)
         await owner.pipeline.take_members([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
         await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
-        await owner.pipeline.take_members([each.body for each in store.outbox_after(SIGNAL, first[-1].seq)])
+        await owner.pipeline.take_members([each.body for each in store.outbox_after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
@@ -242,7 +242,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     line = Line(store, evaluator, sessions="elsewhere")
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
-    sent = [row.body for row in store.outbox_after(SIGNAL, 0)]
+    sent = [row.body for row in store.outbox_after(MEMBERS, 0)]
     full = [with_contents(each, store.contents, 1 << 20) for each in sent]
     assert [with_contents(each, store.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.exporters.delivery.members import SIGNAL
+from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.pipeline.line import session_trials
 from pandaeval_collector.pipeline.line.handed import with_contents
 from pandaeval_collector.receivers.files import Input
@@ -162,7 +162,7 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
         await send(forwarder, *runs)
         await forwarder.wait(OVER)
         assert told(forwarder) == {}
-        sent = [row.body for row in forwarder.store.outbox_after(SIGNAL, 0)]
+        sent = [row.body for row in forwarder.store.outbox_after(MEMBERS, 0)]
         most = {f"{3:032x}": 10}  # too large to be handed over
         full = [
             with_contents(each, forwarder.store.contents, most.get(Member.FromString(each).trace_id.hex(), 1 << 20))

@@ -13,7 +13,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import evaluator
+from pandaeval_collector.runs.settings import evaluator, learning_evaluator, live_evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.trials.learning.models import kept
 from pandaeval_collector.trials.learning.monitor import Learning
@@ -29,7 +29,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     folder = tmp_path_factory.mktemp("decided")
     traces, _ = write(folder, MADE)
     with contextlib.closing(Store(folder / "data")) as store:
-        with FileRun(evaluator(load(None, {})), store=store) as run:
+        with FileRun(learning_evaluator(load(None, {})), store=store) as run:
             for request in Input(str(traces)).requests():
                 run.add(request)
             for _ in run.results():
@@ -75,3 +75,12 @@ def test_it_learns_once_and_proposes_afterwards(decided: Store, tmp_path: Path) 
     assert (grown["labels"], grown["proposed"]) == (90.0, 1.0)
     assert grown["auroc"] == pytest.approx(model.evidence.same_length.value if model.evidence.same_length else None)
     assert kept(tmp_path, "session", AGENT) == model
+
+
+def test_runs_are_counted_only_where_somebody_learns(tmp_path: Path) -> None:
+    off = load(None, {"PANDAEVAL_LEARN__FOLDER": str(tmp_path), "PANDAEVAL_LEARN__ENABLED": "false"})
+    on = load(None, {"PANDAEVAL_LEARN__FOLDER": str(tmp_path)})
+    assert not evaluator(on).counts_courses, "a file is scored, and nothing was learned"
+    assert not live_evaluator(off).counts_courses
+    assert live_evaluator(on).counts_courses
+    assert learning_evaluator(off).counts_courses

@@ -43,6 +43,13 @@ function marksOf(found, results) {
     marks[row].push({ text: `↻ ${round}/${loop.rounds}`, state: "loop", reason: `round ${round} of ${loop.rounds}: ${loopName(loop)}` })));
   for (const [result, full] of results) {
     note(full.span, { text: `${MARK[standing(result)]} ${metricName(result.metric)} ${value(result)}`, state: standing(result), reason: full.reason || "" });
+    if (result.metric === "trace.blame") {
+      for (const [place, each] of ((full.metadata && full.metadata.candidates) || []).entries()) {
+        const sure = full.metadata.step && place === 0;
+        note(each.span_id, { text: `${sure ? "⚑ broke it" : "⚑ maybe"} ${percent(each.probability)}`, state: sure ? "fail" : "loop", reason: each.reasons.join("; ") || "by its place in the run" });
+      }
+      continue;
+    }
     const verdicts = (full.metadata && full.metadata.verdicts) || [];
     if (result.metric === "trace.argument_correctness" && Array.isArray(verdicts)) {
       for (const each of verdicts) if (each && each.verdict === "no") note(found.calls[each.call - 1], { text: "✗ arguments", state: "fail", reason: each.reason || "" });

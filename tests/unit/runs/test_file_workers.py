@@ -1,0 +1,94 @@
+"""A file that is scored by further processes: the same results in the same order, and none of them is left behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.cli import app
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
+from pandaeval_collector.receivers.files import Input
+from pandaeval_collector.runs import filerun
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator
+
+_CAPTURES = sorted((Path(__file__).parents[2] / "golden" / "captures").rglob("good*.otlp.jsonl"))[:4]
+_EMBEDDER = load("embedded")
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filerun, "_FEW", 0)
+    monkeypatch.setattr(filerun, "_BATCH", 2)
+
+
+def _run(workers: int, pids: list[int] | None = None, environ: Mapping[str, str] = os.environ) -> Iterator[Any]:
+    scorer = Evaluator(_EMBEDDER)
+
+    def made(store: Path, telemetry: Telemetry) -> Workers:
+        pool = Workers(workers, WorkerSetup(store, "embedded", scorer.settings), environ, telemetry)
+        if pids is not None:
+            started = pool.start
+
+            async def start() -> None:
+                await started()
+                pids.extend(pool.pids)
+
+            pool.start = start  # type: ignore[method-assign]
+        return pool
+
+    with FileRun(scorer, workers=made if workers else None) as run:
+        for file in _CAPTURES:
+            for request in Input(str(file)).requests():
+                run.add(request)
+        yield from run.results()
+
+
+def _told(results: Iterator[Any]) -> list[dict[str, Any]]:
+    return [{**each.to_dict(), "duration_ms": 0, "time": ""} for each in results]
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_two_processes_say_what_one_says_in_the_same_order_and_end() -> None:
+    pids: list[int] = []
+    assert _told(_run(2, pids)) == _told(_run(0))
+    assert len(pids) == 2
+    assert not any(map(_is_running, pids))
+
+
+def test_whoever_stops_in_the_middle_leaves_no_process_behind() -> None:
+    pids: list[int] = []
+    results = _run(1, pids)
+    next(results)
+    assert all(map(_is_running, pids))
+    results.close()  # type: ignore[attr-defined]
+    assert not any(map(_is_running, pids))
+
+
+def test_a_process_that_dies_is_named_and_ends_the_run() -> None:
+    environ = {**os.environ, failpoints.VARIABLE: "in_worker:1:kill"}
+    with pytest.raises(UserError, match=r"process \d+ of the line \(signal 9\) ended over these traces; nothing more"):
+        _told(_run(1, environ=environ))
+
+
+def test_the_command_takes_their_number() -> None:
+    done = CliRunner().invoke(app, ["evaluate", str(_CAPTURES[0]), "--workers", "1", "--format", "json"])
+    alone = CliRunner().invoke(app, ["evaluate", str(_CAPTURES[0]), "--workers", "0", "--format", "json"])
+    assert done.exit_code == alone.exit_code == 0
+    assert done.stdout.count("\n") == alone.stdout.count("\n") > 0
