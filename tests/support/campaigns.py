@@ -246,5 +246,5 @@ def with_table(page: str) -> str:
     """A page with the table between its marks."""
     before, begins, rest = page.partition(BEGINS)
     _, ends, after = rest.partition(ENDS)
-    assert begins and ends, "the page has no place for the table"
+    assert all((begins, ends)), "the page has no place for the table"
     return f"{before}{BEGINS}{table()}\n{ENDS}{after}"
