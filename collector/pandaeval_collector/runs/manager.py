@@ -22,7 +22,10 @@ from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.runs.wire import CallCount, TracesToScore
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
+from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+
+_MOST_ESTIMATES = 8
+"""Estimates that are made or wait at a time. Each reads all traces."""
 
 
 class Runs:
@@ -46,7 +49,7 @@ class Runs:
         self._judges = Judges(store, environ, live)
         self.engine = Engine(store, config, environ, self._judges, telemetry, commit, emitter)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
-        self._trying = asyncio.Semaphore(1)
+        self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
         """Goes on with what is queued, and fires schedules."""
@@ -86,14 +89,20 @@ class Runs:
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
-        """What the run would do. Nobody is asked. One at a time. Raises ``UserError``."""
+        """What the run would do. Nobody is asked. One at a time, and a few wait. Raises ``UserError``."""
         self._check(spec, dry=True)
-        async with self._trying:
-            chosen = await asyncio.to_thread(all_chosen, self.store, spec)
-            config = config_of(self.config, spec)
-            if judge_of(config) is None:
-                return extrapolated(chosen, CallCount(), len(chosen), {})
-            return await self._counted(config, spec, chosen)
+        if self._estimates >= _MOST_ESTIMATES:
+            raise FullError("too many estimates are being made: come back in some seconds")
+        self._estimates += 1
+        try:
+            async with self._trying:
+                chosen = await asyncio.to_thread(all_chosen, self.store, spec)
+                config = config_of(self.config, spec)
+                if judge_of(config) is None:
+                    return extrapolated(chosen, CallCount(), len(chosen), {})
+                return await self._counted(config, spec, chosen)
+        finally:
+            self._estimates -= 1
 
     def _check(self, spec: RunSpec, dry: bool = False) -> None:
         check(self.config, spec)

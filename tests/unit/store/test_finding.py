@@ -161,3 +161,8 @@ def test_a_session_tells_how_many_of_its_traces_failed(finder: Finder) -> None:
 
 def test_names_are_those_that_there_are(finder: Finder) -> None:
     assert finder.names() == {"agent": ["booker", "library_help"], "service": ["shop"], "environment": []}
+
+
+def test_keys_of_attributes_are_told_in_order(finder: Finder) -> None:
+    assert finder.attribute_keys() == ["service.version", "tier"]
+    assert len(finder.attribute_keys(1)) == 1

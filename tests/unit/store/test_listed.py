@@ -19,6 +19,7 @@ from pandaeval_collector.store import (
     timed_reads,
 )
 from pandaeval_collector.store.finding import Finder
+from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.timed_reads import TooSlowError
 from pandaeval_collector.store.wanted import Wanted
 from support.database import kept_bytes
@@ -51,12 +52,18 @@ def result(number: int, metric: str, success: bool | None, signal: float | None,
 
 
 def decide(
-    store: Store, number: int, *results: ResultRow, session: str = "", broken: bool = False, data: bytes = b"spans"
+    store: Store,
+    number: int,
+    *results: ResultRow,
+    session: str = "",
+    broken: bool = False,
+    data: bytes = b"spans",
+    more: bytes = b"",
 ) -> None:
     id_ = trace_id(number)
     chunk = Chunk(store.next_chunk_id(), id_, False, 1, number, data)
     store.append([chunk]).result(10)
-    facts = b'{"id": "%s", "at": %d, "in": "100%% of _%d_"}' % (id_.hex().encode(), number, number)
+    facts = b'{"id": "%s", "at": %d, "in": "100%% of _%d_"%s}' % (id_.hex().encode(), number, number, more)
     changes = WriteSet(
         traces=[DecidedTrace(id_, 1, False, "digest", frozenset({id_[:8]}), [chunk.id], len(data))],
         results=list(results),
@@ -130,6 +137,21 @@ def test_a_session_stands_where_its_worst_trace_or_its_own_result_does(store: St
     assert [int(row.facts["id"], 16) for row in found[1]] == [2, 3]
     assert finder.session("nobody") is None
     assert [row.id for row in finder.sessions(Wanted(agent="agent 1")).rows] == ["bad", "fine", "own"]
+
+
+def test_a_session_whose_own_result_passes_is_not_failed(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9), session="calm")
+    whole = ResultRow("calm", "calm", "session.s", 1, b'{"metric": "s"}', success=True, signal=0.8)
+    store.commit(WriteSet(results=[whole])).result(10)
+    [row] = finder.sessions(Wanted()).rows
+    assert (row.failed, row.position[0]) == (False, NOT_FAILED + 0.8)
+
+
+def test_a_trace_without_a_session_stands_for_itself(store: Store, finder: Finder) -> None:
+    decide(store, 7, result(7, "a", True, 0.9), more=b', "us": 3, "usd": 0.5, "tokens": [2, 5]')
+    [row] = finder.sessions(Wanted()).rows
+    assert (row.id, row.traces, row.first_ms, row.last_ms) == (None, 1, 7, 7)
+    assert (row.us, row.tokens, row.usd) == (3, 7, 0.5)
 
 
 def test_a_trace_that_moves_is_listed_under_its_new_session(store: Store, finder: Finder) -> None:

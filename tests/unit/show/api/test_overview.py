@@ -15,6 +15,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts
+from pandaeval_collector.show.api.overview import _errors
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.series import SeriesLabels
@@ -196,3 +197,12 @@ def test_every_metric_is_told_with_its_threshold(house: House) -> None:
             "needs": metric.needs,
             "threshold": 0.125,
         }
+
+
+def test_components_that_raised_are_named_most_often_first() -> None:
+    told = _errors({("metric", "trace.brevity"): 1, ("dialect", "skylark"): 3, ("dialect", "plover"): 1})
+    assert [(each.kind, each.name, each.count) for each in told] == [
+        ("dialect", "skylark", 3),
+        ("dialect", "plover", 1),
+        ("metric", "trace.brevity", 1),
+    ]
