@@ -43,6 +43,7 @@ def main() -> int:
             "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             **asdict(figures),
+            "points": dict(sorted(figures.points.items())),
         }
         with options.ledger.open("a") as file:
             file.write(json.dumps(line) + "\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PROOFS = Path(__file__).parents[1] / "proofs"
-BEGINS, ENDS = "<!-- proofs: python tests/proofs/all.py --table -->\n", "\n<!-- end of proofs -->"
+BEGINS, ENDS = "<!-- proofs: python tests/proofs/all.py --table -->\n", "<!-- end of proofs -->"
 Line = Mapping[str, Any]
 
 
@@ -244,5 +244,7 @@ def _commits(lines: Iterable[Line]) -> str:
 
 def with_table(page: str) -> str:
     """A page with the table between its marks."""
-    before, _, rest = page.partition(BEGINS)
-    return before + BEGINS + table() + ENDS + rest.partition(ENDS)[2]
+    before, begins, rest = page.partition(BEGINS)
+    _, ends, after = rest.partition(ENDS)
+    assert all((begins, ends)), "the page has no place for the table"
+    return f"{before}{BEGINS}{table()}\n{ENDS}{after}"

@@ -332,8 +332,10 @@ def _results(data: Path) -> Results:
     with open_database(data / FILE) as database:
         rows = []
         for (body,) in database.execute("SELECT body FROM results ORDER BY seq"):
-            with contextlib.suppress(ValueError):
-                rows.append(orjson.loads(body))
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a body that was damaged
+                read = orjson.loads(body)
+                standing([read])
+                rows.append(read)
     return {key: (each["id"], each["score"]) for key, each in standing(rows).items()}
 
 

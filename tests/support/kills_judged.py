@@ -51,7 +51,7 @@ class Figures:
     problems: list[str] = field(default_factory=list)
 
 
-def run(folder: Path, seed: int, cycles: int, pause: float = 0.3) -> Figures:
+def run(folder: Path, seed: int, cycles: int, pause: float = 2.0) -> Figures:
     """One front, one owner, one oracle at the front, one judge. ``folder`` is empty, and stays where something is
     wrong."""
     chance, figures = random.Random(seed), Figures()
@@ -74,10 +74,6 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 0.3) -> Figures:
             for _ in range(cycles):
                 figures.points[_cycle(front, owner, chance)] += 1
                 figures.cycles += 1
-                with snapshot(front.data, folder / "scratch") as database:
-                    figures.problems += problems_of(oracle.told, database)
-                if figures.problems:
-                    return figures
             oracle.stop()
             front.until(lambda: has_handed_over(front) and _is_judged(front), "judged and handed over", _REST_S)
             owner.until(lambda: owner.at_rest() and _is_judged(owner), "at rest", _REST_S)
@@ -85,6 +81,8 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 0.3) -> Figures:
                 if residual := each.gauge("accounting_residual"):
                     figures.problems.append(f"{residual:.0f} items have no fate")
             figures.acknowledged, figures.asked = len(oracle.told.acknowledged), len(judge.requests)
+            with snapshot(front.data, folder / "scratch") as database:
+                figures.problems += problems_of(oracle.told, database)
             _last_word(figures, front, owner, folder, settings)
     return figures
 

@@ -1,0 +1,44 @@
+"""The table of the long proofs has every ledger, and says what was not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.campaigns import BEGINS, CAMPAIGNS, ENDS, OF_TESTS, PROOFS, table, with_table
+
+_ELSEWHERE = {"attacks-ledger.jsonl"}
+"""Has a table of its own."""
+
+
+def test_every_ledger_is_read() -> None:
+    assert {file.name for file in PROOFS.glob("*.jsonl")} <= {each.ledger for each in CAMPAIGNS} | _ELSEWHERE
+
+
+def test_scripts_and_tests_are_there() -> None:
+    assert all((PROOFS / each.script).is_file() for each in CAMPAIGNS if each.script)
+    assert all((PROOFS.parents[1] / file).is_file() for _, files in OF_TESTS for file in files.split())
+
+
+def test_each_has_a_row_and_what_was_not_run_says_so(tmp_path: Path) -> None:
+    rows = table(tmp_path).splitlines()[2:]
+    assert len(rows) == len(CAMPAIGNS) + len(OF_TESTS)
+    assert all("**not run**" in row for row in rows[: len(CAMPAIGNS)])
+
+
+def test_lines_are_added_up_and_problems_counted(tmp_path: Path) -> None:
+    lines = [
+        {"commit": commit, "starts": 20, "aborted": aborted, "problems": ["one"] * aborted}
+        for commit, aborted in (("a1", 0), ("b2", 1), ("c3", 0))
+    ]
+    (tmp_path / "starts-ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [row] = [row for row in table(tmp_path).splitlines() if row.startswith("| starts under load")]
+    assert "60 of 1,000 starts | 1 | 1 aborted | `a1` to `c3` (3)" in row
+
+
+def test_the_page_has_the_table_and_keeps_the_rest() -> None:
+    page = (PROOFS.parents[1] / "docs/reliability.md").read_text()
+    assert page.count(BEGINS) == page.count(ENDS) == 1
+    made = with_table(page)
+    assert all(each.name in made for each in CAMPAIGNS)
+    assert made.partition(ENDS)[2] == page.partition(ENDS)[2] != ""
