@@ -24,6 +24,7 @@ def build() -> dashboard.Dashboard:
             ("What became of it", (_traces(), _open(), _lag())),
             ("What went out", (_sent(), _state(), _queues())),
             ("The machine", (_memory(), _store(), _disk_errors(), _metric_cpu())),
+            ("The log", (_log_lag(), _log_silence(), _log_lost())),
             ("How far to trust the scores", (_noticed(), _flagged())),
         ],
     )
@@ -146,6 +147,42 @@ def _metric_cpu() -> Panel:
         "`pandaeval metrics --cost FILE` tells it per span.",
         {"{{pandaeval_metric}}": per_second(f"pandaeval_metric_cpu_seconds_total{_ON}", "pandaeval_metric")},
         width=24,
+        stacked=True,
+    )
+
+
+def _log_lag() -> Panel:
+    lag = f"sum by (instance, pandaeval_queue) (pandaeval_log_lag{_ON})"
+    return graph(
+        "Messages of Kafka that wait",
+        "Of the own partitions, not read yet. Needs kafka.brokers.",
+        {"{{instance}} {{pandaeval_queue}}": lag},
+        width=8,
+    )
+
+
+def _log_silence() -> Panel:
+    silence = f"max by (instance, pandaeval_queue) (pandaeval_log_silence_seconds{_ON})"
+    return graph(
+        "Since Kafka was last asked",
+        "Below a second while it is read, up to a minute while no broker answers; what goes on growing hangs.",
+        {"{{instance}} {{pandaeval_queue}}": silence},
+        "s",
+        width=8,
+    )
+
+
+def _log_lost() -> Panel:
+    lost = f'pandaeval_log_messages_total{_ON[:-1]}, pandaeval_outcome=~"lost|dead"}}'
+    uncommitted = f'pandaeval_log_errors_total{_ON[:-1]}, pandaeval_outcome="not_committed"}}'
+    return graph(
+        "Messages lost or dead, offsets not committed",
+        "lost: expired unread. dead: no OTLP, now dead letters. Not committed: a new owner reads more again.",
+        {
+            "{{pandaeval_outcome}} {{pandaeval_reason}}": per_bar(lost, _FATE),
+            "offsets not committed": per_bar(uncommitted, "pandaeval_outcome"),
+        },
+        width=8,
         stacked=True,
     )
 

@@ -35,8 +35,18 @@ def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
     traces = rate / f["spans_per_trace"]
     span_us = f["worker_cpu_us"] * f["kafka_factor"]
     workers = max(2, math.ceil(rate * span_us / 1e6 / f["busy"]))
-    logged = rate * f["span_bytes"] / f["compression"]
+    spans = rate * f["span_bytes"] / f["compression"]
     judged = traces * f["judged_share"]
+    # Where a judge is asked, a trace's spans go along with it.
+    with_spans = judged * f["spans_per_trace"] * f["span_bytes"]
+    members = (traces * f["member_bytes"] + with_spans) / f["compression"]
+    scores = traces * f["scores_bytes"] / f["compression"]
+    logged = spans + members + scores
+    kept = {
+        "otlp_spans": spans * f["retention_s"],
+        "eval.traces": members * (f["retention_s"] + f["session_s"]),
+        "eval.scores": scores * f["scores_s"],
+    }
     written = traces * f["result_bytes"]
     held = rate * f["span_bytes"] * (f["late_window_s"] + f["trace_life_s"]) + written * f["kept_s"]
     return {
@@ -50,10 +60,11 @@ def needs(rate: float, f: Mapping[str, float]) -> dict[str, float]:
         "disk of a worker (store.max_bytes), GB": held / workers / 1e9,
         "a worker's disk writes, MB/s": 2 * (rate * f["span_bytes"] + written) / workers / 1e6,
         "brokers' cores, all replicas": rate * f["worker_cpu_us"] * f["broker_share"] * f["replicas"] / 1e6,
-        "brokers' disk, all replicas, TB": logged * f["replicas"] * f["retention_s"] / 1e12,
+        **{f"brokers' disk for {name}, TB": f["replicas"] * each / 1e12 for name, each in kept.items()},
+        "brokers' disk, all replicas, TB": f["replicas"] * sum(kept.values()) / 1e12,
         "into the brokers, MB/s": logged / 1e6,
         "between brokers, MB/s": logged * (f["replicas"] - 1) / 1e6,
-        "out to workers, MB/s": logged / 1e6,
+        "out to workers, MB/s": (spans + members) / 1e6,
         "agents' OTLP, uncompressed, MB/s": rate * f["span_bytes"] / 1e6,
         "results to sinks, MB/s": written / 1e6,
         "series at most": workers * f["max_series"],

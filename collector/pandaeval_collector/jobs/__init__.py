@@ -1,6 +1,6 @@
 """Runs judge jobs: from the store's table to a model and back into the line; checks a model as a judge.
 
-Imports analysis, base, config, exporters, judge, pipeline, receivers, scoring, store.
+Imports analysis, base, config, judge, pipeline, receivers, scoring, store.
 """
 
 from pandaeval_collector.jobs.attempts import Attempts

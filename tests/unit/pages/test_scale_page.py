@@ -32,3 +32,21 @@ def test_a_figure_of_ones_own_changes_the_table(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         scale_model.main(["--set", "speed=1"])
     assert "there is no figure speed" in capsys.readouterr().err
+
+
+def test_the_values_for_100000_spans_have_what_the_model_reckons() -> None:
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "values-100k.yaml").read_text())
+    needs = scale_model.needs(100_000, scale_model.figures())
+    assert values["replicas"] == needs["workers on Kafka"]
+    assert values["autoscaling"]["maxReplicas"] == needs["partitions"]
+    config, resources = values["config"], values["resources"]
+    assert config["kafka"]["sessions"] == "topic"
+    store = _gib(config["store"]["max_bytes"])
+    assert store * 1.074 >= needs["disk of a worker (store.max_bytes), GB"]
+    assert _gib(values["persistence"]["size"]) >= 1.5 * store
+    assert resources["requests"]["cpu"] == "1000m"
+    assert int(resources["requests"]["memory"].removesuffix("Mi")) >= needs["memory of a worker, MB"]
+
+
+def _gib(text: str) -> int:
+    return int(text.rstrip("iBG"))
