@@ -18,8 +18,10 @@ import orjson
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store.checking import damages
+from pandaeval_collector.store.checksums import checksum_of
 from pandaeval_collector.store.connection import PAGE_BYTES, connect
 from pandaeval_collector.store.damage import note_damage
+from pandaeval_collector.store.rows import ResultRow
 from support.collector import standing
 from support.database import open_database
 from support.embedder import WordEmbedder
@@ -331,7 +333,11 @@ def _verified(folder: Path, data: Path) -> bool:
 def _results(data: Path) -> Results:
     with open_database(data / FILE) as database:
         rows = []
-        for (body,) in database.execute("SELECT body FROM results ORDER BY seq"):
+        columns = "checksum, id, unit, metric, revision, body, counted, seq"
+        for checksum, *row in database.execute(f"SELECT {columns} FROM results ORDER BY seq"):
+            if checksum is not None and checksum != checksum_of(ResultRow(*row)):
+                continue  # `pandaeval store verify` names it, and nothing sends it
+            body = row[4]
             with contextlib.suppress(ValueError, KeyError, TypeError):  # a body that was damaged
                 read = orjson.loads(body)
                 standing([read])

@@ -154,6 +154,13 @@ def test_a_trace_without_a_session_stands_for_itself(store: Store, finder: Finde
     assert (row.us, row.tokens, row.usd) == (3, 7, 0.5)
 
 
+def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9))
+    decide(store, 1, result(1, "a", True, 0.9, revision=2), more=b', "us": 9')
+    [row] = finder.traces(Wanted()).rows
+    assert row.facts["us"] == 9
+
+
 def test_a_trace_that_moves_is_listed_under_its_new_session(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9), session="first")
     row = SessionTraceRow(trace_id(1), "second", 1, 2, b"{}")

@@ -310,8 +310,6 @@ class SessionPlaces:
             return results
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
         filing.results.extend(results)
-        if trace is not None:
-            filing.results = self._evaluator.explained(trace, filing.run.unit, filing.results)
         return []
 
     def _recovered(self, recovery: Recovery, filing: _Filing | None) -> list[Result]:

@@ -104,11 +104,12 @@ class Evaluator:
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
-        """The results of a trace, and of the metrics that explain why it fails, if one fails it; they take the place of
-        earlier explanations. A step that they are sure of is told by the failing results, too."""
-        names = {metric.name for metric in self._explaining}
-        found = [each for each in results if each.unit.level != "trace" or each.metric not in names]
-        failing = [each for each in found if each.success is False]
+        """The results of a trace, and of the metrics that explain why it fails, if one fails it. A step that they are
+        sure of is told by the failing results, too. What may change with the traces of its session explains nothing."""
+        found = [*results]
+        in_session = trace.session_id is not None or trace.continues or trace.responses
+        may_change = {metric.name for metric in self._unsettled} if in_session else set()
+        failing = [each for each in found if each.success is False and each.metric not in may_change]
         asked = self.settings.by_name
         if not self._explaining or trace.is_step or not (failing or asked):
             return found
