@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli._run_options import RunFormat
 from pandaeval_collector.cli._store import StoreFolder, given
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array of all findings.")] = False,
+    format_: Annotated[
+        RunFormat, typer.Option("--format", help="table, or json: one array of all findings.")
+    ] = RunFormat.table,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     deep: Annotated[
         bool, typer.Option("--deep", help="Check each row of a large store too, as `pandaeval store verify` does.")
     ] = False,
@@ -51,7 +55,7 @@ def doctor(
     else:
         with progress(console(stderr=True), "checking the store") as told:
             found = list(examine(resolved, os.environ, deep, told))
-    if as_json:
+    if as_json or format_ is RunFormat.json:
         write_json(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
     else:
         _show(found)
