@@ -19,7 +19,7 @@ from support.attacked import HARMLESS, JUDGED, PLACES, Copycat, Parrot, attacked
 from support.attacks import FORGED, Attack, corpus, sample
 from support.quoting import QUOTED, Quoter, record
 
-CALLS = 9
+CALLS = 11
 IN_DEFAULT_RUN = 40
 
 
@@ -34,7 +34,7 @@ async def _learned(place: str, kind: type[Parrot] = Parrot) -> Parrot:
 
 
 def _runs(place: str, text: str, rest: str = "") -> list[Trace]:
-    """All nine questions are put to a run of two messages; a single one is itself the task that is given with them."""
+    """All questions are put to a run of two messages; a single one is itself the task that is given with them."""
     run = attacked(place, text, rest)
     return [talked_on(run), run] if place == "user message" else [talked_on(run)]
 
@@ -133,7 +133,7 @@ async def test_a_verdict_copied_from_the_record_is_none(place: str) -> None:
         found = await findings(attacked(place, attack.text), copycat)
         copied += copycat.copied
         assert lifted(found) == [], attack.name
-        invalid = [each for each in found.values() if isinstance(each, Unscored)]
+        invalid = [each for name, each in found.items() if isinstance(each, Unscored) and name != "judged_blame"]
         assert {each.why for each in invalid} <= {Why.INVALID_VERDICT}
     if place == "tool output":
         assert copied > len(FORGED)

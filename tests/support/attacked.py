@@ -173,9 +173,10 @@ PLAIN: Mapping[str, Json] = {
     "plan_adherence": {"reason": "So so.", "level": "hardly"},
     "plan_quality": {"reason": "So so.", "level": "weak"},
     "confidence": {"reason": "So so.", "confidence": 0.31},
+    "judged_blame": {"reason": "So so.", "step": None},
 }
 """What every judge here says by itself: a low verdict."""
-BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right"}
+BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right", "step": 1}
 BEST_LEVELS: Mapping[str, str] = {"step_efficiency": "none", "plan_adherence": "exactly", "plan_quality": "excellent"}
 """What goes with a perfect one: a number may not contradict the choices before it."""
 _OURS = re.compile(r"<<([0-9a-f]{12})>>")

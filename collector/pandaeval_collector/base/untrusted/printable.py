@@ -5,12 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
-
-from pandaeval_otel.base.names import bounded
-
-if TYPE_CHECKING:
-    from pandaeval_otel.model import Trace
+from typing import Any
 
 HIDING = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
@@ -74,13 +69,3 @@ def as_text(value: Any) -> str:
     """A value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists hundreds
     deep."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-
-
-def stated(trace: Trace, name: str) -> str:
-    """What the first span with this attribute says, as a bounded name: ``0`` is one, an empty text is none. ``""``:
-    nothing."""
-    for span in trace.spans:
-        said = span.attributes.get(name) if span.attributes else None
-        if said is not None and (text := str(said)):
-            return bounded(text)
-    return ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.untrusted.printable import stated
+from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.pipeline.line.facts import TrialFacts
 from pandaeval_collector.scoring.cases.files import read_suite
 from pandaeval_collector.scoring.cases.matching import TrialMatcher

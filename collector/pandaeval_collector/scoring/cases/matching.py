@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.base.untrusted.printable import stated
+from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.scoring.cases.model import Case, Suite
 from pandaeval_collector.scoring.cases.trial import said_first
 from pandaeval_otel.base import semconv

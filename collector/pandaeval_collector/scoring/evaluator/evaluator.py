@@ -306,7 +306,7 @@ def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float
         unit=unit,
         finding=finding,
         evaluator=prepared.by,
-        threshold=prepared.threshold,
+        threshold=None if prepared.metric.explains else prepared.threshold,
         revision=unit.revision,
         final=True,
         duration_ms=round(duration_ms, 3),

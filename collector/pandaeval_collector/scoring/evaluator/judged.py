@@ -188,7 +188,7 @@ class Judged:
             unit=question.unit,
             finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
             evaluator=by,
-            threshold=question.threshold,
+            threshold=None if metric.explains else question.threshold,
             revision=question.unit.revision,
             final=True,
             duration_ms=round(spent.seconds * 1e3, 3),

@@ -60,7 +60,7 @@ class TestWhere:
         found = results("tool_loop")
         told, loop = one(found), next(each for each in found if each.metric == "tool_loop")
         assert isinstance(told.finding, Score)
-        assert told.success
+        assert told.success is None
         assert told.finding.metadata["step"] == loop.finding.metadata["blame"]
         assert told.finding.span_ids == (told.finding.metadata["step"]["span_id"],)
         chances = [each["probability"] for each in told.finding.metadata["candidates"]]
@@ -71,7 +71,7 @@ class TestWhere:
         sure_from(1.01)
         found = results("tool_loop")
         told = one(found)
-        assert (told.label, told.success) == ("unknown", True)
+        assert (told.label, told.success) == ("unknown", None)
         assert isinstance(told.finding, Score)
         assert told.finding.span_ids == ()
         assert told.finding.metadata["step"] is None

@@ -66,7 +66,7 @@ _PROPOSED = re.compile(
 )
 """What stands before a time that the agent proposes."""
 _TERMS = (
-    r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|deposit|limit|cap|"
+    r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
     r"maximum|minimum|window|period|allowance|threshold"
 )
 _RULE_BEFORE = re.compile(
@@ -81,6 +81,12 @@ _RATE_AFTER = re.compile(
 )
 """How terms are stated that hold for everybody: a rate (for $30 per passenger, each additional bag has a fee of $50), a
 limit, or something that is handed out (a $50 certificate)."""
+_OF_NOW = re.compile(
+    r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
+    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b",
+    re.IGNORECASE,
+)
+"""What stands behind an amount of this case, however it is introduced: a fee of $30 was charged."""
 _TODAY = re.compile(
     r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$", re.IGNORECASE
 )
@@ -172,7 +178,7 @@ def of_the_rules(claim: Claim) -> bool:
     before, after = claim.sentence[:there], claim.sentence[there + len(value.text) :]
     if value.kind in (DATE, TIME):
         return _TODAY.search(before) is not None
-    if value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
+    if value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER) or _OF_NOW.match(after) is not None:
         return False
     if _RULE_BEFORE.search(before) is not None or _RATE_AFTER.match(after) is not None:
         return True

@@ -4,7 +4,7 @@ For a run that another metric fails (or any, where ``trace.blame`` is enabled by
 speaks for each (failed calls and what fed them, values that stand nowhere, results that nothing uses, loops, refusals,
 changes, hand-overs, place in the run), each with its probability. The first is named only where it is sure enough; else
 the label is ``unknown``. It does not judge whether the run is broken: it takes that from the metrics that fail it, and
-passes always.
+neither passes nor fails.
 
 Scale: probability of the first step, of all steps of the run.
 

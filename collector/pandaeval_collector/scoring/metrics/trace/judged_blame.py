@@ -128,4 +128,5 @@ METRIC = Metric(
     rubrics=(RUBRIC,),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
     by_name=True,
+    explains=True,
 )
