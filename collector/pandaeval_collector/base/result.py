@@ -16,6 +16,8 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 TOLERANCE = 1e-9
 EXPLAINING = "blame"
 """The metric that tells which step broke a run. Its score is how sure it is, and no verdict on the run."""
+EXPLAINS = frozenset({EXPLAINING, "judged_blame"})
+"""It, and what a judge says of the same."""
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200

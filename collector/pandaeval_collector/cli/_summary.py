@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pandaeval_collector.base.result import EXPLAINS
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.unasked import is_inline
@@ -137,7 +138,7 @@ class Summary:
             key += f" (k = {result['metadata']['k']})"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         self._note_judge(result)
-        if result["outcome"] == "scored":
+        if result["outcome"] == "scored" and result["metric"] not in EXPLAINS:
             raw = result.get("raw")
             value = result["score"] if raw is None else raw
             total = self._totals.setdefault(key, Total())
@@ -264,6 +265,7 @@ def _broken(agent: str, error: str) -> Cell:
 
 def _cell(result: Result) -> Cell:
     scored = result["outcome"] == "scored"
+    ranks = scored and result["metric"] not in EXPLAINS
     return Cell(
         metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
         outcome=result["outcome"],
@@ -271,7 +273,7 @@ def _cell(result: Result) -> Cell:
         reason=result["reason"],
         why=result["why"] or "",
         score=result["score"] if scored else None,
-        signal=float(result["metadata"].get("calibrated", result["score"])) if scored else None,
+        signal=float(result["metadata"].get("calibrated", result["score"])) if ranks else None,
         success=result["success"],
         label=result.get("label") or "",
         inline=is_inline(result["metadata"]),
