@@ -67,8 +67,7 @@ scripted scenario each (captures; good: the happy one).
 - `coherence` and `loop_detection` see topics and words, not outcomes. In the captures' `multi_turn` a scripted model
   gives one answer to every question: both are right to fail it.
 - The runs of otel-captures are instrumentations' own tests, whose stand-in models say anything, numbers at random too:
-  the 20 runs that `grounding` fails there are two of them, repeated. The rows of bfcl and of the captures are of the
-  versions before `grounding` 7, `loop_detection` 5, `response` 6 and `tool_loop` 7.
+  the 20 runs that `grounding` fails there are two of them, repeated.
 """
 
 _PLANTED = """
