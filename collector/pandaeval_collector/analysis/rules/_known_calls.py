@@ -6,6 +6,7 @@ from functools import cached_property
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
 from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._latest import once_a_trace
 from pandaeval_otel.model import Trace
 
 
@@ -34,16 +35,7 @@ class KnownCalls:
         return hints
 
 
-_latest: tuple[Trace, KnownCalls] | None = None
-"""Metrics and facts of a session ask about the same trace, one after another."""
-
-
+@once_a_trace
 def known_calls(trace: Trace) -> KnownCalls:
-    """The facts of a trace, which nobody changes while they are in use. Safe on any thread."""
-    global _latest
-    latest = _latest
-    if latest is not None and latest[0] is trace:
-        return latest[1]
-    known = KnownCalls(trace)
-    _latest = (trace, known)
-    return known
+    """The facts of a trace, which nobody changes while they are in use."""
+    return KnownCalls(trace)

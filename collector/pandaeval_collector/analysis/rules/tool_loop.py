@@ -35,6 +35,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import Cycle, find_cycles
+from pandaeval_collector.analysis.rules._latest import once_a_trace
 from pandaeval_collector.analysis.rules._lineage import contexts, delegating
 from pandaeval_collector.analysis.rules._ping_pong import PingPong, Visits, find_ping_pong
 from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
@@ -96,25 +97,12 @@ class ToolLoop:
         return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
 
 
-_latest: tuple[Trace, ToolLoop] | None = None
-"""Several metrics ask about the same trace, one after another: of a trace and its only turn, of what limits a judge."""
-
-
+@once_a_trace
 def tool_loop(trace: Trace) -> ToolLoop:
     """Finds the repeated tool calls of a trace and the cycles that they form.
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
-    global _latest
-    latest = _latest
-    if latest is not None and latest[0] is trace:
-        return latest[1]
-    found = _found(trace)
-    _latest = (trace, found)
-    return found
-
-
-def _found(trace: Trace) -> ToolLoop:
     if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
         trace = replace(trace, tool_calls=written)
     if not _may_loop(trace):
