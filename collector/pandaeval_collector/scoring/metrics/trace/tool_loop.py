@@ -6,8 +6,9 @@ other words, spelling or edited code), nothing new in the answer, or the same er
 ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
 captured, there is no score.
 
-Of an agent that writes code, the code counts as a call where it called no tool. It does not judge whether the tools were the
-right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
+Of an agent that writes code, the code counts as a call where it called no tool. It does not judge whether the tools
+were the right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no
+loops.
 
 Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
 that does not end is reported once, when it has wasted 8 calls.
