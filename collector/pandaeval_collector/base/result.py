@@ -118,8 +118,12 @@ class Result:
     why: str | None = field(init=False)
     success: bool | None = field(init=False)
     label: str | None = field(init=False)
+    is_verdict: bool = field(init=False)
+    """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its score is
+    how sure it is."""
 
     def __post_init__(self) -> None:
+        self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None
         match self.finding:
             case Score() as finding:
@@ -131,12 +135,6 @@ class Result:
                 self.outcome, self.score, self.success, self.label = "assumed", value, True, "assumed"
             case Unscored(why=why):
                 self.outcome, self.why = "unscored", why.value
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its
-        score is how sure it is."""
-        return self.threshold is not None or self.unit.level == "task"
 
     @property
     def time_ns(self) -> int:
@@ -296,5 +294,5 @@ def _canonical(settings: Mapping[str, Any]) -> str:
 
 
 def is_verdict(said: Mapping[str, Any]) -> bool:
-    """:attr:`Result.is_verdict` of a result's JSON object."""
+    """Whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict` is."""
     return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"
