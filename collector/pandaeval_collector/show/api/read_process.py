@@ -52,7 +52,8 @@ class ReadProcess:
         self._setup, self._work, self._environ, self._telemetry = setup, work, environ, telemetry
         self._child: Child | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._starting, self._closing = asyncio.Lock(), False
+        self._starting: asyncio.Task[Child] | None = None
+        self._closing = False
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Queue[list[Message] | None]] = {}
         """By number of a request: pieces of its answer, ``[]`` at its end, ``None`` when the process ended."""
@@ -93,25 +94,31 @@ class ReadProcess:
     async def close(self) -> None:
         """Ends the process, and what it answers."""
         self._closing = True
-        async with self._starting:
-            if self._child is not None:
-                self._child.kill()
-            if self._reader is not None:
-                await self._reader
-        for task in self._tasks:
+        if self._child is not None:
+            self._child.kill()
+        if self._reader is not None:
+            await self._reader
+        tasks = [*self._tasks, *filter(None, [self._starting])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _running(self) -> Child:
         """The process. Raises :class:`_NotThereError`."""
-        async with self._starting:
-            if self._child is None:
-                wait = math.inf if self._closing else self._not_before - time.monotonic()
-                if wait > 0.0:
-                    raise _NotThereError(min(wait, _START_S))
-                self._child = await self._start()
-                self._reader = asyncio.create_task(self._read(self._child), name="pandaeval-read-process")
+        if self._child is not None:
             return self._child
+        if self._starting is None:
+            wait = math.inf if self._closing else self._not_before - time.monotonic()
+            if wait > 0.0:
+                raise _NotThereError(min(wait, _START_S))
+            self._starting = asyncio.create_task(self._start(), name="pandaeval-read-process-start")
+            self._starting.add_done_callback(self._started)
+        return await asyncio.shield(self._starting)  # who asked first may hang up, others wait, too
+
+    def _started(self, task: asyncio.Task[Child]) -> None:
+        self._starting = None
+        if not task.cancelled():
+            task.exception()  # is told to whoever asked, of whom none may be left
 
     async def _start(self) -> Child:
         try:
@@ -131,6 +138,8 @@ class ReadProcess:
             await child.wait()
             raise self._failed(f"does not start: {'it ended at once' if said is None else said.decode()}")
         self._telemetry.add("pandaeval.readers", "started")
+        self._child = child
+        self._reader = asyncio.create_task(self._read(child), name="pandaeval-read-process")
         return child
 
     def _failed(self, why: str) -> _NotThereError:

@@ -203,3 +203,22 @@ async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: 
         assert sent[-1]["more_body"] is True, "it was not finished"
         assert not doors.reader._answers
         assert (await doors.there.get("/traces?limit=1")).status_code == 200
+
+
+async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        first, second = (asyncio.ensure_future(doors.there.get("/traces?limit=1")) for _ in range(2))
+        await until(lambda: doors.reader._starting is not None, 60)
+        first.cancel()
+        assert (await second).status_code == 200
+        assert doors.telemetry.total("pandaeval.readers", "started") == 1
+
+
+async def test_it_ends_while_it_starts(beside: Callable[..., Any]) -> None:
+    async with beside() as doors:
+        asking = asyncio.ensure_future(doors.there.get("/traces?limit=1"))
+        await until(lambda: doors.reader._starting is not None, 60)
+        await doors.reader.close()
+        assert doors.reader.pid is None
+        await asyncio.wait([asking])
+        assert (await doors.there.get("/traces?limit=1")).status_code == 503
