@@ -85,6 +85,11 @@ def _cut_off(lines: Sequence[Line]) -> str:
     return ", ".join(parts) + ", " + _sum("started")(lines)
 
 
+def _recovered(lines: Sequence[Line]) -> str:
+    longest = max(line["recovered_s"] for line in lines)
+    return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
+
+
 _KILL = "--ledger tests/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
@@ -175,7 +180,17 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_drained,
     ),
     Campaign("overload ×10 for ten minutes", "", "", "", "", "minutes", 10),
-    Campaign("outage of judge and sinks, half an hour compressed", "", "", "", "", "minutes", 30),
+    Campaign(
+        "outage of judge and sink, by the clock",
+        "outage.py",
+        "--minutes 30 --seed 1",
+        "--minutes 0.3 --seed 99",
+        "outage-ledger.jsonl",
+        "minutes",
+        30,
+        count=lambda line: float(line["minutes"]),
+        told=_recovered,
+    ),
     Campaign(
         "damage to files between two lives",
         "damage.py",
