@@ -90,6 +90,14 @@ def _recovered(lines: Sequence[Line]) -> str:
     return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
 
 
+def _overloaded(lines: Sequence[Line]) -> str:
+    times, refused = min(line["offered"] / line["sustained"] for line in lines), 0
+    for line in lines:
+        refused += sum(count for answer, count in line["answers"].items() if answer != "200")
+    peak, after = (max(line[name] for line in lines) for name in ("peak_mib", "recovered_s"))
+    return f"×{times:.1f} came, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s after"
+
+
 _KILL = "--ledger tests/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
@@ -179,7 +187,17 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         count=lambda line: float(line["drains"]),
         told=_drained,
     ),
-    Campaign("overload ×10 for ten minutes", "", "", "", "", "minutes", 10),
+    Campaign(
+        "overload ×10 for ten minutes",
+        "overload.py",
+        "--minutes 10",
+        "--minutes 0.3",
+        "overload-ledger.jsonl",
+        "minutes",
+        10,
+        count=lambda line: float(line["minutes"]),
+        told=_overloaded,
+    ),
     Campaign(
         "outage of judge and sink, by the clock",
         "outage.py",

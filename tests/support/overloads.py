@@ -20,7 +20,7 @@ from support.made_traces import Composer, MadeTrace
 
 _NAME = b"OVERLOAD"
 """The first half of each trace's id in the request that all others are made of."""
-_TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 8, 15.0, 3600.0
+_TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 24, 15.0, 3600.0
 _TRIES_S = 10.0
 """What an SDK gives a request."""
 _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
