@@ -32,7 +32,7 @@ _OPTIONS = (("grpc.max_send_message_length", 64 << 20), ("grpc.use_local_subchan
 @dataclass(frozen=True, slots=True)
 class Load:
     """What to send: ``spans`` in requests of ``traces`` whole traces, over ``connections`` by ``callers``. ``rate``:
-    spans per second, 0 for as fast as they are acknowledged. ``seconds``: the end, whatever is left by then, 0 for none.
+    spans per second, 0 for as fast as they are acknowledged. ``seconds``: the end, whatever is left then, 0 for none.
     ``acks``: a file for the time of each trace's answer."""
 
     spans: int
@@ -48,10 +48,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it: ``spans`` were acknowledged, of which the answers called so many ``rejected``; ``refused`` counts
-    requests. Times in seconds, latencies in milliseconds, 0 where nothing was acknowledged. ``begun``: when the first request was sent, on the
-    machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near it, the sender was the
-    limit."""
+    """What came of it: ``spans`` were acknowledged, of which the answers called so many ``rejected``; ``refused``:
+    requests. Times in seconds, latencies in milliseconds, 0 where nothing was acknowledged. ``begun``: when the first
+    request was sent, on the machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near
+    it, the sender was the limit."""
 
     spans: int
     rejected: int

@@ -156,9 +156,7 @@ def _otelcol(folder: Path, processors: list[str]) -> Iterator[Server]:
 def _rotel(folder: Path) -> Iterator[Server]:
     grpc, http = (f"127.0.0.1:{port}" for port in free_ports(2))
     listen = ["--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", http]
-    yield from running(
-        Server([str(_ROTEL.program), "start", "--exporter", "blackhole", *listen], grpc, {}, folder)
-    )
+    yield from running(Server([str(_ROTEL.program), "start", "--exporter", "blackhole", *listen], grpc, {}, folder))
 
 
 @contextmanager

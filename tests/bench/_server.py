@@ -15,7 +15,7 @@ from pathlib import Path
 
 SERVER_CORE, LOAD_CORE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
-_START_S, _STOP_S = 60.0, 30.0
+_START_S, _STOP_S = 180.0, 30.0
 
 
 class Server:

@@ -1,15 +1,15 @@
-"""Other systems beside the collector: the same spans from the same sender, on the same core and disk, one after the other.
+"""Other systems beside the collector: the same spans from the same sender, on the same core and disk, in turn.
 
 Every system has one core, the sender the other one. Each takes requests of ten whole traces of twelve spans over four
 connections from eight callers, as fast as it answers, for at most ten seconds; after that it has forty to work off what
 it accepted, which is over when it uses less than a tenth of its core for a second. CPU time is that of the process and
-all below it, until then: what a span costs includes what happens after the answer. Of each system the table says what is
-on the disk before the answer, and whether traces are put together and scored without being asked: none of the others
+all below it, until then: what a span costs includes what happens after the answer. Of each system the table says what
+is on the disk before the answer, and whether traces are put together and scored without being asked: none of the others
 does all three, so that a row beside ours is the price of what it leaves out.
 
     python tests/bench/compare.py --install     # what is missing, from its registry, into ~/.cache/pandaeval; then runs
     python tests/bench/compare.py [--rounds 3] [--only phoenix]
-    python tests/bench/compare.py --page        # writes the newest run of the ledger into docs/performance.md, and leaves
+    python tests/bench/compare.py --page        # writes the newest run of the ledger into docs/performance.md
 
 What cannot be had here stands in the table with the reason. A round takes about six minutes. Figures go to
 ``compare.jsonl`` beside this file, a line each, with the commit, the date and the machine.
