@@ -51,9 +51,11 @@ def stamp() -> dict[str, str]:
     return {
         "time": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "commit": commit(),
-        "machine": f"{machine()}; load average {load} before",
+        "machine": machine(),
+        "load": load,
     }
 
 
 def measured(stamped: dict[str, str], command: str) -> str:
-    return f"Measured {stamped['time']} at {stamped['commit']} by `{command}`, {stamped['machine']}."
+    when = f"{stamped['time']} at {stamped['commit']}"
+    return f"Measured {when} by `{command}`, on {stamped['machine']}; load average {stamped['load']} before."

@@ -15,6 +15,8 @@ from pathlib import Path
 
 SERVER_CORE, LOAD_CORE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
+BYTECODE = {"PYTHONPYCACHEPREFIX": str(Path.home() / ".cache/pandaeval/bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
+"""The environment of programs of this checkout: an installed package has its bytecode, and does not compile sources."""
 _START_S, _STOP_S = 180.0, 30.0
 
 
@@ -50,6 +52,12 @@ class Server:
     def own_cpu_s(self) -> float:
         """The same of the process itself, all threads and children that have ended."""
         return _cpu_s(self.process.pid)
+
+    def wanted_s(self) -> float:
+        """CPU time used by the threads that run now, and what they waited for a core: near none where there is nothing
+        to do, also on a machine where others have the cores."""
+        tasks = (task for pid in (self.process.pid, *self.children()) for task in Path(f"/proc/{pid}/task").iterdir())
+        return sum(_ran_and_waited_s(task) for task in tasks)
 
     def children(self) -> list[int]:
         """Processes that it and its children started and that run."""
@@ -105,7 +113,7 @@ def collector(folder: Path, settings: Mapping[str, str], core: int | None = SERV
     such as ``{"CLOSE__QUIET": "1s"}``. The caller waits until it is ready."""
     grpc, http, health = (f"127.0.0.1:{port}" for port in free_ports(3))
     own = {"SERVER__GRPC": grpc, "SERVER__HTTP": http, "SERVER__HEALTH": health, "DATA": str(folder / "data")}
-    environ = {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
+    environ = BYTECODE | {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
     environ["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
     command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "collector"]
     yield from running(Server(command, grpc, environ, folder, health, core))
@@ -123,6 +131,14 @@ def _below(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task").iterdir()
     children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     return [found for child in children for found in (child, *_below(child))]
+
+
+def _ran_and_waited_s(task: Path) -> float:
+    try:
+        ran, waited, _ = map(int, (task / "schedstat").read_text().split())
+    except OSError:  # it has just ended
+        return 0.0
+    return (ran + waited) / 1e9
 
 
 def _cpu_s(pid: int) -> float:

@@ -2,14 +2,14 @@
 
 Every system has one core, the sender the other one. Each takes requests of ten whole traces of twelve spans over four
 connections from eight callers, as fast as it answers, for at most ten seconds; after that it has forty to work off what
-it accepted, which is over when it uses less than a tenth of its core for a second. CPU time is that of the process and
+it accepted, which is over when it wants less than a tenth of a core for a second. CPU time is that of the process and
 all below it, until then: what a span costs includes what happens after the answer. Of each system the table says what
 is on the disk before the answer, and whether traces are put together and scored without being asked: none of the others
 does all three, so that a row beside ours is the price of what it leaves out.
 
     python tests/bench/compare.py --install     # what is missing, from its registry, into ~/.cache/pandaeval; then runs
     python tests/bench/compare.py [--rounds 3] [--only phoenix]
-    python tests/bench/compare.py --page        # writes the newest run of the ledger into docs/performance.md
+    python tests/bench/compare.py --page        # writes the newest run of each system into docs/performance.md
 
 What cannot be had here stands in the table with the reason. A round takes about six minutes. Figures go to
 ``compare.jsonl`` beside this file, a line each, with the commit, the date and the machine.
@@ -28,7 +28,7 @@ from statistics import median
 from typing import Any
 
 from _load import Load, send
-from _page import measured, stamp, write
+from _page import stamp, write
 from _peers import Peer, peers
 from _server import Server
 from _table import table
@@ -74,10 +74,10 @@ def measure(peer: Peer, size: str, seconds: float) -> dict[str, Any]:
 
 def _settle(server: Server) -> float | None:
     """Seconds until it was idle, ``None`` when it was not in the time it has."""
-    begun, used = time.monotonic(), server.cpu_s()
+    begun, used = time.monotonic(), server.wanted_s()
     while (since := time.monotonic() - begun) < _SETTLE_S:
         time.sleep(1.0)
-        before, used = used, server.cpu_s()
+        before, used = used, server.wanted_s()
         if used - before < _IDLE and since + 1 >= _LEAST_S:
             return since
     return None
@@ -111,13 +111,14 @@ def _append(ledger: Path, line: Line) -> None:
 
 
 def newest(ledger: Path) -> list[Line]:
-    """The lines of the last run."""
+    """The lines of the last run of each system."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line["time"] == lines[-1]["time"]]
+    last = {line["system"]: line["time"] for line in lines}
+    return [line for line in lines if line["time"] == last[line["system"]]]
 
 
 def report(lines: Sequence[Line]) -> str:
-    """What one run came to: what the systems do, then a table a size."""
+    """What was found: what the systems do, then a table a size."""
     told = []
     for peer in peers():
         mine = [line for line in lines if line["system"] == peer.name]
@@ -125,13 +126,14 @@ def report(lines: Sequence[Line]) -> str:
         installed = f"`{peer.package.command}`" if peer.package else "`pip install . ./collector`"
         why = next((f"**not installed here, because** {line['missing']}" for line in mine if "missing" in line), "")
         state = why or " ".join([installed, *versions]) if mine else "not run"
-        told.append([peer.name, state, peer.durable, peer.assembled, peer.scored])
-    head = ["system", "installed by", "on the disk before the answer", "puts traces together", "scores"]
+        when = f"{mine[-1]['time']}, {mine[-1]['commit']}, load {mine[-1]['load']}" if mine else ""
+        told.append([peer.name, state, peer.durable, peer.assembled, peer.scored, when])
+    head = ["system", "installed by", "on the disk before the answer", "puts traces together", "scores", "measured"]
     found = [table("What they do", head, told)]
     for size in SIZES:
         rows = [_row(peer.name, [line for line in lines if _has(line, peer, size)]) for peer in peers()]
         found.append(table(f"{size} a span, 120 spans a request, one core", _FIGURES, [row for row in rows if row]))
-    return "\n".join([*found, "", measured(dict(lines[0]), "tests/bench/compare.py")])
+    return "\n".join([*found, "", f'On {lines[-1]["machine"]}. "load": the load average before.'])
 
 
 _FIGURES = [
