@@ -33,7 +33,6 @@ from rich.console import Console  # noqa: E402
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.stats.separation import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
-from pandaeval_collector.base.result import EXPLAINING  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 
@@ -69,7 +68,7 @@ class Row:
 def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
     """A row for every metric that scored any unit, and for the baselines. ``metrics``: parts of names; none: all."""
     names = sorted({name for unit in units for name in unit.scores})
-    names = [name for name in names if name != f"trace.{EXPLAINING}"]  # how sure it is says nothing of a run
+    names = [name for name in names if name != "trace.blame"]  # how sure it is says nothing of a run
     wanted = [name for name in names if not metrics or any(part in name for part in metrics)]
     third = dict(zip(map(id, units), thirds([unit.spans for unit in units]), strict=True))
     found = [

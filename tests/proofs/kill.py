@@ -44,7 +44,7 @@ def main() -> int:
         kills = _kills(options, cycles, random.Random(seed))
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-"))
         progress = partial(_progress, start, options.cycles)
-        figures = run(folder, seed, kills, progress, workers=options.workers)
+        figures = run(folder, seed, kills, progress, options.pause, options.workers)
         _note(options, number, figures)
         total.add(figures)
         if figures.problems:
@@ -65,6 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS, default="fail-points")
     parser.add_argument("--workers", type=int, default=0, help="processes of the line (line.workers)")
+    parser.add_argument("--pause", type=float, default=0.05, help="seconds between two traces of one of four senders")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("ledger.jsonl"))
     options = parser.parse_args()
     if options.kind == "workers" and not options.workers:

@@ -75,6 +75,16 @@ def _drained(lines: Sequence[Line]) -> str:
     return f"successor ready after {max(line['ready_s'] for line in lines):.1f} s at most, " + _sum("failures")(lines)
 
 
+def _cut_off(lines: Sequence[Line]) -> str:
+    """How many cuts lost what had been acknowledged, by durability."""
+    parts = []
+    for durability in ("full", "normal"):
+        some = [line for line in lines if line["durability"] == durability]
+        cuts, lossy = (sum(line[name] for line in some) for name in ("cuts", "lossy"))
+        parts.append(f"`{durability}`: {lossy:,} of {cuts:,} lost something")
+    return ", ".join(parts) + ", " + _sum("started")(lines)
+
+
 _KILL = "--ledger tests/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
@@ -121,7 +131,17 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         count=lambda line: float(line["kills"]),
         told=_sum("questions", "repeated"),
     ),
-    Campaign("power cuts, simulated", "", "", "", "", "cuts", 10_000),
+    Campaign(
+        "power cuts, simulated",
+        "power_cuts.py",
+        "--cuts 10000 --seed 1",
+        "--cuts 100 --seed 99",
+        "power-cuts-ledger.jsonl",
+        "cuts",
+        10_000,
+        count=lambda line: float(line["cuts"] * (line["durability"] == "full")),
+        told=_cut_off,
+    ),
     Campaign(
         "Kafka, three workers: kills of workers and broker",
         "kafka.py",

@@ -92,6 +92,30 @@ def handed_over() -> Subject:
     return Subject(_read(parts), parts)
 
 
+def wrote_code() -> Subject:
+    """A run of an agent that writes code and is shown what came of it."""
+    span = partial(_span, f"{98:032x}", "session-98", 98_000 * 10**9)
+    steps = (
+        ("rows = load('bookings.csv', sep=';')\nprint(rows.shape)", "Observation:\n(4, 2)"),
+        ("paid = sum(row['paid'] for row in rows if row['state'] == 'open')\nprint(paid)", "Observation:\n388.10"),
+    )
+    messages, spans = [_text("user", "How much is still open?")], []
+    for at, (code, seen) in enumerate(steps):
+        said = _text("assistant", f"Let me see.\n```python\n{code}\n```")
+        spans.append(span(10 + at, 2 * at + 1, "chat", _model(messages, said, "stop")))
+        messages = [*messages, said, _text("user", seen)]
+    answer = _text("assistant", "388.10 is open.")
+    spans.append(span(9, 6, "chat", _model(messages, answer, "stop")))
+    root = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "desk",
+        "gen_ai.input.messages": json.dumps(messages[:1]),
+        "gen_ai.output.messages": json.dumps([{**answer, "finish_reason": "stop"}]),
+    }
+    parts = [(False, _request([span(1, 0, "invoke_agent desk", root, length=8), *spans]))]
+    return Subject(_read(parts), parts)
+
+
 def requests(count: int) -> list[Request]:
     return [Request(False, data) for number in range(count) for data in conversation(number)]
 

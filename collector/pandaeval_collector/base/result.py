@@ -14,10 +14,6 @@ import orjson
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 
 TOLERANCE = 1e-9
-EXPLAINING = "blame"
-"""The metric that tells which step broke a run. Its score is how sure it is, and no verdict on the run."""
-EXPLAINS = frozenset({EXPLAINING, "judged_blame"})
-"""It, and what a judge says of the same."""
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
@@ -122,8 +118,12 @@ class Result:
     why: str | None = field(init=False)
     success: bool | None = field(init=False)
     label: str | None = field(init=False)
+    is_verdict: bool = field(init=False)
+    """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its score is
+    how sure it is."""
 
     def __post_init__(self) -> None:
+        self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None
         match self.finding:
             case Score() as finding:
@@ -291,3 +291,8 @@ def _success(finding: Score, threshold: float | None) -> bool | None:
 
 def _canonical(settings: Mapping[str, Any]) -> str:
     return orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def is_verdict(said: Mapping[str, Any]) -> bool:
+    """Whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict` is."""
+    return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pandaeval_collector.base.result import EXPLAINS
+from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.plain_error import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.unasked import is_inline
@@ -138,7 +138,7 @@ class Summary:
             key += f" (k = {result['metadata']['k']})"
         self.outcomes[key, result["outcome"], result["why"] or ""] += 1
         self._note_judge(result)
-        if result["outcome"] == "scored" and result["metric"] not in EXPLAINS:
+        if result["outcome"] == "scored" and is_verdict(result):
             raw = result.get("raw")
             value = result["score"] if raw is None else raw
             total = self._totals.setdefault(key, Total())
@@ -265,7 +265,7 @@ def _broken(agent: str, error: str) -> Cell:
 
 def _cell(result: Result) -> Cell:
     scored = result["outcome"] == "scored"
-    ranks = scored and result["metric"] not in EXPLAINS
+    ranks = scored and is_verdict(result)
     return Cell(
         metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
         outcome=result["outcome"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pandaeval_collector.base.result import EXPLAINS
 from pandaeval_collector.show.report.rows import NO_SCORE, rank
 from pandaeval_collector.show.report.unasked import spelled_out, verdict
 
@@ -40,7 +39,7 @@ class Cell:
     @property
     def says(self) -> str:
         """In words what a number would overstate; else empty."""
-        if self.metric in EXPLAINS:
+        if self.signal is None and self.score is not None:  # it explains, and is no verdict
             return self.label
         return verdict(self.label) if self.inline and self.score is not None else ""
 

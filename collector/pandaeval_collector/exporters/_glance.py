@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pandaeval_collector.base.result import EXPLAINING, Result, cut
+from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._fields import before_number, double, pairs, sized, text_pair
 
@@ -53,12 +53,13 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     failed: list[Result] = []
     lowest: float | None = None
     worst = results[0]
-    passed = False
+    passed = scored = False
     for result in results:  # a hot loop: for each result of each trace
         if result.outcome == "scored":
+            scored = True
             score = _score(result)
             attributes.append(_before_score(result.metric) + double(round(score, _DIGITS)))
-            if result.metric == EXPLAINING:
+            if not result.is_verdict:
                 attributes.extend(_step(result))
             elif lowest is None or score < lowest:
                 lowest, worst = score, result
@@ -69,7 +70,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     if failed:
         failed.sort(key=_score)
         worst = failed[0]
-    attributes.extend(_verdict(bool(failed), passed, lowest is not None))
+    attributes.extend(_verdict(bool(failed), passed, scored))
     reason = cut(worst.finding.reason, MAX_TEXT)
     attributes.extend(text_pair("pandaeval.reason", reason))
     named = f"{what} {worst.unit.agent}".rstrip() if what == "session" else what

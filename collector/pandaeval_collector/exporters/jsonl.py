@@ -7,6 +7,7 @@ lines that were written without being noted are written again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,6 +53,7 @@ class JsonlExporter:
             raise UserError(
                 f"exporters.jsonl.path: {self.path} cannot be written: {error.strerror or error}"
             ) from error
+        _keep_names(self.path.parent)
         length = os.fstat(self._file).st_size
         if position and int(position) < length:
             length = int(position)
@@ -80,3 +82,14 @@ class JsonlExporter:
             os.ftruncate(self._file, before)  # all of it is written again later
             raise
         return str(before + len(lines))
+
+
+def _keep_names(folder: Path) -> None:
+    """Has the names of files in a folder survive a power cut: a result file that is gone would not be written again.
+    Not every folder can be opened, or synced; its files are as safe as it makes them."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -7,17 +7,19 @@ from random import Random
 
 import pytest
 
+from pandaeval_collector.analysis.rules._code_runs import code_runs
+from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.drill.fault import Planted, faults, plant
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_otel.model import Trace
-from support.drilled import FIRST, LAST, SYSTEM, handed_over, subject
+from support.drilled import FIRST, LAST, SYSTEM, handed_over, subject, wrote_code
 
 SEEDS = range(4)
 
 
 def fitting(name: str) -> Subject:
-    return handed_over() if name == "wrong_handover" else subject()
+    return {"wrong_handover": handed_over, "failing_code": wrote_code}.get(name, subject)()
 
 
 def planted(name: str, seed: int) -> tuple[Planted, Trace]:
@@ -122,6 +124,17 @@ def test_wrong_tool_is_another_defined_one_and_its_definition_stays() -> None:
     assert names != [call.name for call in before.tool_calls]
     assert {*names} <= {tool.name for tool in before.tools}
     assert after.tools == before.tools
+
+
+def test_failing_code_is_a_loop_that_ends_well() -> None:
+    for seed in SEEDS:
+        made, after = planted("failing_code", seed)
+        runs = code_runs(after)
+        failed = [run for run in runs if "ConnectionError" in run.result]
+        assert len(failed) == int(made.what.split()[2])
+        assert len({run.arguments["code"] for run in failed}) == len(failed)
+        assert runs[-1].result == "Observation:\n388.10"
+        assert tool_loop(after).looping
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("exact_loop", 3, 8), ("reworded_loop", 3, 8)])

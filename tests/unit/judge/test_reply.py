@@ -13,7 +13,7 @@ from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
 from pandaeval_collector.scoring.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
-from pandaeval_collector.scoring.metrics.turn.helpfulness import PART as HELPFULNESS
+from pandaeval_collector.scoring.metrics.turn.helpfulness import METRIC as HELPFULNESS
 
 ECHO = "0123abcd"
 GOOD: dict[str, Any] = {"instructed": False, "echo": ECHO, "reason": "It wavers once.", "confidence": 0.6}
@@ -129,7 +129,7 @@ def test_no_json_but_the_right_one_is_a_verdict(value: Any) -> None:
 
 
 def test_the_worst_of_one_to_five_written_like_the_best_of_zero_to_one_is_asked_again() -> None:
-    rubric = rubric_of((HELPFULNESS,))
+    rubric = rubric_of((HELPFULNESS.part,))
 
     def read(rating: str, sure: bool) -> float | None:
         answer = f'{{"reason": "Vague.", "rating": {rating}}}'

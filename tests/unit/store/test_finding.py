@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, list_pages
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
+from pandaeval_otel.wire.labels import HumanLabel
 
 AGENTS, WORDS = ("booker", "library_help"), ("parcel", "Ticket", "50% off", "a_b")
 _DAY = 86_400_000
@@ -60,6 +63,8 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         result.success, result.signal = not each["failed"], each["score"]
         changes.results.append(result)
     changes.touched |= {each["session"] for each in TRACES if each["session"]}
+    texts = dict.fromkeys(("metric", "label", "title", "description", "severity", "agent", "service", "text"), "x")
+    changes.failures.append(FailureGroupRow("g1", **texts, count=2, first_at=1.0, last_at=2.0))
     store.commit(changes).result()
     made = Finder(folder)
     yield made
@@ -166,3 +171,164 @@ def test_names_are_those_that_there_are(finder: Finder) -> None:
 def test_keys_of_attributes_are_told_in_order(finder: Finder) -> None:
     assert finder.attribute_keys() == ["service.version", "tier"]
     assert len(finder.attribute_keys(1)) == 1
+
+
+def test_one_trace_is_found_by_its_id_and_by_how_it_begins(finder: Finder) -> None:
+    row = finder.trace(bytes.fromhex(TRACES[3]["id"]))
+    assert row is not None
+    assert (row.facts["id"], row.session, row.failed) == (TRACES[3]["id"], TRACES[3]["session"], TRACES[3]["failed"])
+    assert (row.worst, row.results["trace.coherence"]["score"]) == (TRACES[3]["score"], TRACES[3]["score"])
+    assert finder.trace(b"\xff" * 16) is None
+    begins = f"{3:032x}"[:-1]
+    assert sorted(finder.traces_from(begins, 99)) == [f"{number:032x}" for number in range(16)]
+    assert len(finder.traces_from(begins)) == 2
+    assert finder.traces_from(TRACES[59]["id"]) == [TRACES[59]["id"]]
+    assert finder.traces_from("f") == []
+
+
+def test_sessions_are_found_by_how_they_begin(finder: Finder) -> None:
+    assert sorted(finder.sessions_from("s", 99)) == [f"s{number}" for number in range(8)]
+    assert (len(finder.sessions_from("s")), finder.sessions_from("s3"), finder.sessions_from("t")) == (2, ["s3"], [])
+
+
+def test_a_name_is_known_where_a_trace_bears_it(finder: Finder) -> None:
+    assert finder.is_named("agent", "booker")
+    assert finder.is_named("service", "shop")
+    assert not finder.is_named("agent", "shop")
+    assert not finder.is_named("user", "booker")
+
+
+def test_how_many_there_are(finder: Finder) -> None:
+    assert finder.count(Wanted(agent="booker", failed=True)) == sum(
+        each["agent"] == "booker" and each["failed"] for each in TRACES
+    )
+    assert finder.oldest(Wanted()) == 0
+    assert finder.oldest(Wanted(since_ms=_DAY)) == _DAY
+    assert finder.oldest(Wanted(agent="nobody")) is None
+
+
+@pytest.mark.parametrize("limit", [7, 30, 31])
+def test_results_are_read_newest_first_page_by_page(finder: Finder, limit: int) -> None:
+    found: list[Any] = []
+    before = None
+    while True:
+        page = finder.results(Wanted(agent="booker"), before=before, limit=limit)
+        found += [each["score"] for each in page.rows]
+        if page.next is None:
+            break
+        assert len(page.rows) == limit
+        before = page.next[1]
+    assert found == [each["score"] for each in reversed(TRACES) if each["agent"] == "booker"]
+
+
+def test_results_are_read_by_their_numbers(finder: Finder) -> None:
+    newest = finder.newest()
+    assert newest == len(TRACES)
+    assert finder.bodies([newest, 1]) == {
+        number: {"metric": "coherence", "score": TRACES[number - 1]["score"], "outcome": "scored"}
+        for number in (1, newest)
+    }
+
+
+def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
+    failed, groups = finder.failing(Wanted(since_ms=_DAY))
+    expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
+    assert [(each.at, each.agent) for each in failed] == expected
+    assert {each.metric for each in failed} == {"trace.coherence"}
+    assert groups == {each.id: each for each in finder.failure_groups()}
+    assert groups.keys() == {"g1"}
+
+
+def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
+    found = finder.over_time(Wanted(agent="booker", since_ms=_DAY), _DAY, 2 * _DAY)
+    expected: dict[int, list[bool]] = {}
+    for each in TRACES:
+        if each["agent"] == "booker" and each["at"] >= _DAY:
+            expected.setdefault((each["at"] - _DAY) // (2 * _DAY), []).append(each["failed"])
+    assert [(one.bucket, one.agent, one.runs, one.failed) for one in found] == [
+        (bucket, "booker", len(failed), sum(failed)) for bucket, failed in sorted(expected.items())
+    ]
+
+
+class TestOwn:
+    """Stores of a few rows, each made for what is asked of it."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        opened = Store(tmp_path, "normal")
+        yield opened
+        opened.close()
+
+    @pytest.fixture
+    def finder(self, store: Store, tmp_path: Path) -> Iterator[Finder]:
+        made = Finder(tmp_path)
+        yield made
+        made.close()
+
+    def listed(self, number: int, **fields: str) -> ListedRow:
+        names = {"agent": "a", "service": "s", "environment": "", "user": "", **fields}
+        return ListedRow(number.to_bytes(16, "big"), number, **names, broken=False, facts=b"{}")
+
+    def test_so_many_names_can_be_chosen_from(self, store: Store, finder: Finder) -> None:
+        changes = WriteSet()
+        for number in range(1, 206):
+            id_ = number.to_bytes(16, "big")
+            changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
+            changes.listed.append(self.listed(number, agent=f"{number:03}", environment="test" if number < 3 else ""))
+        store.commit(changes).result()
+        found = finder.names()
+        assert found["agent"] == [f"{number:03}" for number in range(1, 201)]
+        assert (found["service"], found["environment"]) == (["s"], ["test"])
+
+    def test_peoples_verdicts_are_read_newest_first_page_by_page(self, store: Store, finder: Finder) -> None:
+        for number in range(5):
+            label = HumanLabel(f"t{number % 3}", f"m{number % 2}", None, True, f"p{number}")
+            store.people.put([label], 500.0).result()
+        page = finder.labels((), None, limit=2)
+        assert [each.annotator for each in page.rows] == ["p4", "p3"]
+        assert page.next is not None
+        rest = finder.labels((), None, before=page.next[1], limit=3)
+        assert ([each.annotator for each in rest.rows], rest.next) == (["p2", "p1", "p0"], None)
+        assert [each.annotator for each in finder.labels(("t0",), None).rows] == ["p3", "p0"]
+        assert [each.annotator for each in finder.labels(("t0", "t1"), "m0").rows] == ["p4", "p0"]
+
+    def test_each_turn_of_a_trace_has_a_result_of_its_own(self, store: Store, finder: Finder) -> None:
+        id_ = (1).to_bytes(16, "big")
+        changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)], listed=[self.listed(1)])
+        for seq, (unit, metric) in enumerate(
+            ((f":{10:016x}", "turn.x"), (f":{11:016x}", "turn.x"), ("", "trace.x"), ("", "trace.x"))
+        ):
+            body = orjson.dumps({"seq": seq})
+            changes.results.append(ResultRow(f"r{seq}", id_.hex() + unit, metric, 1, body))
+        store.commit(changes).result()
+        row = finder.trace(id_)
+        assert row is not None
+        assert {key: body["seq"] for key, body in row.results.items()} == {
+            f"turn.x {id_.hex()}:{10:016x}": 0,
+            f"turn.x {id_.hex()}:{11:016x}": 1,
+            "trace.x": 3,
+        }
+
+    def test_any_change_of_the_lists_is_told(self, store: Store, finder: Finder) -> None:
+        told = [finder.change()]
+        id_ = (1).to_bytes(16, "big")
+        decided = DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)
+        store.commit(WriteSet(traces=[decided], listed=[self.listed(1)])).result()
+        told.append(finder.change())
+        store.commit(WriteSet(results=[ResultRow("r", id_.hex(), "trace.x", 1, b"{}")])).result()
+        told.append(finder.change())
+        assert len({*told}) == 3
+        assert finder.change() == told[-1]
+
+    def test_a_session_whose_worst_score_is_nought_and_passes_is_not_failed(self, store: Store, finder: Finder) -> None:
+        id_ = (1).to_bytes(16, "big")
+        changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)], listed=[self.listed(1)])
+        changes.session_traces.append(SessionTraceRow(id_, "s", 1, 2, b"{}"))
+        result = ResultRow("r", id_.hex(), "trace.x", 1, orjson.dumps({"metric": "x", "score": 0.0}))
+        result.success, result.signal = True, 0.0
+        changes.results.append(result)
+        changes.touched.add("s")
+        store.commit(changes).result()
+        [session] = finder.sessions(Wanted()).rows
+        assert session.worst is not None
+        assert (session.id, session.failed, session.worst.failed, session.worst.worst) == ("s", False, False, 0.0)

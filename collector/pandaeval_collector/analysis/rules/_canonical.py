@@ -16,9 +16,7 @@ _DEPTH = 50
 _spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 _NOT_ALNUM = re.compile(r"[^a-z0-9]")
 _ACKNOWLEDGEMENTS = frozenset({"", "ok", "okay", "done", "success", "successful", "true", "null"})
-_CODE_KEYS = frozenset(
-    {"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"}
-)
+CODE_KEYS = frozenset({"code", "source", "script", "snippet", "python", "python_code", "source_code", "command", "cmd"})
 _COMMENT = re.compile(r"\s*(?:#|//)(?:\s.*)?")
 _BLANKS = re.compile(r"(?<=\S)[ \t]+")
 _SAYS_NOTHING = frozenset({"", "{}", "[]", "null", "None", "undefined"})
@@ -138,7 +136,7 @@ def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dic
         if item is None or (drop_volatile and in_arguments(name)):
             continue
         plain = _plain(item, depth - 1, drop_volatile)
-        if isinstance(plain, str) and name.lower() in _CODE_KEYS:
+        if isinstance(plain, str) and name.lower() in CODE_KEYS:
             plain = statements(plain)
         if not isinstance(plain, str | dict | list) or plain:
             found[name] = plain

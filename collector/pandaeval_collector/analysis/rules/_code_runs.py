@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from pandaeval_collector.analysis.rules._canonical import statements
-from pandaeval_otel.model import Kind, Message, ToolCall, Trace
+from pandaeval_otel.model import Kind, Message, Span, ToolCall, Trace
 
 NAME = "code"
 _BLOCK = re.compile(
@@ -18,13 +20,20 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     """Finds the code of each model answer, with what the next model call of the same agent was told of it; those that
-    were run because somebody observed them. For traces without tool calls: the calls inside the code tell more."""
-    models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
+    were run because somebody observed them. Where tools were called meanwhile, these calls tell more: such code is left
+    out."""
+    agents: dict[str, list[Span]] = {}
+    for span in trace.spans:
+        if span.kind is Kind.LLM and span.output:
+            agents.setdefault(span.agent_name, []).append(span)
+    starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
-    for model, after in pairwise(models):
+    for model, after in (pair for models in agents.values() for pair in pairwise(models)):
         code = _code(model.output or ())
-        seen = _observed(after.input or ()) if code else None
-        if code and seen is not None:
+        if not code or bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
+            continue
+        seen = observed(after.input or ())
+        if seen is not None:
             runs.append(
                 ToolCall(
                     NAME,
@@ -40,18 +49,21 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
                     has_result=True,
                 )
             )
-    return tuple(runs)
+    return tuple(sorted(runs, key=attrgetter("start_ns")))
 
 
 def _code(output: Sequence[Message]) -> str:
+    return "\n".join(map(statements, written(output)))
+
+
+def written(output: Sequence[Message]) -> list[str]:
+    """Finds the pieces of code in a model's answer, as they stand there."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
-    if "```" not in text and "<code>" not in text:
-        return ""
-    return "\n".join(statements(found) for found in _BLOCK.findall(text))
+    return _BLOCK.findall(text) if "```" in text or "<code>" in text else []
 
 
-def _observed(messages: Sequence[Message]) -> str | None:
-    """What stands last in a model's input, if it is what somebody observed of code."""
+def observed(messages: Sequence[Message]) -> str | None:
+    """Reads what stands last in a model's input, if it is what somebody observed of code."""
     if not messages:
         return None
     last = messages[-1]

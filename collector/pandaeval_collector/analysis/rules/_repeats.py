@@ -128,6 +128,8 @@ class _Marker:
             return self._steps[chain.last + 1] is step
         if step.nature is Nature.HAND_OVER:
             return step.visit == before.visit and self._last_news <= chain.last
+        if step.stale and failed(step.call):  # between two attempts that failed alike the agent may have found out why
+            return self._last_news <= chain.last
         if not _changes(step):
             return True
         if is_stepwise(step.call.name) and bare(step.call.result):

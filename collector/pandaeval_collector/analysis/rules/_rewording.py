@@ -1,4 +1,5 @@
-"""The same thing asked for again in other words, where the answer holds nothing that was not known."""
+"""The same thing asked for again in other words, other spelling or edited code, where the answer holds nothing that was
+not known, or the call failed as before."""
 
 from __future__ import annotations
 
@@ -9,10 +10,20 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from pandaeval_collector.analysis.rules._canonical import CODE_KEYS, statements
+from pandaeval_collector.analysis.rules._code_alike import LONGEST as LONGEST_CODE
+from pandaeval_collector.analysis.rules._code_alike import (
+    CodeSketch,
+    code_alike,
+    code_sketch,
+    error_cause,
+    shows_something,
+)
 from pandaeval_collector.analysis.rules._content import is_empty, pieces, unseen_share
-from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._repeats import Step
-from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
+from pandaeval_collector.analysis.rules._volatile import in_arguments
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3
@@ -28,7 +39,10 @@ _COMPARED = 4
 _SUBJECTS = 48
 """Subjects that a request is compared with: the latest ones."""
 _LONGEST = 2000
+_FAILED = "!"
+"""Before the reason of a failed call, among what calls said."""
 _WORD = re.compile(r"[^\W_]+")
+_COSMETIC = " \t\n.,;:!?\"'`"
 _FILLERS = frozenset(
     """
     a about all an and any are as at be by can do does find for from get give go have how i in info information is it
@@ -40,36 +54,54 @@ _FILLERS = frozenset(
 
 @dataclass(slots=True)
 class _Request:
-    """``words``: of its free texts; ``names``: those of them that are numbers, codes or written like names. Both are
-    read when a second request is compared with it."""
+    """What a call asks. ``texts``: its free texts; ``code``: the code in it; ``worded``: whether there are texts;
+    ``words``: of the texts; ``names``: those of them that are numbers, codes or written like names; ``sketches``: of
+    the code. The last three are read when a second request is compared with it."""
 
-    texts: list[str]
+    texts: list[str] = field(default_factory=list)
+    code: list[str] = field(default_factory=list)
+    worded: bool = False
     words: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    sketches: tuple[CodeSketch, ...] = ()
 
     def read(self) -> None:
-        """Reads the words, once."""
+        """Reads the words and the code, once."""
         if self.texts:
             self.words, self.names = _words_of(self.texts)
             self.texts = []
+        if self.code:
+            self.sketches = tuple(code_sketch(statements(each)) for each in self.code)
+            self.code = []
+
+    def alike(self, other: _Request, least: float) -> bool:
+        """Whether two requests with the same fixed parts ask for the same: code but for cosmetics, and ``least`` of
+        the shorter one's words."""
+        if not (self.names <= other.words and other.names <= self.words):
+            return False
+        if not all(map(code_alike, self.sketches, other.sketches)):
+            return False
+        shorter = min(len(self.words), len(other.words))
+        return not self.worded or (shorter > 0 and len(self.words & other.words) >= least * shorter)
 
 
 @dataclass(slots=True)
 class _Subject:
-    """What was asked for in several ways: under one signature, with all that was answered so far. ``unread``: results
-    that nothing was compared with yet, as most never are."""
+    """What was asked for in several ways: under one signature, with all that was answered so far. ``unread``: calls
+    that nothing was compared with yet, as most never are. ``varied``: it was asked for in more ways than one."""
 
     signature: str
     turn: int
     requests: list[_Request]
-    unread: list[Any]
+    unread: list[ToolCall]
     known: set[str] = field(default_factory=set)
     empty: bool = True
+    varied: bool = False
 
     def is_read(self) -> bool:
         """Reads what is unread; false, then and for good, if there is too much to say what it says."""
-        for result in self.unread:
-            said = pieces(result)
+        for call in self.unread:
+            said = _said(call)
             if said is None:
                 return False
             self.take(said)
@@ -79,17 +111,19 @@ class _Subject:
     def take(self, said: tuple[str, ...]) -> None:
         """Takes another answer as known."""
         self.known.update(said)
-        self.empty = self.empty and is_empty(said)
+        self.empty = self.empty and _found_nothing(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Gives reading calls that ask for the same in other words, and brought nothing new, the signature of the first
-    one and sets ``stale``. Only free text may differ: another number, date, name or choice asks for another thing.
-    Calls x a few comparisons; never raises."""
+    """Gives calls that ask for the same in another way, and brought nothing new or failed as before, the signature of
+    the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date, name or
+    choice asks for another thing. Calls x a few comparisons; never raises."""
     counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, str], list[_Subject]] = {}
     for step in steps:
-        if counts[step.call.name] >= _LEAST_CALLS and step.nature is Nature.READING and step.signature is not None:
+        if counts[step.call.name] < _LEAST_CALLS or step.signature is None:
+            continue
+        if _may_be_another(step.call, step.nature):
             _place(step, step.signature, subjects)
 
 
@@ -98,63 +132,75 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
     times = Counter(call.name for call in calls)
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
-        if times[call.name] < _LEAST_CALLS or not call.has_result or nature(call.name) is Nature.CHANGING:
+        if times[call.name] < _LEAST_CALLS or not _answered(call):
             continue
-        if _free_text(call.arguments):
-            texts, fixed = _parts(call.arguments)
-            request = _Request(texts)
-            earlier = groups.setdefault((call.name, fixed), [])
-            if len(earlier) >= _MANY or _alike(request, earlier, _ALIKE):
-                return True
-            earlier.append(request)
+        if not _may_be_another(call, nature(call.name)):
+            continue
+        request, fixed = _asked(call.arguments)
+        earlier = groups.setdefault((call.name, fixed), [])
+        if len(earlier) >= _MANY or _alike(request, earlier, _ALIKE):
+            return True
+        earlier.append(request)
     return False
-
-
-def _free_text(arguments: Any) -> bool:
-    """Whether arguments hold a text of several words, so that the same may be asked in other ones."""
-    if isinstance(arguments, dict):
-        return any(isinstance(value, str) and _is_free(value) for value in arguments.values())
-    return isinstance(arguments, str) and _is_free(arguments)
 
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:
     call = step.call
-    if not (call.has_arguments and call.has_result) or not _free_text(call.arguments) or failed(call):
+    if not call.has_arguments or not _answered(call):
         return
-    texts, fixed = _parts(call.arguments)
-    request, said = _Request(texts), None
+    request, fixed = _asked(call.arguments)
+    said = None
     found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])
     for subject in found:
         if subject.turn != step.turn or not _alike(request, subject.requests, _ALIKE) or not subject.is_read():
             continue
-        said = pieces(call.result) if said is None else said
+        said = _said(call) if said is None else said
         if said is None:
             return
-        if subject.empty and is_empty(said) and not _alike(request, subject.requests, _ALIKE_UNANSWERED):
+        if step.nature is Nature.CHANGING and not failed(call) and not (request.sketches and shows_something(said)):
+            return
+        if subject.empty and _found_nothing(said) and not _alike(request, subject.requests, _ALIKE_UNANSWERED):
             continue
         if unseen_share(said, subject.known) <= UNSEEN:
-            step.stale = signature != subject.signature
+            subject.varied = subject.varied or signature != subject.signature
+            step.stale = subject.varied
             step.signature = subject.signature
         else:  # it went on from there: what follows is compared with all that is known now
-            subject.signature = signature
+            subject.signature, subject.varied = signature, False
         subject.take(said)
         subject.requests.append(request)
         if len(subject.requests) > _COMPARED:
             del subject.requests[1]
         return
-    found.append(_Subject(signature, step.turn, [request], [call.result]))
+    found.append(_Subject(signature, step.turn, [request], [call]))
     if len(found) > _SUBJECTS:
         del found[0]
+
+
+def _may_be_another(call: ToolCall, of: Nature) -> bool:
+    """Whether a call may be another one over again: not if it changed something, unless it ran code, of which nobody
+    knows."""
+    return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
+
+
+def _answered(call: ToolCall) -> bool:
+    return call.has_result or call.error is not None
+
+
+def _said(call: ToolCall) -> tuple[str, ...] | None:
+    """What came of a call: the pieces of its result, or why it failed; ``None`` where there are too many."""
+    return (_FAILED + error_cause(error_of(call)),) if failed(call) else pieces(call.result)
+
+
+def _found_nothing(said: tuple[str, ...]) -> bool:
+    return is_empty(said) or said[0].startswith(_FAILED)
 
 
 def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
     request.read()
     for other in others:
         other.read()
-        shorter = min(len(request.words), len(other.words))
-        if not (request.names <= other.words and other.names <= request.words):
-            continue
-        if shorter and len(request.words & other.words) >= least * shorter:
+        if request.alike(other, least):
             return True
     return False
 
@@ -180,20 +226,31 @@ def _stem(word: str) -> str:
     return word
 
 
-def _parts(arguments: Any) -> tuple[list[str], str]:
-    """The free texts, and all else: which free texts there are, and what stands in the others."""
+def _asked(arguments: Any) -> tuple[_Request, str]:
+    """The free texts and the code, and all else: which of both there are, and what stands in the others."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
-    texts: list[str] = []
-    fixed: list[tuple[str, str | None]] = []
+    request = _Request()
+    fixed: list[tuple[str, str, str]] = []
     for key, value in named.items():
-        if value is None or value == "":
+        name = str(key)
+        if value is None or value == "" or in_arguments(name):
             continue
-        if _is_free(value):
-            texts.append(value)
-            fixed.append((str(key), None))
+        if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= LONGEST_CODE:
+            request.code.append(value)
+            fixed.append((name, "code", ""))
+        elif _is_free(value):
+            request.texts.append(value)
+            fixed.append((name, "text", ""))
         else:
-            fixed.append((str(key), repr(value)))
-    return texts, repr(sorted(fixed, key=itemgetter(0)))
+            fixed.append((name, "", _spelled(value)))
+    request.worded = bool(request.texts)
+    return request, repr(sorted(fixed, key=itemgetter(0)))
+
+
+def _spelled(value: Any) -> str:
+    """A value without what is cosmetic: case, blanks and stops around a text, a number or a flag that is a text."""
+    text = value if isinstance(value, str) else repr(value)
+    return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _is_free(value: Any) -> bool:

@@ -81,6 +81,12 @@ def computes(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def runs_code(name: str) -> bool:
+    """Tells whether a tool does whatever it is told in code or commands (``python_interpreter``, ``run_bash``)."""
+    return not RUNNING.isdisjoint(_words(name))
+
+
+@lru_cache(maxsize=4096)
 def ends_run(name: str) -> bool:
     """Whether an agent that calls this tool says by it that it is done: it hands the user over, speaks to the user,
     or declares the end (``transfer_to_human``, ``send_reply``, ``ask_user``, ``end_call``, ``finish``)."""

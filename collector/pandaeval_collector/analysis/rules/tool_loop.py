@@ -1,9 +1,9 @@
 """Is an agent going round in circles inside one trace?
 
 Found by code alone, from what tools were asked and what they answered. Repetition is a loop only if the same agent
-calls the same tool with equivalent arguments, or asks for the same in other words, the answer brings nothing new (ids,
-times, counters, costs and order apart), and nothing that may have changed the state of things happened in between (nor
-a new user message). So none of these is a loop:
+calls the same tool with equivalent arguments, or asks for the same in other words, other spelling or edited code, the
+answer brings nothing new (ids, times, counters, costs and order apart), and nothing that may have changed the state of
+things happened in between (nor a new user message). So none of these is a loop:
 
 - polling: the answer changes in the end (which forgives the calls before it), a waiting tool lies between, or nothing
   at all happened for 2 s (10 s where the trace shows no model calls or tool times, because a model may have been
@@ -19,10 +19,13 @@ A call changes something only on evidence: its definition says so, or its name h
 what is weaker evidence, only the third equal call in a row counts (and the second with it): a changing call with the
 same answer each time and no news in between (a stepwise one, such as scroll or next, only if its answer is more than
 "ok"), a call that failed (one retry at once is common sense), one in other words, and reading calls of which no result
-was captured. Calls whose arguments were not captured are never compared. Code that a model writes is a call of its
-statements, in traces without tool calls. Agents that give each other the same task, handing over or as tools inside
-each other, go round in circles if none of them says or finds anything new; answers of an agent in ever new words hardly
-repeat, so such loops are not seen.
+was captured. A call in other words, spelling or code that fails repeats one that failed for the same reason, unless
+something else brought news in between. Code is edited if its numbers, texts and nearly all names stay; comments,
+imports and messages that it prints make no difference. Calls whose arguments were not captured are never compared.
+
+Code that a model writes is a call of its statements, where no tool was called in the meantime. Agents that give each
+other the same task, handing over or as tools inside each other, go round in circles if none of them says or finds
+anything new; answers of an agent in ever new words hardly repeat, so such loops are not seen.
 """
 
 from __future__ import annotations
@@ -69,13 +72,15 @@ class LoopCycle:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """``calls``: tool calls of the trace. ``repeated``: ordinals (0-based, in ``trace.tool_calls``) of the wasted ones,
-    those that repeat an earlier call and brought nothing. ``cycles`` in order of appearance. ``seconds`` and ``tokens``
-    went by in all cycles together, each moment counted once though cycles may overlap. ``unseen``: calls that may have
-    repeated another one, and nobody can tell because arguments were not captured, or no result of equal calls was."""
+    """``calls``: tool calls of the trace, and runs of code in which none of them was made. ``repeated``: ordinals
+    (0-based, in ``trace.tool_calls``) of the wasted ones, those that repeat an earlier call and brought nothing;
+    ``written``: how many runs of code did. ``cycles`` in order of appearance. ``seconds`` and ``tokens`` went by in all
+    cycles together, each moment counted once though cycles may overlap. ``unseen``: calls that may have repeated
+    another one, and nobody can tell because arguments were not captured, or no result of equal calls was."""
 
     calls: int
     repeated: tuple[int, ...] = ()
+    written: int = 0
     cycles: tuple[LoopCycle, ...] = ()
     seconds: float = 0.0
     tokens: int = 0
@@ -84,7 +89,7 @@ class ToolLoop:
     @property
     def wasted_calls(self) -> int:
         """Counts the wasted calls: fewer than all calls, and 0 without calls."""
-        return len(self.repeated)
+        return len(self.repeated) + self.written
 
     @property
     def ratio(self) -> float:
@@ -103,8 +108,9 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
     Never raises, whatever the arguments and results hold. O(n log n) in spans and calls; safe on any thread.
     """
-    if not trace.tool_calls and len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
-        trace = replace(trace, tool_calls=written)
+    numbers = tuple(range(len(trace.tool_calls)))
+    if len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
+        trace, numbers = _with(written, trace)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
     visits = Visits(trace)
@@ -121,12 +127,20 @@ def tool_loop(trace: Trace) -> ToolLoop:
     spent = merged(time for _, time in parts)
     return ToolLoop(
         calls=len(calls),
-        repeated=tuple(sorted(wasted)),
+        repeated=tuple(numbers[index] for index in sorted(wasted) if numbers[index] >= 0),
+        written=sum(numbers[index] < 0 for index in wasted),
         cycles=tuple(replace(cycle, seconds=_seconds([t]), tokens=timeline.tokens(*t)) for cycle, t in parts),
         seconds=_seconds(spent),
         tokens=sum(timeline.tokens(*time) for time in spent),
         unseen=_unseen(trace),
     )
+
+
+def _with(written: Sequence[ToolCall], trace: Trace) -> tuple[Trace, tuple[int, ...]]:
+    """The trace with runs of code among its calls, and the ordinal of each call in the trace as it was; -1 of code."""
+    both = [*enumerate(trace.tool_calls), *((-1, run) for run in written)]
+    both.sort(key=lambda each: each[1].start_ns)
+    return replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
 
 
 def _unseen(trace: Trace) -> int:

@@ -43,9 +43,8 @@ class SessionScores:
         members = self._scored(session_id)
         if not any(member.facts.judged for member in members):
             return [], []
-        unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
+        view, unit = _conversation(session_id, members, trigger)
         suspicious = any(m.facts.crashed or any("said" in each for each in m.facts.signals.values()) for m in members)
-        view = SessionView(session_id, tuple(map(summary, members)))
         results, questions = self._evaluator.judged_session(view, unit, suspicious)
         body = orjson.dumps({SESSION: session_id, "trigger": trigger.value, "suspicious": suspicious})
         last = bytes.fromhex(members[-1].trace_id)
@@ -54,14 +53,16 @@ class SessionScores:
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
         """A session as it is now, and the unit that judged metrics are about; ``None`` where nothing is left of it."""
         members = self._scored(session_id)
-        if not members:
-            return None
-        unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
-        return SessionView(session_id, tuple(map(summary, members))), unit
+        return _conversation(session_id, members, trigger) if members else None
 
     def _scored(self, session_id: str) -> list[Member]:
         members = map(from_row, self._store.session_facts(session_id))
         return [member for member in members if member.trace_id not in self._left_out]
+
+
+def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) -> tuple[SessionView, Unit]:
+    unit = _unit(session_id, members, trigger).with_evidence(_contents(members))
+    return SessionView(session_id, tuple(map(summary, members))), unit
 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.base.result import EXPLAINING, Result, cut
+from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.pipeline.line.comparisons import (
     LoopComparison,
@@ -333,7 +333,7 @@ class SessionPlaces:
         return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
     def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
-        of_traces = (each for each in results if each.unit.level == "trace" and each.metric != EXPLAINING)
+        of_traces = (each for each in results if each.unit.level == "trace" and each.is_verdict)
         return {result.metric: self._signal(result) for result in of_traces}
 
     def _signal(self, result: Result) -> SignalFacts:

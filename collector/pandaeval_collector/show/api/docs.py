@@ -106,7 +106,7 @@ def _type(schema: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
-    if schema.get("type") == "array":
+    if schema.get("type") == "array" and "items" in schema:
         return f"list of {_type(schema['items'])}"
     if "additionalProperties" in schema and isinstance(schema["additionalProperties"], Mapping):
         return f"object of {_type(schema['additionalProperties'])}"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pandaeval_collector.base.result import EXPLAINING
 from pandaeval_collector.show.mcp.fencing import said
 from pandaeval_collector.store.failures.failure import normalised
 
@@ -77,7 +76,7 @@ def step_lines(row: Row) -> Iterator[str]:
 
 def _candidates(result: Row) -> list[Row]:
     """The steps that may have broken the run, likeliest first."""
-    found = result["metadata"].get("candidates") if result["metric"] == EXPLAINING else None
+    found = result["metadata"].get("candidates")
     return found if isinstance(found, list) else []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pandaeval_collector.base.result import EXPLAINING, Result
+from pandaeval_collector.base.result import Result, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 
@@ -58,13 +58,13 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     """What lists show of it. ``signal``: the score as sessions see it."""
     outcome, score = said["outcome"], said["score"]
-    is_verdict = outcome == "scored" and said["metric"] != EXPLAINING
+    ranks = outcome == "scored" and is_verdict(said)
     return _present(
         {
             "metric": f"{said['level']}.{said['metric']}",
             "outcome": outcome,
             "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if is_verdict else None,
+            "signal": float(said["metadata"].get("calibrated", score)) if ranks else None,
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],

@@ -346,6 +346,45 @@ class TestOtherWords:
         assert self.found("call mum at noon", "call mum noon", "mum call noon", name="add_reminder").wasted_calls == 0
 
 
+class TestCosmetics:
+    @pytest.mark.parametrize(
+        "spelled",
+        [
+            [{"city": "Oslo"}, {"city": "oslo"}, {"city": "OSLO."}],
+            [{"page": 7}, {"page": "7"}, {"page": "7 "}],
+            [{"city": "Oslo", "timestamp": 1}, {"city": "'Oslo'", "timestamp": 2}, {"city": "oslo", "timestamp": 3}],
+        ],
+        ids=["case and stops", "a number as a text", "quotes beside volatile keys"],
+    )
+    def test_make_no_other_call(self, spelled: list[dict[str, Any]]) -> None:
+        run = Run()
+        for arguments in spelled:
+            run.call("get_forecast", arguments, "rain")
+        assert run.found().repeated == (1, 2)
+
+    def test_where_answers_differ_they_mattered(self) -> None:
+        run = Run()
+        for city, rain in (("Oslo", "rain"), ("oslo", "no such city"), ("OSLO", "sun")):
+            run.call("get_forecast", {"city": city}, rain)
+        assert run.found().wasted_calls == 0
+
+    def test_once_is_common_sense(self) -> None:
+        run = Run().call("get_forecast", {"city": "Oslo"}, "rain").call("get_forecast", {"city": "oslo"}, "rain")
+        assert run.call("get_forecast", {"city": "Kiel"}, "sun").found().wasted_calls == 0
+
+    def test_the_same_failure_of_a_call_in_other_words(self) -> None:
+        run = Run()
+        for text in ("ferry Kiel Oslo", "ferries Kiel to Oslo", "ferry from Kiel to Oslo"):
+            run.call("search_web", {"query": text}, error="QuotaError: no calls left")
+        assert run.found().repeated == (1, 2)
+
+    def test_another_failure(self) -> None:
+        run = Run()
+        for number, text in enumerate(("ferry Kiel Oslo", "ferries Kiel to Oslo", "ferry from Kiel to Oslo")):
+            run.call("search_web", {"query": text}, error=f"ParseError: at word {number}")
+        assert run.found().wasted_calls == 0
+
+
 class TestCode:
     def agent(self, *steps: tuple[str, str]) -> ToolLoop:
         """An agent that writes code and is shown what came of it, without any tool span."""
@@ -357,7 +396,8 @@ class TestCode:
             spans.append(
                 Span("t", f"m{number}", "", "chat", Kind.LLM, start, start + SECOND // 2, input=seen, output=output)
             )
-            seen = (Message("user", (Text(f"Observation:\n{observed}"),)),)
+            told = observed if observed.startswith("Error") else f"Observation:\n{observed}"
+            seen = (Message("user", (Text(told),)),)
         return tool_loop(Trace("t", tuple(spans), "m0"))
 
     def test_the_same_statements_and_the_same_observation(self) -> None:
@@ -371,11 +411,94 @@ class TestCode:
     def test_other_statements(self) -> None:
         assert self.agent(("print(a)", "1"), ("print(b)", "1"), ("print(c)", "1")).wasted_calls == 0
 
+    def failing(self, *codes: str, kind: str = "KeyError: 'price'") -> ToolLoop:
+        told = (
+            "Code execution failed at line '{}' due to: {}\nNow let's retry: take care not to repeat previous errors!"
+        )
+        return self.agent(*[(code, f"Error:\n{told.format(code.splitlines()[0], kind)}") for code in codes])
+
+    def test_the_same_error_of_code_that_is_edited_where_nothing_depends_on_it(self) -> None:
+        code = "rows = load('a.csv')\ntotal = sum(row['price'] for row in rows)"
+        edited = [
+            code,
+            f"print('once more')\n{code}  # now it works",
+            f"import json\n{code.replace('total', 'amount')}",
+            code.replace("'", '"'),
+        ]
+        found = self.failing(*edited)
+        assert (found.calls, found.wasted_calls, found.looping) == (4, 3, True)
+        assert (found.repeated, found.written) == ((), 3)
+        assert self.failing(*edited[:2]).wasted_calls == 0, "one more attempt is common sense"
+
+    @pytest.mark.parametrize(
+        "codes",
+        [
+            [f"page = get('https://a.example/{n}')\nrows = parse(page)" for n in range(4)],
+            [f"rows = load('a.csv', skip={n})\ntotal = sum(rows)" for n in range(4)],
+            ["a = load()\nb = scale(a)", "c = fetch()\nd = trim(c)", "e = query()\nf = join(e)"],
+        ],
+        ids=["other texts", "other numbers", "other names"],
+    )
+    def test_the_same_error_of_code_that_asks_for_another_thing(self, codes: list[str]) -> None:
+        assert self.failing(*codes).wasted_calls == 0
+
+    def test_other_errors_are_progress(self) -> None:
+        code = "rows = load('a.csv')\ntotal = sum(row['price'] for row in rows)"
+        steps = [(f"print({n})\n{code}", f"Error:\nCode failed due to: KeyError: 'c{n}'") for n in range(4)]
+        assert self.agent(*steps).wasted_calls == 0
+
+    def test_who_looks_for_the_cause_in_between_goes_on(self) -> None:
+        code = "rows = load('a.csv')\ntotal = sum(row['price'] for row in rows)"
+        steps: list[tuple[str, str]] = []
+        for number in range(4):
+            steps.append((f"print({number})\n{code}", "Error:\nCode failed due to: KeyError: 'price'"))
+            steps.append((f"print(rows[{number}])", f"row {number}"))
+        assert self.agent(*steps).wasted_calls == 0
+
+    def test_edited_code_that_shows_the_same_again(self) -> None:
+        code = "rows = load('a.csv')\nbest = min(rows, key=lambda row: row['price'])\nprint({})"
+        shown = "{'ship': 'LH-1315', 'price': 41}"
+        assert self.agent(*[(code.format(text), shown) for text in ("best", "'now', best", "best, 'x'")]).looping
+
+    def test_edited_code_that_shows_nothing_may_do_another_thing(self) -> None:
+        code = "rows = load('a.csv')\nbest = min(rows, key=lambda row: row['price'])\nnote(best)"
+        edited = [code.replace("best", name) for name in ("best", "least", "lowest", "found")]
+        assert (
+            self.agent(
+                *[(each, "Execution logs:\nLast output from code snippet:\nNone") for each in edited]
+            ).wasted_calls
+            == 0
+        )
+
+    def test_long_texts_are_content(self) -> None:
+        patch = " ".join(f"word{n}" for n in range(60))
+        codes = [f"text = '{patch} v{n}'\nwrite(open('f', 'w'), text)" for n in "abcd"]
+        assert self.failing(*codes, kind="SyntaxError: invalid").looping
+
+    def test_code_without_a_call_counts_beside_the_calls_of_other_code(self) -> None:
+        said = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
+        seen = (Message("user", (Text("Observation:\n[]"),)),)
+        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, 2 * n, 2 * n + 1, input=seen, output=said) for n in range(6)]
+        call = ToolCall("get_rows", "", {}, "[]", None, "tool", "", 1, 2, has_arguments=True, has_result=True)
+        found = tool_loop(Trace("t", tuple(spans), "m0", tool_calls=(call,)))
+        assert (found.calls, found.wasted_calls, found.repeated) == (5, 3, ())
+
     def test_code_that_nobody_ran_is_text(self) -> None:
         said = (Message("assistant", (Text("```python\nprint(1)\n```"),)),)
         asked = (Message("user", (Text("Again, please."),)),)
         spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, n, n + 1, input=asked, output=said) for n in range(5)]
         assert tool_loop(Trace("t", tuple(spans), "m0")).calls == 0
+
+    def test_models_of_other_agents_do_not_come_between(self) -> None:
+        said = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
+        seen = (Message("user", (Text("Observation:\n[]"),)),)
+        spans = []
+        for n in range(4):
+            spans.append(
+                Span("t", f"m{n}", "", "", Kind.LLM, 4 * n, 4 * n + 1, input=seen, output=said, agent_name="a")
+            )
+            spans.append(Span("t", f"o{n}", "", "", Kind.LLM, 4 * n + 2, 4 * n + 3, output=said, agent_name="b"))
+        assert tool_loop(Trace("t", tuple(spans), "m0")).wasted_calls == 2
 
     def test_an_interpreter_as_a_tool(self) -> None:
         assert times(3, "python_interpreter", {"code": "print(rows)"}, "[]").looping

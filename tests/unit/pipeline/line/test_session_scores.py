@@ -180,6 +180,16 @@ class TestAsking:
         _, [job] = scores(store, *members, judged=True).ask("s", Trigger.IDLE)
         assert orjson.loads(job.body)["suspicious"] is True
 
+    def test_another_session_is_another_question(self, tmp_path: Path) -> None:
+        ids = set()
+        for session in ("s", "t"):
+            store = Store(tmp_path / session, "off")
+            store.commit(WriteSet(session_traces=[to_row(member(1, judged=True), session)], touched={session})).result()
+            _, [job] = scores(store, judged=True).ask(session, Trigger.IDLE)
+            ids.add(job.id)
+            store.close()
+        assert len(ids) == 2
+
     def test_without_a_judge_nobody_is_asked(self, store: Store) -> None:
         assert scores(store, member(1, judged=True)).ask("s", Trigger.IDLE) == ([], [])
 

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.analysis.stats.blame_model import BlameModel, shipped
-from pandaeval_collector.base.result import EXPLAINING, Result
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.config import Config, load
 from pandaeval_collector.exporters.attributes import encode_attributes
@@ -50,7 +50,7 @@ def sure_from(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def one(found: list[Result]) -> Result:
-    [told] = [each for each in found if each.metric == EXPLAINING]
+    [told] = [each for each in found if each.metric == "blame"]
     return told
 
 
@@ -79,7 +79,7 @@ class TestWhere:
         assert not any("blame" in each.finding.metadata for each in found)
 
     def test_a_good_run_has_none_unless_it_is_asked_for(self) -> None:
-        assert not [each for each in results("good") if each.metric == EXPLAINING]
+        assert not [each for each in results("good") if each.metric == "blame"]
         asked = load(None, {"PANDAEVAL_METRICS__ENABLED": "[trace.blame]"})
         assert one(results("good", asked)).finding.metadata["candidates"]
 
@@ -91,7 +91,7 @@ class TestShown:
     FAILED = result("coherence", Score(0.1, "off topic", {"blame": STEP}, label="off_topic"), evaluator=CODE)
 
     def span(self) -> Span:
-        told = result(EXPLAINING, TOLD, evaluator=CODE, threshold=0.0)
+        told = result("blame", TOLD, evaluator=CODE, threshold=None)
         [made] = spans([encode_attributes(each, "") for each in (self.FAILED, told)], True)
         return Span.FromString(made)
 
@@ -110,8 +110,8 @@ class TestShown:
         assert told["pandaeval.score.min"] == 0.1, "how sure it is is no score of the run"
 
     def test_unknown_is_told(self) -> None:
-        unknown = result(EXPLAINING, Score(0.3, "none is sure", {"step": None}, label="unknown"), evaluator=CODE)
-        [made] = spans([encode_attributes(replace(unknown, threshold=0.0), "")], True)
+        unknown = result("blame", Score(0.3, "none is sure", {"step": None}, label="unknown"), evaluator=CODE)
+        [made] = spans([encode_attributes(replace(unknown, threshold=None), "")], True)
         told = attributes(Span.FromString(made).attributes)
         assert told["pandaeval.blame"] == "unknown"
         assert "pandaeval.blame.span_id" not in told
@@ -125,6 +125,6 @@ class TestShown:
         span = {"id": STEP["span_id"], "depth": 0, "kind": "tool", "name": "get_order", "us": 1000}
         row = {
             "detail": {"spans": [span], "texts": [], "left_out": 0},
-            "results": [result(EXPLAINING, TOLD, evaluator=CODE, threshold=0.0).to_dict()],
+            "results": [result("blame", TOLD, evaluator=CODE, threshold=None).to_dict()],
         }
         assert "it broke the run (80%)" in "\n".join(step_lines(row))

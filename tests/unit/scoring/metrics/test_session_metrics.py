@@ -144,6 +144,12 @@ def test_a_failure_that_is_better_than_half_stays() -> None:
         # Without a judge: the two judged kinds are missed in each trace, and our own signals count.
         ([{"coherence": scored(0.5)}], KINDS, False, Coverage(1 / 3, (), 1, False)),
         ([{"coherence": scored(0.5), "response": scored(1.0)}], KINDS, False, Coverage(2 / 4, (), 1, False)),
+        (
+            [{"coherence": scored(0.5), "response": missing("timeout"), "tool_loop": scored(1.0)}],
+            KINDS,
+            False,
+            Coverage(2 / 5, (), 1, False),
+        ),
         ([{"response": missing("incomplete_trace")}], KINDS, False, Coverage(0.0, (), 0, False)),
         ([{"response": scored(1.0)}, {}], KINDS, False, Coverage(1 / 5, (), 0, False)),
         ([], KINDS, False, Coverage(1.0, (), 0, False)),
@@ -273,6 +279,19 @@ class TestReliability:
         assert isinstance(none, Unscored)
         assert none.metadata["partial_score"] is None
 
+    def test_where_most_checks_could_not_look_no_problem_is_found_by_none(self) -> None:
+        trace = {"coherence": scored(1.0), "loop_detection": scored(1.0)}
+        blind = {"response": missing("insufficient_evidence"), "grounding": missing("insufficient_evidence")}
+        half = RELIABILITY.evaluate(view({**trace, **blind}), context())
+        assert isinstance(half, Score)
+        assert half.label == "no_problem_found"
+        blind["tool_loop"] = missing("timeout")
+        found = RELIABILITY.evaluate(view({**trace, **blind}), context())
+        assert isinstance(found, Unscored)
+        assert found.coverage == pytest.approx(2 / 5)
+        assert found.metadata["partial_score"] == 1.0
+        assert found.reason.endswith("only 40% of the checks that apply could look")
+
     @pytest.mark.parametrize(
         ("traces", "kind"),
         [([], Assumed), ([{"coherence": ASSUMED}], Assumed), ([{}], Unscored), ([{"x": ASSUMED}], Unscored)],
@@ -320,6 +339,12 @@ class TestConsistency:
             "safe_and_smooth",
         ]
         assert [found.value for found in known if isinstance(found, Score)] == [1.0, 1.0]
+
+    def test_the_profile_takes_the_weights_that_were_set(self) -> None:
+        traces = view({"confidence": scored(0.9), "coherence": scored(0.0)})
+        known = [CONSISTENCY.evaluate(traces, context(weights={"coherence": w}, judged=True)) for w in (1.0, 0.1)]
+        profiles = [found.metadata["session_profile"] for found in known if isinstance(found, Score)]
+        assert len(set(profiles)) == 2, profiles
 
     @pytest.mark.parametrize(
         ("traces", "enabled", "reason"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -226,6 +227,19 @@ class TestGoal:
         assert (found.value, found.metadata) == (score, {"goal": "Find it.", "turns": 2})
         assert "turn 2: Where is my parcel now?" in caller.messages[0][1]["content"], "all of it is shown"
         assert "call 4: search" in caller.messages[0][1]["content"]
+
+    async def test_what_anybody_stated_goes_with_the_question(self) -> None:
+        whole = replace(
+            conversation([RUN, AGAIN], "d"), goal="Get it.", profile="in a hurry", knowledge=("It closes.",)
+        )
+        caller = ScriptedCaller({"goal_completion": {"goal": "Find it.", "reason": "So.", "completed": True}})
+        assert self.METRIC.ask is not None
+        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
+        assert isinstance(found, Score)
+        assert found.metadata["goal"] == "Get it."
+        given = caller.questions[0].partition("Taken from the record, data as well:")[2]
+        places = [given.index(each) for each in ("goal:", "Get it.", "profile:", "in a hurry", "knowledge:", "- It cl")]
+        assert places == sorted(places), "each under its name"
 
     def test_a_session_without_traces_has_none(self) -> None:
         context = SessionContext(0.5, frozenset(), {}, ())

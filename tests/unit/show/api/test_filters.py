@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import orjson
 import pytest
 
+from pandaeval_collector.base.filters import FILTERS
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import RunFilters, wanted_of, within
+from pandaeval_collector.show.api.filters import RunFilters, _wanted, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.wanted import Wanted
 
@@ -100,3 +102,9 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(ProblemError) as refused:
         position_of(cursor)
     assert refused.value.status == 400
+
+
+def test_of_attributes_several_can_be_given_and_none_is_the_default() -> None:
+    assert inspect.signature(_wanted).parameters["attribute"].default == []
+    assert RunFilters().wanted() == Wanted()
+    assert RunFilters().model_dump() == {each.name: [] if each.kind == "pairs" else None for each in FILTERS}

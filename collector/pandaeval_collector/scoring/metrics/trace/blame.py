@@ -17,7 +17,6 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps, told
 from pandaeval_collector.analysis.stats.blame_model import BlameModel, shipped
-from pandaeval_collector.base.result import EXPLAINING
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -71,7 +70,7 @@ def _where(step: dict[str, Any]) -> str:
 
 METRIC = Metric(
     level="trace",
-    name=EXPLAINING,
+    name="blame",
     kind="math",
     version="1",
     threshold=0.0,

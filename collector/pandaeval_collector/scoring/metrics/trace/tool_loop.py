@@ -1,13 +1,14 @@
 """Is the agent going round in circles inside one trace?
 
 1 - wasted tool calls / tool calls, found by code alone: same tool, equivalent arguments (or the same asked for in
-other words), nothing new in the answer and nothing changed in between
+other words, spelling or edited code), nothing new in the answer, or the same error, and nothing changed in between
 (:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules). A cycle of three rounds or more fails whatever the
 ratio. Calls whose arguments were not captured cannot be compared: where they are most, or nothing of any call was
 captured, there is no score.
 
-Of a code agent without tool calls, the code that it wrote counts. It does not judge whether the tools were the
-right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no loops.
+Of an agent that writes code, the code counts as a call where it called no tool. It does not judge whether the tools
+were the right ones, and polling, pagination, batches, retries with back-off and checks after a repair step are no
+loops.
 
 Where each model call is a trace of its own, the one that ends the run is looked at: its history holds all calls. A run
 that does not end is reported once, when it has wasted 8 calls.
@@ -87,7 +88,7 @@ METRIC = Metric(
     level="trace",
     name="tool_loop",
     kind="code",
-    version="8",
+    version="9",
     threshold=0.5,
     question="Is the agent going round in circles inside one trace?",
     needs="tool calls",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.base.score import Finding, Score
+from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.turns import TurnView
+from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
-from pandaeval_collector.scoring.metrics.turn._about import ABOUT, asked
+from pandaeval_collector.scoring.metrics.turn._about import ABOUT, answers, asked, unsaid
+from pandaeval_collector.scoring.metrics.turn._sent import templates
 
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 
@@ -30,9 +32,38 @@ class Rating(BaseModel):
     )
 
 
-def rated(name: str, version: str, text: str) -> QuestionPart[Rating]:
-    """The question of a metric that rates an answer."""
-    return QuestionPart(name, version, ABOUT, text, Rating, _check)
+def rated(
+    name: str,
+    about: str,
+    version: str,
+    question: str,
+    needs: str,
+    criteria: str,
+    before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
+) -> TurnMetric:
+    """A metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
+    part = QuestionPart(name, version, ABOUT, criteria, Rating, _check)
+
+    async def ask(view: TurnView, judge: Judge) -> Finding | None:
+        return await rating(part, view, judge)
+
+    return Metric(
+        level="turn",
+        name=name,
+        kind="llm",
+        version=version,
+        threshold=3.0,
+        scale=SCALE,
+        question=question,
+        about=about,
+        needs=needs,
+        evaluate=before_asking,
+        ask=ask,
+        applies=answers,
+        part=part,
+        rubrics=templates(part),
+        unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    )
 
 
 def _check(rating: Rating, given: Mapping[str, Any]) -> str | None:

@@ -11,17 +11,29 @@ Source: Agentest, evaluation metrics, *Faithfulness*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
-from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
-from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metric import TurnContext
+from pandaeval_collector.scoring.metrics.turn._about import unsaid
+from pandaeval_collector.scoring.metrics.turn._rating import rated
 
-PART = rated(
+_NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "no knowledge and no result of a tool is there to be contradicted")
+
+
+def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
+    said = unsaid(view, context)
+    if said is None and not view.knowledge and not view.has_results:
+        return _NOTHING
+    return said
+
+
+METRIC = rated(
     "faithfulness",
-    "1",
-    """
+    about=__doc__,
+    version="1",
+    question="Does the answer agree with what is known and with the results of tools?",
+    needs="an answer, and knowledge or results of tools; a judge",
+    before_asking=_before_asking,
+    criteria="""
 Is the answer faithful? Does it match the knowledge that is given and the results of the tools? Only contradictions
 count: to leave something out that is known costs nothing.
 
@@ -37,34 +49,4 @@ Guide:
 2  several factual errors
 1  grave fabrications
 """,
-)
-_NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "no knowledge and no result of a tool is there to be contradicted")
-
-
-def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    said = unsaid(view, context)
-    if said is None and not view.knowledge and not view.has_results:
-        return _NOTHING
-    return said
-
-
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    return await rating(PART, view, judge)
-
-
-METRIC = Metric(
-    level="turn",
-    name="faithfulness",
-    kind="llm",
-    version="1",
-    threshold=3.0,
-    scale=SCALE,
-    question="Does the answer agree with what is known and with the results of tools?",
-    needs="an answer, and knowledge or results of tools; a judge",
-    evaluate=_before_asking,
-    ask=_ask,
-    applies=answers,
-    part=PART,
-    rubrics=templates(PART),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

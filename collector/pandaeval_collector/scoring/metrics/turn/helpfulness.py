@@ -9,18 +9,15 @@ Source: Agentest, evaluation metrics, *Helpfulness*.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
-from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metrics.turn._rating import rated
 
-PART = rated(
+METRIC = rated(
     "helpfulness",
-    "2",
-    """
+    about=__doc__,
+    version="2",
+    question="Does the answer move the user closer to the goal?",
+    needs="what the user said and the agent answered; a judge",
+    criteria="""
 How helpful is the answer? Does it move the user closer to the goal, and can the user act on what it says?
 
 Things that cost: general talk where something specific is needed; asking for what was said already; suggestions that do
@@ -36,30 +33,4 @@ Guide:
 2  hardly helpful: vague or off the track
 1  unhelpful, or works against the goal
 """,
-)
-
-
-def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    return unsaid(view, context)
-
-
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    return await rating(PART, view, judge)
-
-
-METRIC = Metric(
-    level="turn",
-    name="helpfulness",
-    kind="llm",
-    version="2",
-    threshold=3.0,
-    scale=SCALE,
-    question="Does the answer move the user closer to the goal?",
-    needs="what the user said and the agent answered; a judge",
-    evaluate=_before_asking,
-    ask=_ask,
-    applies=answers,
-    part=PART,
-    rubrics=templates(PART),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -9,18 +9,15 @@ Source: Agentest, evaluation metrics, *Relevance*.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
-from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metrics.turn._rating import rated
 
-PART = rated(
+METRIC = rated(
     "relevance",
-    "2",
-    """
+    about=__doc__,
+    version="2",
+    question="Does every part of the answer address the user's message and goal?",
+    needs="what the user said and the agent answered; a judge",
+    criteria="""
 How relevant is the answer? Does every part of it address the user's message and the goal?
 
 Things that cost: explaining what nobody asked for; tangents that have nothing to do with the goal; answering another
@@ -35,30 +32,4 @@ Guide:
 2  mostly off the topic
 1  entirely irrelevant
 """,
-)
-
-
-def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    return unsaid(view, context)
-
-
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    return await rating(PART, view, judge)
-
-
-METRIC = Metric(
-    level="turn",
-    name="relevance",
-    kind="llm",
-    version="2",
-    threshold=3.0,
-    scale=SCALE,
-    question="Does every part of the answer address the user's message and goal?",
-    needs="what the user said and the agent answered; a judge",
-    evaluate=_before_asking,
-    ask=_ask,
-    applies=answers,
-    part=PART,
-    rubrics=templates(PART),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

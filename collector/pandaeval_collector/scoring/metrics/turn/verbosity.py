@@ -9,18 +9,15 @@ Source: Agentest, evaluation metrics, *Verbosity*.
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Finding, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.turn._about import answers, unsaid
-from pandaeval_collector.scoring.metrics.turn._rating import SCALE, rated, rating
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metrics.turn._rating import rated
 
-PART = rated(
+METRIC = rated(
     "verbosity",
-    "2",
-    """
+    about=__doc__,
+    version="2",
+    question="Is the answer as long as it has to be, and no longer?",
+    needs="what the user said and the agent answered; a judge",
+    criteria="""
 Is the answer appropriately concise? 5 means that every word serves a purpose.
 
 Things that cost: details that nobody needs here; the same said several times; phrases that say nothing; and, as much,
@@ -36,30 +33,4 @@ Guide:
 2  too long or too short
 1  badly bloated, or terse beyond use
 """,
-)
-
-
-def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    return unsaid(view, context)
-
-
-async def _ask(view: TurnView, judge: Judge) -> Finding | None:
-    return await rating(PART, view, judge)
-
-
-METRIC = Metric(
-    level="turn",
-    name="verbosity",
-    kind="llm",
-    version="2",
-    threshold=3.0,
-    scale=SCALE,
-    question="Is the answer as long as it has to be, and no longer?",
-    needs="what the user said and the agent answered; a judge",
-    evaluate=_before_asking,
-    ask=_ask,
-    applies=answers,
-    part=PART,
-    rubrics=templates(PART),
-    unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
 )

@@ -1,0 +1,153 @@
+"""A collector's disk after the power was cut: what it had its files do is written down (disk_log.c) and done again up
+to any moment, without what was not synced by then.
+
+What a cut keeps of that is drawn: each write that no sync followed is there or not, or some of its sectors are; names
+of files that were made, renamed or removed since their directory was synced are as before, from some moment on.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_HEAD = struct.Struct("<dBHQI")
+_SOURCE = Path(__file__).with_name("disk_log.c")
+_SECTOR = 512
+_NOT_ON_DISK = ("-shm", ".log", "lock")
+"""Shared memory, which SQLite makes anew after a cut, and what holds no data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``kind``: W(rite), S(ync), T(runcate), C(reate), U(nlink), R(ename). ``at``: when it began."""
+
+    at: float
+    kind: str
+    path: str
+    offset: int
+    data: bytes
+
+
+def compiled(folder: Path) -> Path:
+    """The library to preload."""
+    library = folder / "disk_log.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"], check=True)
+    return library
+
+
+def logged(library: Path, log: Path, folder: Path) -> dict[str, str]:
+    """Environment of a process that notes what it does to files below a folder."""
+    return {"LD_PRELOAD": str(library), "DISK_LOG": str(log), "DISK_LOG_OF": str(folder)}
+
+
+def steps(log: Path) -> Iterator[Step]:
+    """What was noted; a last note that a kill cut off is left out."""
+    content, at = memoryview(log.read_bytes()), 0
+    while at + _HEAD.size <= len(content):
+        when, kind, path_size, offset, size = _HEAD.unpack_from(content, at)
+        data_at = at + _HEAD.size + path_size
+        if data_at + size > len(content):
+            return
+        path = bytes(content[at + _HEAD.size : data_at]).decode()
+        if not path.endswith(_NOT_ON_DISK):
+            yield Step(when, chr(kind), path, offset, bytes(content[data_at : data_at + size]))
+        at = data_at + size
+
+
+@dataclass(slots=True)
+class _File:
+    """``content``: what surely stays; ``unsynced``: what may."""
+
+    content: bytearray = field(default_factory=bytearray)
+    unsynced: list[Step] = field(default_factory=list)
+
+    def kept(self, chance: random.Random, share: float) -> bytearray:
+        """What is there after a cut."""
+        content = bytearray(self.content)
+        for step in self.unsynced:
+            if chance.random() < share:
+                _apply(content, step, chance if chance.random() < 0.2 else None)
+        return content
+
+    def sync(self) -> None:
+        for step in self.unsynced:
+            _apply(self.content, step)
+        self.unsynced.clear()
+
+
+class Disk:
+    """All files of one folder, while steps are done one after the other."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, _File] = {}
+        self._kept: dict[str, _File] = {}
+        self._unsynced_names: list[tuple[str, str, _File | None]] = []
+
+    def do(self, step: Step) -> None:
+        match step.kind:
+            case "C":
+                self._create(step)
+            case "U":
+                self._name(step.path, None)
+            case "R":
+                file, to = self._now[step.path], step.data.decode()
+                self._name(to, file)
+                self._name(step.path, None)
+            case "S" if step.path not in self._now:
+                self._sync_names(step.path)
+            case "S":
+                self._now[step.path].sync()
+            case _:
+                self._file(step.path).unsynced.append(step)
+
+    def after_a_cut(self, chance: random.Random) -> dict[str, bytes]:
+        """Content by path of what is there when the power was cut now."""
+        names = dict(self._kept)
+        for _, path, file in self._unsynced_names[: chance.randint(0, len(self._unsynced_names))]:
+            _set(names, path, file)
+        share = chance.choice((0.0, 0.3, 0.7, 0.95))
+        return {path: bytes(file.kept(chance, share)) for path, file in names.items()}
+
+    def _file(self, path: str) -> _File:
+        """Also one that was removed while it was open: a new one that has no name."""
+        return self._now.get(path) or _File()
+
+    def _create(self, step: Step) -> None:
+        if step.offset:  # it was there, and was emptied
+            self._file(step.path).unsynced.append(Step(step.at, "T", step.path, 0, b""))
+        else:
+            self._name(step.path, _File())
+
+    def _name(self, path: str, file: _File | None) -> None:
+        _set(self._now, path, file)
+        self._unsynced_names.append((str(Path(path).parent), path, file))
+
+    def _sync_names(self, directory: str) -> None:
+        """All of this directory; others' that came before the last of them too, as a journal does."""
+        last = max((n for n, each in enumerate(self._unsynced_names) if each[0] == directory), default=-1)
+        for _, path, file in self._unsynced_names[: last + 1]:
+            _set(self._kept, path, file)
+        del self._unsynced_names[: last + 1]
+
+
+def _set(names: dict[str, _File], path: str, file: _File | None) -> None:
+    if file is None:
+        names.pop(path, None)
+    else:
+        names[path] = file
+
+
+def _apply(content: bytearray, step: Step, torn: random.Random | None = None) -> None:
+    if step.kind == "T":
+        del content[step.offset :]
+        content.extend(bytes(step.offset - len(content)))
+        return
+    content.extend(bytes(max(0, step.offset + len(step.data) - len(content))))
+    for at in range(0, len(step.data), _SECTOR if torn else max(1, len(step.data))):
+        if torn is None or torn.random() < 0.5:
+            part = step.data[at : at + _SECTOR] if torn else step.data
+            content[step.offset + at : step.offset + at + len(part)] = part
