@@ -85,6 +85,19 @@ def _cut_off(lines: Sequence[Line]) -> str:
     return ", ".join(parts) + ", " + _sum("started")(lines)
 
 
+def _recovered(lines: Sequence[Line]) -> str:
+    longest = max(line["recovered_s"] for line in lines)
+    return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
+
+
+def _overloaded(lines: Sequence[Line]) -> str:
+    times, refused = min(line["offered"] / line["sustained"] for line in lines), 0
+    for line in lines:
+        refused += sum(count for answer, count in line["answers"].items() if answer != "200")
+    peak, after = (max(line[name] for line in lines) for name in ("peak_mib", "recovered_s"))
+    return f"×{times:.1f} came, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s after"
+
+
 _KILL = "--ledger tests/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
@@ -174,8 +187,28 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         count=lambda line: float(line["drains"]),
         told=_drained,
     ),
-    Campaign("overload ×10 for ten minutes", "", "", "", "", "minutes", 10),
-    Campaign("outage of judge and sinks, half an hour compressed", "", "", "", "", "minutes", 30),
+    Campaign(
+        "overload ×10 for ten minutes",
+        "overload.py",
+        "--minutes 10",
+        "--minutes 0.3",
+        "overload-ledger.jsonl",
+        "minutes",
+        10,
+        count=lambda line: float(line["minutes"]),
+        told=_overloaded,
+    ),
+    Campaign(
+        "outage of judge and sink, by the clock",
+        "outage.py",
+        "--minutes 30 --seed 1",
+        "--minutes 0.3 --seed 99",
+        "outage-ledger.jsonl",
+        "minutes",
+        30,
+        count=lambda line: float(line["minutes"]),
+        told=_recovered,
+    ),
     Campaign(
         "damage to files between two lives",
         "damage.py",
