@@ -42,6 +42,7 @@ def run(folder: Path, seed: int, seconds: float, rate: float) -> Outage:
         "PANDAEVAL_JUDGE__API_BASE": f"http://127.0.0.1:{judge_port}/v1",
         "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
         "PANDAEVAL_JUDGE__DELAY": "0s",
+        "PANDAEVAL_LATE__WINDOW": "6h",  # spans are kept, to be held against what was sent
         "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
         "PROOF_KEY": "sk-proof",
     }
