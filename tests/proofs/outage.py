@@ -14,48 +14,33 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
+from support.ledger import lines, note  # noqa: E402
 from support.outages import run  # noqa: E402
 
 
 def main() -> int:
     options = _options()
-    done = sum(line["minutes"] for line in _lines(options.ledger) if line["seed"] == options.seed)
+    done = sum(line["minutes"] for line in lines(options.ledger) if line["seed"] == options.seed)
     if (minutes := options.minutes - done) <= 0:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-outage-"))
     found = run(folder, options.seed, minutes * 60, options.rate)
-    line = {
-        "proof": "outage",
-        "seed": options.seed,
-        "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "minutes": minutes,
-        "rate": options.rate,
-        **asdict(found),
-    }
-    with options.ledger.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    told = {"seed": options.seed, "minutes": minutes, "rate": options.rate, **asdict(found)}
+    line = note(options.ledger, "outage", told)
     print(json.dumps(line))
     if found.problems:
         print(f"WRONG, see {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
     return 0
-
-
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
 def _options() -> argparse.Namespace:

@@ -16,47 +16,33 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
+from support.ledger import lines, note  # noqa: E402
 from support.overloads import run  # noqa: E402
 
 
 def main() -> int:
     options = _options()
-    minutes = min(options.at_once, options.minutes - sum(line["minutes"] for line in _lines(options.ledger)))
+    minutes = min(options.at_once, options.minutes - sum(line["minutes"] for line in lines(options.ledger)))
     if minutes <= 0:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-overload-"))
     found = run(folder, minutes * 60, options.times, options.limit_mib, options.disk_mib)
-    line = {
-        "proof": "overload",
-        "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load": round(os.getloadavg()[0], 1),
-        "minutes": minutes,
-        **{key: round(value) if key in ("sustained", "offered") else value for key, value in asdict(found).items()},
-    }
-    with options.ledger.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    told = {"load": round(os.getloadavg()[0], 1), "minutes": minutes, **asdict(found)}
+    line = note(options.ledger, "overload", told)
     print(json.dumps(line))
     if found.problems:
         print(f"WRONG, see {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
     return 0
-
-
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
 def _options() -> argparse.Namespace:

@@ -61,8 +61,8 @@ def run(folder: Path, seconds: float, times: float, limit_mib: int, disk_mib: in
                 load.times.clear()
                 began = time.monotonic()
                 load.run(seconds, found.sustained * times)
-                found.offered = load.offered / (time.monotonic() - began)
-                found.lag_s, ended = load.lag_s, time.monotonic()
+                found.offered = round(load.offered / (time.monotonic() - began))
+                found.lag_s, ended = round(load.lag_s, 1), time.monotonic()
                 collector.until(lambda: _is_done(collector), "without lag", _REST_S)
                 found.recovered_s = round(time.monotonic() - ended, 1)
             found.peak_mib = memory.peak >> 20
@@ -155,7 +155,7 @@ def _sustained(collector: CollectorProcess, load: _Load) -> float:
         while collector.gauge("traces_open") > 20 * _TRACES:
             time.sleep(0.05)
     collector.until(lambda: _is_done(collector), "without lag", _REST_S)
-    return requests * _TRACES * _SPANS / (time.monotonic() - began)
+    return round(requests * _TRACES * _SPANS / (time.monotonic() - began))
 
 
 def _is_done(collector: CollectorProcess) -> bool:
