@@ -11,7 +11,7 @@ from statistics import median
 
 import httpx
 from _load import Load, send
-from _server import Server, _free_ports, collector
+from _server import Server, collector, free_ports
 from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
@@ -61,7 +61,7 @@ def measure(folder: Path, questions: Questions, rate: float, rounds: int, second
     """Rounds without and with readers take turns; each second pair begins with the readers. ``folder``: the data
     directory is ``data`` in it. A reader asks the next question a fifth of a second after its last answer."""
     found, sent = Beside(), 1 << 20
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     http = f"127.0.0.1:{port}"
     with collector(folder, {"SERVER__HTTP": http, "CLOSE__QUIET": "1s"}, core=None) as server:
         server.wait_ready()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from typing import Any
 import grpc
 import uvloop
 from _server import LOAD_CORE, pinned
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from synthetic import SPANS_PER_TRACE, Stream
 
 _RETRIED = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
@@ -30,7 +32,8 @@ _OPTIONS = (("grpc.max_send_message_length", 64 << 20), ("grpc.use_local_subchan
 @dataclass(frozen=True, slots=True)
 class Load:
     """What to send: ``spans`` in requests of ``traces`` whole traces, over ``connections`` by ``callers``. ``rate``:
-    spans per second, 0 for as fast as they are acknowledged. ``acks``: a file for the time of each trace's answer."""
+    spans per second, 0 for as fast as they are acknowledged. ``seconds``: the end, whatever is left then, 0 for none.
+    ``acks``: a file for the time of each trace's answer."""
 
     spans: int
     span_bytes: int
@@ -38,17 +41,20 @@ class Load:
     callers: int = 8
     connections: int = 1
     rate: float = 0.0
+    seconds: float = 0.0
     first: int = 0
     acks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of it. Times in seconds, latencies in milliseconds. ``begun``: when the first request was sent, on the
-    machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near it, the sender was the
-    limit."""
+    """What came of it: ``spans`` were acknowledged, of which the answers called so many ``rejected``; ``refused``:
+    requests. Times in seconds, latencies in milliseconds, 0 where nothing was acknowledged. ``begun``: when the first
+    request was sent, on the machine's monotonic clock; ``cpu_s`` is that of the sender itself, at most ``wall_s``: near
+    it, the sender was the limit."""
 
     spans: int
+    rejected: int
     refused: int
     bytes: int
     begun: float
@@ -77,8 +83,8 @@ class _Sender:
         self._calls = [channel.unary_unary(_METHOD, None, None) for channel in channels]
         self._stream = Stream(load.traces, load.span_bytes, first=load.first)
         self._left = max(1, load.spans // SPANS_PER_TRACE // load.traces)
-        self.requests = self._left
-        self.refused = self.bytes = 0
+        self._ends = time.monotonic() + load.seconds if load.seconds else math.inf
+        self.rejected = self.refused = self.bytes = 0
         self.took: list[float] = []
         self.acked: dict[str, float] = {}
 
@@ -90,7 +96,7 @@ class _Sender:
 
     async def _caller(self, number: int) -> None:
         call = self._calls[number % len(self._calls)]
-        while self._left > 0:
+        while self._left > 0 and time.monotonic() < self._ends:
             self._left -= 1
             await self._one(call, next(self._stream), self._stream.trace_ids)
 
@@ -105,10 +111,9 @@ class _Sender:
                 at += apart
 
     async def _one(self, call: Any, request: bytes, trace_ids: list[str]) -> None:
-        while True:
-            begun = time.monotonic()
+        while (begun := time.monotonic()) < self._ends:
             try:
-                await call(request)
+                answer = ExportTraceServiceResponse.FromString(await call(request))
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _RETRIED:
                     raise
@@ -117,6 +122,7 @@ class _Sender:
                 continue
             now = time.monotonic()
             self.took.append(now - begun)
+            self.rejected += answer.partial_success.rejected_spans
             self.bytes += len(request)
             if self._load.acks:
                 self.acked.update(dict.fromkeys(trace_ids, now))
@@ -135,14 +141,15 @@ async def _main(address: str, load: Load) -> tuple[Sent, dict[str, float]]:
         await channel.close(None)
     took = sorted(sender.took)
     sent = Sent(
-        spans=sender.requests * load.traces * SPANS_PER_TRACE,
+        spans=len(took) * load.traces * SPANS_PER_TRACE,
+        rejected=sender.rejected,
         refused=sender.refused,
         bytes=sender.bytes,
         begun=begun,
         wall_s=wall,
         cpu_s=cpu,
-        p50_ms=took[len(took) // 2] * 1e3,
-        p99_ms=took[int(len(took) * 0.99)] * 1e3,
+        p50_ms=took[len(took) // 2] * 1e3 if took else 0.0,
+        p99_ms=took[int(len(took) * 0.99)] * 1e3 if took else 0.0,
     )
     return sent, sender.acked
 

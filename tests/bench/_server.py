@@ -1,11 +1,10 @@
-"""Servers under load: a collector or rotel as a process on one core, with what it uses."""
+"""Servers under load, as processes on one core, with what they use."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +15,9 @@ from pathlib import Path
 
 SERVER_CORE, LOAD_CORE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
-_START_S, _STOP_S = 60.0, 30.0
+BYTECODE = {"PYTHONPYCACHEPREFIX": str(Path.home() / ".cache/pandaeval/bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
+"""The environment of programs of this checkout: an installed package has its bytecode, and does not compile sources."""
+_START_S, _STOP_S = 180.0, 30.0
 
 
 class Server:
@@ -52,10 +53,15 @@ class Server:
         """The same of the process itself, all threads and children that have ended."""
         return _cpu_s(self.process.pid)
 
+    def wanted_s(self) -> float:
+        """CPU time used by the threads that run now, and what they waited for a core: near none where there is nothing
+        to do, also on a machine where others have the cores."""
+        tasks = (task for pid in (self.process.pid, *self.children()) for task in Path(f"/proc/{pid}/task").iterdir())
+        return sum(_ran_and_waited_s(task) for task in tasks)
+
     def children(self) -> list[int]:
-        """Processes that it started and that run."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        """Processes that it and its children started and that run."""
+        return _below(self.process.pid)
 
     def memory(self, field: str = "VmRSS", pid: int | None = None) -> int:
         """Bytes; ``VmHWM`` is the most there ever were. ``pid``: of one of its children."""
@@ -105,36 +111,34 @@ class Server:
 def collector(folder: Path, settings: Mapping[str, str], core: int | None = SERVER_CORE) -> Iterator[Server]:
     """A collector with its data in ``folder``; ``settings`` by the names of environment variables without their prefix,
     such as ``{"CLOSE__QUIET": "1s"}``. The caller waits until it is ready."""
-    grpc, http, health = (f"127.0.0.1:{port}" for port in _free_ports(3))
+    grpc, http, health = (f"127.0.0.1:{port}" for port in free_ports(3))
     own = {"SERVER__GRPC": grpc, "SERVER__HTTP": http, "SERVER__HEALTH": health, "DATA": str(folder / "data")}
-    environ = {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
+    environ = BYTECODE | {f"PANDAEVAL_{key}": value for key, value in {**own, **settings}.items()}
     environ["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
     command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "collector"]
-    yield from _running(Server(command, grpc, environ, folder, health, core))
+    yield from running(Server(command, grpc, environ, folder, health, core))
 
 
-@contextlib.contextmanager
-def rotel(folder: Path, program: str, core: int | None = SERVER_CORE) -> Iterator[Server]:
-    """rotel forwarding to nowhere: received, decoded, handed to an exporter that drops."""
-    grpc, http = (f"127.0.0.1:{port}" for port in _free_ports(2))
-    listen = ["--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", http]
-    yield from _running(Server([program, "start", "--exporter", "blackhole", *listen], grpc, {}, folder, None, core))
-
-
-def _running(server: Server) -> Iterator[Server]:
+def running(server: Server) -> Iterator[Server]:
+    """The server, which ends with whoever uses it."""
     try:
         yield server
     finally:
         server.stop()
 
 
-def rotel_program() -> str | None:
-    """The program of the PyPI package ``rotel``: named by ``ROTEL``, or in this environment."""
-    named = os.environ.get("ROTEL") or shutil.which("rotel-agent")
-    if named:
-        return named
-    found = list(Path(sys.prefix).glob("lib/python*/site-packages/rotel/rotel-agent"))
-    return str(found[0]) if found else None
+def _below(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return [found for child in children for found in (child, *_below(child))]
+
+
+def _ran_and_waited_s(task: Path) -> float:
+    try:
+        ran, waited, _ = map(int, (task / "schedstat").read_text().split())
+    except OSError:  # it has just ended
+        return 0.0
+    return (ran + waited) / 1e9
 
 
 def _cpu_s(pid: int) -> float:
@@ -154,7 +158,7 @@ def pinned(core: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     found: list[int] = []
     while len(found) < number:
         port = random.randrange(15_000, 32_000)

@@ -1,9 +1,8 @@
-"""How many spans a second are acknowledged, beside rotel; and how many get through accept and line together.
+"""How many spans a second are acknowledged, and how many get through accept and line together.
 
-A collector on one core, a load process on the other. Accept alone: traces stay open. Rounds of both servers take turns,
-so that what else the machine does falls on both; the tables hold medians. rotel (PyPI ``rotel``, an alpha) forwards to
-nowhere and stores nothing; name its program in ``ROTEL`` or install it beside. "per CPU second" divides by the CPU time
-that the server used: what it would do if it never had to wait for its core, or for the disk.
+A collector on one core, a load process on the other. Accept alone: traces stay open. The tables hold medians of rounds.
+"per CPU second" divides by the CPU time that the server used: what it would do if it never had to wait for its core, or
+for the disk. ``compare.py`` has other systems beside it.
 
     python tests/bench/accept.py [--quick] [--rounds 5] [--spans 120000]
     python tests/bench/accept.py --only scaling --workers 0 1 2
@@ -14,15 +13,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from _disk import DiskProbe
 from _load import Load, Sent, send
-from _server import Server, collector, rotel, rotel_program
+from _server import Server, collector
 from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE
 
@@ -77,12 +75,9 @@ class Round:
         return self.sent.spans / self.cpu_s
 
 
-Start = Callable[[Path], AbstractContextManager[Server]]
-
-
-def measure(start: Start, load: Load) -> Round:
+def measure(load: Load) -> Round:
     """One round on a fresh server."""
-    with tempfile.TemporaryDirectory() as folder, start(Path(folder)) as server:
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder), OPEN) as server:
         server.wait_ready()
         send(server.address, Load(load.traces * SPANS_PER_TRACE * 10, load.span_bytes, load.traces, first=10**9))
         before = server.cpu_s()
@@ -92,42 +87,22 @@ def measure(start: Start, load: Load) -> Round:
 
 def accept(cases: tuple[Case, ...], rounds: int, spans: int) -> str:
     """The table of acknowledged spans per second."""
-    program = rotel_program()
-    starts: dict[str, Start] = {"collector": lambda folder: collector(folder, OPEN)}
-    if program is not None:
-        starts["rotel"] = lambda folder: rotel(folder, program)
     rows: list[list[object]] = []
     for case in cases:
         wanted = spans // (5 if case.size == "5 KB" or case.traces == 1 else 1)
-        found: dict[str, list[Round]] = {name: [] for name in starts}
-        for _ in range(rounds):
-            for name, start in starts.items():
-                found[name].append(measure(start, case.load(wanted)))
-        rows.extend(_row(case, name, each, found.get("rotel")) for name, each in found.items())
-    if program is None:
-        print("rotel is not installed here (pip install --pre rotel): no ratios")
-    head = ["load", "server", "spans/s", "p50 ms", "p99 ms", "spans per CPU s", "x rotel", "x rotel by CPU", "sender"]
+        found = [measure(case.load(wanted)) for _ in range(rounds)]
+        rows.append(
+            [
+                case.name,
+                median(each.sent.rate for each in found),
+                median(each.sent.p50_ms for each in found),
+                median(each.sent.p99_ms for each in found),
+                median(each.per_cpu_s for each in found),
+                f"{median(each.sent.cpu_s / each.sent.wall_s for each in found):.0%} busy",
+            ]
+        )
+    head = ["load", "spans/s", "p50 ms", "p99 ms", "spans per CPU s", "sender"]
     return table(f"Acknowledged, medians of {rounds} rounds", head, rows)
-
-
-def _row(case: Case, name: str, found: list[Round], peer: list[Round] | None) -> list[object]:
-    ratios: list[object] = ["", ""]
-    if peer is not None and peer is not found:
-        pairs = list(zip(found, peer, strict=True))
-        ratios = [
-            median(own.sent.rate / other.sent.rate for own, other in pairs),
-            median(own.per_cpu_s / other.per_cpu_s for own, other in pairs),
-        ]
-    return [
-        case.name,
-        name,
-        median(each.sent.rate for each in found),
-        median(each.sent.p50_ms for each in found),
-        median(each.sent.p99_ms for each in found),
-        median(each.per_cpu_s for each in found),
-        *ratios,
-        f"{median(each.sent.cpu_s / each.sent.wall_s for each in found):.0%} busy",
-    ]
 
 
 def whole(cases: tuple[Case, ...], rounds: int, spans: int, core: int | None = 0) -> str:

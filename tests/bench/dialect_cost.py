@@ -61,12 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--root", type=Path, action="append", default=[])
     parser.add_argument("--passes", type=int, default=7)
     options = parser.parse_args(arguments)
-    pairs = [pair for root in options.root or [_OWN, _SHARED] if root.is_dir() for pair in _spans(root)]
+    print(report(options.passes, options.root))
+
+
+def report(passes: int, roots: Sequence[Path] = ()) -> str:
+    """Both tables."""
+    pairs = [pair for root in roots or [_OWN, _SHARED] if root.is_dir() for pair in _spans(root)]
     by_dialect: dict[str, list[_Cost]] = {}
     by_kind: dict[tuple[str, int], list[_Cost]] = {}
     texts = [_json_texts(span, logs) for span, logs in pairs]
-    whole = _measured([partial(normalize, span, logs) for span, logs in pairs], options.passes)
-    parsing = _measured([partial(_parse, each) for each in texts], options.passes)
+    whole = _measured([partial(normalize, span, logs) for span, logs in pairs], passes)
+    parsing = _measured([partial(_parse, each) for each in texts], passes)
     for (span, logs), us, json_us in zip(pairs, whole, parsing, strict=True):
         cost = _Cost(us, json_us, len(span.attributes), _characters(span, logs))
         found = normalize(span, logs)
@@ -75,10 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         by_kind.setdefault((found.kind, bisect(_SIZES, cost.characters)), []).append(cost)
     head = ["dialect", "spans", "median", "p95", "20 attributes", "JSON", "attributes, median", "characters, median"]
     rows = [_row(name, costs) for name, costs in sorted(by_dialect.items())]
-    print(table(f"Microseconds to normalise a span, {len(pairs)} spans", head, rows))
+    first = table(f"Microseconds to normalise a span, {len(pairs):,} spans", head, rows)
     head = ["kind", "characters", "spans", "median", "p95", "JSON, median", "characters, median"]
     rows = [_row_of_kind(*key, costs) for key, costs in sorted(by_kind.items()) if len(costs) >= _FEW]
-    print(table("The same by kind and content", head, rows))
+    return first + "\n" + table("The same by kind and content", head, rows)
 
 
 def _spans(root: Path) -> Iterator[Pair]:

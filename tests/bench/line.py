@@ -156,7 +156,22 @@ def report(spans: int, durability: Durability = "full", workers: int = 0) -> str
         for size, each in found.items()
     ]
     head = ["size", "line: spans/s of CPU", "traces/s of CPU", "spans/s by the clock", "accept + line: spans/s of CPU"]
-    return first + "\n" + table("From stored chunks to the outbox", head, rates)
+    second = table("From stored chunks to the outbox", head, rates)
+    return "\n".join([first, second, _aims(*found.values())])
+
+
+def _aims(small: Measured, large: Measured) -> str:
+    """What is aimed at beside what was found; ``small``: spans of 1 KB, ``large``: of 5 KB."""
+    whole = [each.spans / (each.cpu["accept"] + each.cpu["decide"]) for each in (small, large)]
+    costs = {"metrics, 1 KB": (8, small.stages["decide"]["metrics"]),
+             "deciding, 1 KB": (60, small.cpu["decide"] * 1e6 / small.spans)}  # fmt: skip
+    rates = {"accept + line, 1 KB": (14_000, whole[0]), "accept + line, 5 KB": (9_000, whole[1])}
+    rows: list[list[object]] = []
+    for what, (aim, here) in costs.items():
+        rows.append([what, f"at most {aim} µs a span", f"{here:.1f} µs", "met" if here <= aim else "**missed**"])
+    for what, (aim, here) in rates.items():
+        rows.append([what, f"{aim:,} spans a CPU second", f"{here:,.0f}", "met" if here >= aim else "**missed**"])
+    return table("Against the aims", ["what", "aim", "here", ""], rows)
 
 
 def main() -> None:

@@ -5,8 +5,8 @@
 One span: 20 attributes, 11 KB of content. Variants take turns in random order, round by round; each round is measured
 on the caller's threads (CPU seconds of these threads, wall clock for the percentiles of single spans). Sinks discard:
 the BatchSpanProcessor's exporter encodes as the OTLP exporter does and throws the bytes away, ours encodes and answers
-its own requests. What is printed is the median over rounds of the difference to the bare span of the same round, and
-the machine's load, which moves all of it. ``--no-gc``: without what Python's garbage collector takes, which looks
+its own requests. What is printed is the median over rounds of the difference to the bare span of the same round.
+``--no-gc``: without what Python's garbage collector takes, which looks
 through spans that wait.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import random
 import statistics
 import threading
@@ -23,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from _table import table
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
@@ -134,8 +134,12 @@ def measure(variant: Variant, spans: int, threads: int) -> None:
     variant.provider.force_flush(10_000)
 
 
-def run(rounds: int, spans: int, threads: int) -> None:
-    """All rounds with so many calling threads, and the table."""
+def report(rounds: int, spans: int, threads: Sequence[int] = (1, 8)) -> str:
+    """A table for each number of calling threads."""
+    return "\n".join(_report(rounds, spans, number) for number in threads)
+
+
+def _report(rounds: int, spans: int, threads: int) -> str:
     found = variants()
     for warming in found:
         measure(warming, spans, threads)
@@ -143,23 +147,24 @@ def run(rounds: int, spans: int, threads: int) -> None:
     for _ in range(rounds):
         for variant in random.sample(found, len(found)):
             measure(variant, spans, threads)
-    by_name = {variant.name: variant for variant in found}
-    bare = by_name["bare"]
-    added = {
-        variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare.cpu, strict=True)) for variant in found
-    }
-    batch = added["batch"]
-    what = f"{threads} thread(s), {rounds} rounds of {spans} spans; bare span {statistics.median(bare.cpu):.1f} µs"
-    print(f"\n{what}; load average {os.getloadavg()[0]:.0f}")
-    print(f"{'':24}{'added µs':>10}{'x batch':>10}{'beside, % of batch':>20}{'p99 µs':>10}")
-    for variant in found:
-        beside = f"{100 * (added[variant.name] - batch) / batch:.0f}" if "batch" in variant.name else ""
-        print(
-            f"{variant.name:24}{added[variant.name]:10.2f}{added[variant.name] / batch:10.2f}{beside:>20}"
-            f"{statistics.median(variant.wall):10.1f}"
-        )
     for variant in found:
         variant.provider.shutdown()
+    bare = found[0].cpu
+    added = {
+        variant.name: statistics.median(a - b for a, b in zip(variant.cpu, bare, strict=True)) for variant in found
+    }
+    rows = [
+        [
+            variant.name,
+            added[variant.name],
+            added[variant.name] / added["batch"],
+            added[variant.name] - added["batch"] if "batch" in variant.name else "",
+            statistics.median(variant.wall),
+        ]
+        for variant in found
+    ]
+    what = f"{threads} threads, {rounds} rounds of {spans} spans; a bare span {statistics.median(bare):.1f} µs"
+    return table(what, ["processors", "added, µs a span", "x batch", "more than batch, µs", "p99 of a span, µs"], rows)
 
 
 def main() -> None:
@@ -171,8 +176,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.no_gc:
         gc.disable()
-    for threads in given.threads.split(","):
-        run(given.rounds, given.spans, int(threads))
+    print(report(given.rounds, given.spans, [int(each) for each in given.threads.split(",")]))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@
 One collector takes all attacks on its doors one after the other, without a restart in between; so does one with another
 configuration or store those on that. What needs a collector or a command of its own comes after. Held against it: the
 normal traffic's 99th percentile stays within a second (beside it stands that of the seconds before the attack, which
-tells what else the machine had to do), memory within 512 MB, every refusal is a clear answer, the health check answers;
-at the end everything that was acknowledged is decided and the books balance. Each attack adds a line to the ledger;
-`--table` writes what the ledger says last of each into docs/reliability.md. Leaves with 1 if anything was wrong.
+tells what else the machine had to do), memory within 512 MB, its own processes included, every refusal is a clear
+answer, the health check answers; at the end everything that was acknowledged is decided and the books balance. Each
+attack adds a line to the ledger; `--table` writes what the ledger says last of each into docs/reliability.md. Leaves
+with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ def _one(
         health_max_s=_round(max(seen.health_s, default=None)),
         scrape_max_s=_round(max(seen.scrape_s, default=None)),
         peak_mib=memory.peak >> 20,
+        children_mib=memory.children >> 20,
         load=round(os.getloadavg()[0], 1),
         problems=wrong,
     )  # fmt: skip

@@ -15,12 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.damaged import Left, leave, try_one  # noqa: E402
+from support.ledger import commit, lines, note  # noqa: E402
 
 PART, _WIDTH = 50, 1_000_000
 _MEMORY = Path("/dev/shm")
@@ -35,24 +34,15 @@ _MEMORY = Path("/dev/shm")
 
 def main() -> int:
     options = _options()
-    wanted = {"proof": "damage", "seed": options.seed, "commit": _commit()}
-    done = [line for line in _lines(options.ledger) if wanted.items() <= line.items()]
+    wanted = {"proof": "damage", "seed": options.seed, "commit": commit()}
+    done = [line for line in lines(options.ledger) if wanted.items() <= line.items()]
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         left = leave(Path(folder) / "left")
         while (tried := sum(line["cases"] for line in done)) < options.cases:
             began, cases = time.monotonic(), min(PART, options.cases - tried)
             found = _part(left, Path(folder), range(tried, tried + cases), options.seed)
-            line = {
-                **wanted,
-                "part": len(done),
-                "time": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": round(time.monotonic() - began, 1),
-                "cases": cases,
-                **found,
-            }
-            with options.ledger.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            done.append(line)
+            told = {"seconds": round(time.monotonic() - began, 1), "cases": cases, **found}
+            done.append(note(options.ledger, "damage", {"seed": options.seed, "part": len(done), **told}))
             if sys.stderr.isatty():
                 print(f"\r\033[K{tried + cases}/{options.cases}", end="", file=sys.stderr, flush=True)
     total: Counter[str] = Counter()
@@ -82,14 +72,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("damage-ledger.jsonl"))
     return parser.parse_args()
-
-
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
-def _commit() -> str:
-    return subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
 
 
 if __name__ == "__main__":

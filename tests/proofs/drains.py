@@ -16,11 +16,9 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess, snapshot  # noqa: E402
+from support.ledger import commit, lines, note  # noqa: E402
 from support.oracle import Oracle, problems_of  # noqa: E402
 
 BATCH, SDK_S, START_S = 20, 10.0, 600.0
@@ -48,15 +47,12 @@ class ImpatientOracle(Oracle):
 
 def main() -> int:
     options = _options()
-    wanted = {"proof": "drains", "seed": options.seed, "commit": _commit()}
-    done = [line for line in _lines(options.ledger) if wanted.items() <= line.items()]
+    wanted = {"proof": "drains", "seed": options.seed, "commit": commit()}
+    done = [line for line in lines(options.ledger) if wanted.items() <= line.items()]
     while (left := options.drains - sum(line["drains"] for line in done)) > 0:
         found = _batch(options.seed * 1000 + len(done), min(BATCH, left))
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        line = {**wanted, "batch": len(done), "time": when, "load": round(os.getloadavg()[0], 1), **found}
-        with options.ledger.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        done.append(line)
+        told = {"seed": options.seed, "batch": len(done), "load": round(os.getloadavg()[0], 1), **found}
+        done.append(note(options.ledger, "drains", told))
         print(json.dumps(found), file=sys.stderr)
     problems = [each for line in done for each in line["problems"]]
     failures = sum(line["failures"] for line in done)
@@ -107,20 +103,12 @@ def _batch(seed: int, drains: int) -> dict[str, Any]:
     }
 
 
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drains", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("drains-ledger.jsonl"))
     return parser.parse_args()
-
-
-def _commit() -> str:
-    return subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +31,7 @@ from support.collector import CollectorProcess  # noqa: E402
 from support.hostile.beside import Memory  # noqa: E402
 from support.hostile.doors import SUBMIT, Channel, told  # noqa: E402
 from support.hostile.fuzz import Fuzzer, post_all  # noqa: E402
+from support.ledger import commit  # noqa: E402
 
 PART, VOLLEY = 20_000, 500
 WRONG = frozenset({"HTTP 0", "HTTP 500", "HTTP 502", "HTTP 504", "no answer", "gRPC INTERNAL", "gRPC UNKNOWN"})
@@ -83,7 +83,7 @@ def _part(options: argparse.Namespace, part: int) -> dict[str, Any]:
                 answers.update(told_)
             problems = _last_word(collector)
     problems += [f"{answers[wrong]} x {wrong}" for wrong in sorted(WRONG & answers.keys())]
-    line = {"proof": "fuzz", "seed": options.seed, "part": part, "commit": _commit(), "requests": sum(answers.values()),
+    line = {"proof": "fuzz", "seed": options.seed, "part": part, "commit": commit(), "requests": sum(answers.values()),
             "time": datetime.now(UTC).isoformat("T", "seconds"), "seconds": round(time.monotonic() - began, 1),
             "answers": dict(sorted(answers.items())), "peak_mib": memory.peak >> 20, "problems": problems}  # fmt: skip
     with options.ledger.open("a") as ledger:
@@ -119,11 +119,6 @@ def _last_word(collector: CollectorProcess) -> Sequence[str]:
     if (code := collector.stop()) != 0:
         problems.append(f"SIGTERM ended it with {code}")
     return problems
-
-
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return found.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ import argparse
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.kills import Figures, at_fail_points, at_random_times, of_workers, run  # noqa: E402
+from support.ledger import commit, lines, note  # noqa: E402
 
 BATCH = 25
 KINDS = ("fail-points", "random-times", "workers")
@@ -90,12 +89,9 @@ def _progress(start: int, cycles: int, text: str) -> None:
 
 def _done(options: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """The batches of this proof that came out well already."""
-    if not options.ledger.exists():
-        return {}
-    lines = [json.loads(line) for line in options.ledger.read_text().splitlines()]
     wanted = {"proof": "kill", "kind": options.kind, "seed": options.seed, "workers": options.workers}
-    mine = [line for line in lines if all({"workers": 0, **line}[name] == value for name, value in wanted.items())]
-    return {line["batch"]: line for line in mine if not line["problems"] and line["commit"] == _commit()}
+    mine = [line for line in lines(options.ledger) if wanted.items() <= {"workers": 0, **line}.items()]
+    return {line["batch"]: line for line in mine if not line["problems"] and line["commit"] == commit()}
 
 
 def _figures(line: dict[str, Any]) -> Figures:
@@ -109,23 +105,8 @@ def _figures(line: dict[str, Any]) -> Figures:
 
 
 def _note(options: argparse.Namespace, batch: int, figures: Figures) -> None:
-    line = {
-        "proof": "kill",
-        "kind": options.kind,
-        "seed": options.seed,
-        "workers": options.workers,
-        "batch": batch,
-        "commit": _commit(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        **figures.to_dict(),
-    }
-    with options.ledger.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return found.stdout.strip()
+    told = {"kind": options.kind, "seed": options.seed, "workers": options.workers, "batch": batch}
+    note(options.ledger, "kill", told | figures.to_dict())
 
 
 if __name__ == "__main__":

@@ -14,39 +14,28 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.kills_judged import run  # noqa: E402
+from support.ledger import lines, note  # noqa: E402
 
 BATCH = 10
 
 
 def main() -> int:
     options = _options()
-    done = [line for line in _lines(options.ledger) if line["seed"] == options.seed]
+    done = [line for line in lines(options.ledger) if line["seed"] == options.seed]
     while (left := options.cycles - sum(line["cycles"] for line in done)) > 0:
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-judged-"))
         figures = run(folder, options.seed * 1000 + len(done), min(BATCH, left))
-        line = {
-            "proof": "kill judged",
-            "seed": options.seed,
-            "batch": len(done),
-            "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            **asdict(figures),
-            "points": dict(sorted(figures.points.items())),
-        }
-        with options.ledger.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        told = asdict(figures) | {"points": dict(sorted(figures.points.items()))}
+        line = note(options.ledger, "kill judged", {"seed": options.seed, "batch": len(done), **told})
         if figures.problems:
             print(f"WRONG, see {folder}:", *figures.problems, sep="\n  ", file=sys.stderr)
             return 1
@@ -54,10 +43,6 @@ def main() -> int:
         done.append(line)
         print(json.dumps(line), file=sys.stderr)
     return 0
-
-
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
 def _options() -> argparse.Namespace:

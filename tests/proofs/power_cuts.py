@@ -16,12 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.cut_off import cut, record  # noqa: E402
+from support.ledger import lines, note  # noqa: E402
 from support.power_cuts import compiled  # noqa: E402
 
 BATCH, NORMAL_EACH, START_EACH = 500, 5, 250
@@ -37,12 +36,11 @@ _MEMORY = Path("/dev/shm")
 
 def main() -> int:
     options = _options()
-    done = [line for line in _lines(options.ledger) if line["seed"] == options.seed]
+    done = [line for line in lines(options.ledger) if line["seed"] == options.seed]
     while (left := options.cuts - sum(line["cuts"] for line in done if line["durability"] == "full")) > 0:
         durability = "normal" if len(done) % NORMAL_EACH == NORMAL_EACH - 1 else "full"
-        line = _recording(options.seed, len(done), durability, min(BATCH, left))
-        with options.ledger.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        found = _recording(options.seed, len(done), durability, min(BATCH, left))
+        line = note(options.ledger, "power cuts", found)
         print(json.dumps(line), file=sys.stderr)
         done.append(line)
         if line["problems"]:
@@ -59,26 +57,20 @@ def _recording(seed: int, batch: int, durability: str, cuts: int) -> dict[str, A
     began = time.monotonic()
     (folder / "recorded").mkdir()
     recorded = record(folder / "recorded", compiled(folder), seed * 1000 + batch, durability)
-    found = cut(recorded, cuts, seed * 1000 + batch, folder / "cuts", START_EACH)
+    start_each = START_EACH if durability == "full" else 0  # what may be lost, a start names
+    found = cut(recorded, cuts, seed * 1000 + batch, folder / "cuts", start_each)
     if durability == "full" and found.lossy:
         found.problems.append(f"{found.lossy} cuts lost what had been acknowledged")
     if not found.problems:
         shutil.rmtree(folder)
     return {
-        "proof": "power cuts",
         "seed": seed,
         "batch": batch,
-        "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - began, 1),
         "durability": durability,
         "acknowledged": len(recorded.acknowledged),
         **asdict(found),
     }
-
-
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
 def _options() -> argparse.Namespace:

@@ -14,11 +14,9 @@ import argparse
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess, DiedError  # noqa: E402
+from support.ledger import commit, lines, note  # noqa: E402
 from support.oracle import Oracle  # noqa: E402
 
 BATCH, START_S = 20, 1800.0
@@ -34,16 +33,13 @@ BATCH, START_S = 20, 1800.0
 
 def main() -> int:
     options = _options()
-    wanted = {"proof": "starts", "seed": options.seed, "commit": _commit()}
-    done = [line for line in _lines(options.ledger) if wanted.items() <= line.items()]
+    wanted = {"proof": "starts", "seed": options.seed, "commit": commit()}
+    done = [line for line in lines(options.ledger) if wanted.items() <= line.items()]
     left = options.starts - sum(line["starts"] for line in done)
     batch = len(done)
     while left > 0:
         found = _batch(options.seed * 1000 + batch, min(BATCH, left))
-        line = {**wanted, "batch": batch, "time": datetime.now(UTC).isoformat(timespec="seconds"), **found}
-        with options.ledger.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        done.append(line)
+        done.append(note(options.ledger, "starts", {"seed": options.seed, "batch": batch, **found}))
         left, batch = left - found["starts"], batch + 1
         print(json.dumps(found), file=sys.stderr)
     total = {name: sum(line[name] for line in done) for name in ("starts", "with_suspects", "aborted")}
@@ -76,21 +72,12 @@ def _batch(seed: int, starts: int) -> dict[str, Any]:
     return {"starts": starts, "with_suspects": suspects, "aborted": len(aborted), "told": aborted}
 
 
-def _lines(ledger: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("starts-ledger.jsonl"))
     return parser.parse_args()
-
-
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return found.stdout.strip()
 
 
 if __name__ == "__main__":

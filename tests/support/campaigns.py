@@ -85,6 +85,19 @@ def _cut_off(lines: Sequence[Line]) -> str:
     return ", ".join(parts) + ", " + _sum("started")(lines)
 
 
+def _recovered(lines: Sequence[Line]) -> str:
+    longest = max(line["recovered_s"] for line in lines)
+    return f"{_sum('acknowledged', 'results', 'verdicts')(lines)}, all there {longest:,.0f} s after its end"
+
+
+def _overloaded(lines: Sequence[Line]) -> str:
+    times, refused = min(line["offered"] / line["sustained"] for line in lines), 0
+    for line in lines:
+        refused += sum(count for answer, count in line["answers"].items() if answer != "200")
+    peak, after = (max(line[name] for line in lines) for name in ("peak_mib", "recovered_s"))
+    return f"×{times:.1f} came, {refused:,} refusals, {peak} MiB of 512, no lag {after:,.0f} s after"
+
+
 _KILL = "--ledger tests/proofs/ledger.jsonl"
 CAMPAIGNS: tuple[Campaign, ...] = (
     Campaign(
@@ -107,7 +120,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         10_000,
         count=lambda line: float(line["cycles"]),
-        told=_sum("acknowledged", "results", "verdicts", "members"),
+        told=_sum("acknowledged", "results", "verdicts", "graded", "members"),
     ),
     Campaign(
         "kill -9 of the judge's process or the collector",
@@ -174,8 +187,28 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         count=lambda line: float(line["drains"]),
         told=_drained,
     ),
-    Campaign("overload ×10 for ten minutes", "", "", "", "", "minutes", 10),
-    Campaign("outage of judge and sinks, half an hour compressed", "", "", "", "", "minutes", 30),
+    Campaign(
+        "overload ×10 for ten minutes",
+        "overload.py",
+        "--minutes 10",
+        "--minutes 0.3",
+        "overload-ledger.jsonl",
+        "minutes",
+        10,
+        count=lambda line: float(line["minutes"]),
+        told=_overloaded,
+    ),
+    Campaign(
+        "outage of judge and sink, by the clock",
+        "outage.py",
+        "--minutes 30 --seed 1",
+        "--minutes 0.3 --seed 99",
+        "outage-ledger.jsonl",
+        "minutes",
+        30,
+        count=lambda line: float(line["minutes"]),
+        told=_recovered,
+    ),
     Campaign(
         "damage to files between two lives",
         "damage.py",
@@ -224,12 +257,11 @@ CAMPAIGNS: tuple[Campaign, ...] = (
 OF_TESTS = (
     ("disk full, EIO, read-only, taken away", "tests/integration/test_store_gone.py tests/unit/pipeline/test_guard.py"),
     ("SDKs: Python newest and 1.30, gRPC and HTTP", "tests/integration/test_sdk_export.py"),
-    ("SDKs: JavaScript", "tests/integration/test_documented_typescript.py"),
+    ("SDKs: the Java agent and JavaScript, while nobody answers", "tests/e2e/test_sdks_elsewhere.py"),
     (
         "OpenTelemetry Collector before and behind",
         "tests/e2e/test_otelcol_configs.py tests/integration/test_otelcol_sink.py",
     ),
-    ("SDKs: the Java agent", ""),
 )
 """What tests prove, without a ledger."""
 

@@ -90,8 +90,8 @@ def record(folder: Path, library: Path, seed: int, durability: str) -> Recorded:
 
 
 def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int) -> Cuts:
-    """So many cuts at steps drawn by the seed; after each ``start_each``-th one a collector is started. ``scratch`` is
-    an empty folder; with a problem it keeps what the cut left."""
+    """So many cuts at steps drawn by the seed; after each ``start_each``-th one a collector is started (0: never).
+    ``scratch`` is an empty folder; with a problem it keeps what the cut left."""
     chance, disk, found = random.Random(seed), Disk(), Cuts(steps=len(recorded.steps))
     places = sorted(chance.choices(range(len(recorded.steps)), k=cuts))
     done = 0
@@ -106,7 +106,7 @@ def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         problems = _look(left, recorded, recorded.acknowledged.before(ends), found)
-        if number % start_each == start_each - 1 and (left / "data").exists():
+        if start_each and number % start_each == start_each - 1 and (left / "data").exists():
             problems += _start(left, recorded)
             found.started += 1
         found.cuts += 1

@@ -32,6 +32,7 @@ _HELPER_OF = {
     COMMAND: "collector",
     "pandaeval_collector.pipeline.workers.main": "collector",
     "pandaeval_collector.runs.worker": "collector",
+    "pandaeval_collector.show.api.read_worker": "collector",
     "pandaeval_collector.judge.worker": "judge",
 }
 _SHARED = "TESTS_FORKED_FROM"

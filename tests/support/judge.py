@@ -163,13 +163,13 @@ FAULTS: Mapping[str, Behave] = {
 class JudgeServer:
     """The server on a thread of its own, as a context manager. ``requests``: (monotonic time, body) in order."""
 
-    def __init__(self, behave: Behave = good) -> None:
+    def __init__(self, behave: Behave = good, port: int = 0) -> None:
         self.behave = behave
         self.requests: list[tuple[float, dict[str, Any]]] = []
         self.most_at_once = 0
         self.inside = 0
         self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
+        self._http = _Http(("127.0.0.1", port), _Handler)
         self._http.owner = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 

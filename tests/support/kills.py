@@ -227,7 +227,7 @@ def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, si
     with snapshot(collector.data, collector.folder / "scratch") as database:
         problems = problems_of(oracle.told, database)
         problems += exported_problems(database, collector.results_file) + series_problems(database)
-        problems += _sink_problems(sink, {row[0] for row in database.execute("SELECT id FROM results")})
+        problems += sink_problems(sink, {row[0] for row in database.execute("SELECT id FROM results")})
         if still_open := open_chunks(database):
             problems.append(f"{len(still_open)} chunks are in no decided trace")
         problems += differences(standing_results(collector), _as_file(database))
@@ -238,7 +238,7 @@ def _last_word(figures: Figures, collector: CollectorProcess, oracle: Oracle, si
     figures.problems.extend(problems)
 
 
-def _sink_problems(sink: Sink, results: set[str]) -> list[str]:
+def sink_problems(sink: Sink, results: set[str]) -> list[str]:
     """Every result reached the sink, nothing else did, and what came again was the same to the byte."""
     found = []
     if missing := results - sink.results:

@@ -3,6 +3,7 @@ come to rest and holds results, verdicts included, against those of a file run o
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
 from support.judge import JudgeServer, Say, rubric_of
 from support.kills import FAIL_POINTS, Results, differences
+from support.made_traces import questions
 from support.oracle import Oracle, problems_of
 from support.owned_sessions import forwarder, has_handed_over
 from support.stored import requests_by_trace, series_problems
@@ -30,7 +32,7 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
     "PANDAEVAL_JUDGE__COOLDOWN": "1s",
-    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
+    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency, trial_correct]",
     "PROOF_KEY": "sk-proof",
 }
 _OWNS = {"PANDAEVAL_SESSIONS__OWNER": "true", "PANDAEVAL_SESSION__IDLE": "4s"}
@@ -45,6 +47,7 @@ class Figures:
     acknowledged: int = 0
     results: int = 0
     verdicts: int = 0
+    graded: int = 0
     members: int = 0
     asked: int = 0
     points: Counter[str] = field(default_factory=Counter)
@@ -63,7 +66,7 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0) -> Figures:
         return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
 
     with JudgeServer(verdict) as judge:
-        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
+        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url, "PANDAEVAL_CASES__PATH": str(_cases(folder))}
         with (
             CollectorProcess(folder / "owner", _OWNS | settings, own_children=True) as owner,
             forwarder(folder, owner, "front", settings) as front,
@@ -85,6 +88,18 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0) -> Figures:
                 figures.problems += problems_of(oracle.told, database)
             _last_word(figures, front, owner, folder, settings)
     return figures
+
+
+def _cases(folder: Path) -> Path:
+    """A case for each question: some demand its tool, some forbid it."""
+    cases = [
+        {"id": f"case-{number}", "inputs": {"task": question}}
+        | ({"forbidden_tools": [tool]} if number % 2 else {"expected_tools": [{"tool_name": tool}]})
+        for number, (question, tool) in enumerate(questions())
+    ]
+    file = folder / "cases.json"
+    file.write_text(json.dumps({"name": "proof", "cases": cases}))
+    return file
 
 
 def _cycle(front: CollectorProcess, owner: CollectorProcess, chance: random.Random) -> str:
@@ -126,6 +141,7 @@ def _last_word(
         if both := found.keys() & own.keys():
             figures.problems.append(f"{len(both)} results were given by both, such as {min(both)}")
         found |= {key: (result["id"], result["score"]) for key, result in own.items()}
+        figures.graded += sum(result["level"] == "trial" for result in own.values())
         figures.verdicts += sum(result["evaluator"]["kind"] == "llm" for result in own.values())
         with snapshot(each.data, folder / "scratch") as database:
             figures.problems += series_problems(database)

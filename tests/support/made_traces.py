@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ _TOPICS = (
     ("Will rain be expected in district {n} today?", ("No rain is expected in district {n} today.",), "get_weather"),
 )
 _OFF_TOPIC = "Ancient bakers kneading rye flour: honey, yeast, salted crust, garlic loaves."
+_SUBJECTS = 4
 _SERVICES = ("shop", "support")
 
 
@@ -88,13 +89,18 @@ class Composer:
         return f"session-{self._prefix}-{number}"
 
 
+def questions() -> Iterator[tuple[str, str]]:
+    """All that users ask, each with the tool that finds out."""
+    return ((question.format(n=number), tool) for question, _, tool in _TOPICS for number in range(_SUBJECTS))
+
+
 class _Script:
     """One run of an agent: model calls and tool calls in turn, below one root."""
 
     def __init__(self, chance: random.Random, trace_id: bytes, start_ns: int, session: str | None) -> None:
         self._chance, self._trace_id, self._now, self._session = chance, trace_id, start_ns, session
         self._number = 0
-        subject = chance.randrange(4)
+        subject = chance.randrange(_SUBJECTS)
         question, answers, self._tool = chance.choice(_TOPICS)
         self._question = question.format(n=subject)
         self._answer = _OFF_TOPIC if chance.random() < 0.1 else chance.choice(answers).format(n=subject)

@@ -17,14 +17,14 @@ RESULT_ID, REVISION = "pandaeval.result.id", "pandaeval.revision"
 
 
 class Sink:
-    """OTLP/gRPC on a free port of the loopback. A context manager.
+    """OTLP/gRPC on a port of the loopback, a free one where none is named. A context manager.
 
     ``trouble``: how likely a request fails. Half of those are taken nevertheless, and only the answer is lost: that is
     when a sender repeats itself. ``copies``: how often each result's log event and each span came; ``changed``: those
     that came again with other bytes; ``requests``: all requests for spans and log records, as they came.
     """
 
-    def __init__(self, seed: int = 0, trouble: float = 0.0) -> None:
+    def __init__(self, seed: int = 0, trouble: float = 0.0, port: int = 0) -> None:
         self._chance, self._trouble, self._lock = random.Random(seed), trouble, threading.Lock()
         self._bodies: dict[str, bytes] = {}
         self.requests: list[Any] = []
@@ -35,7 +35,7 @@ class Sink:
         trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Service(self._take_spans), self._server)  # type: ignore[no-untyped-call]
         logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Service(self._take_logs), self._server)  # type: ignore[no-untyped-call]
         metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Service(self._take_metrics), self._server)  # type: ignore[no-untyped-call]
-        self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.endpoint = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
 
     def __enter__(self) -> Sink:
         self._server.start()

@@ -160,7 +160,7 @@ class Collector:
                 reader.start()
                 self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts)
+        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)

@@ -94,6 +94,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.traces", "counter", "{trace}", "Traces decided, by why they were closed"),
         Instrument("pandaeval.sessions", "counter", "{session}", "Sessions that could not be scored"),
         Instrument("pandaeval.workers", "counter", "{process}", "Processes of the line, started and ended"),
+        Instrument("pandaeval.readers", "counter", "{process}", "Processes that answer reads, started and ended"),
         Instrument(
             "pandaeval.metric.cpu",
             "counter",

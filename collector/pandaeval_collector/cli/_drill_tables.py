@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from xml.etree.ElementTree import Element, SubElement
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.cli._junit import clean, write_suites
 from pandaeval_collector.cli._output import many, table
 from pandaeval_collector.drill.tally import NoticedShare
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def baseline_of(path: Path) -> dict[str, Any]:
     """The JSON of an earlier drill. Raises ``UserError``."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_given(path))
         return {"faults": {**found["faults"]}}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--baseline {path}: not what `pandaeval drill --format json` writes ({error})") from error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import open_given
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._api import Api
@@ -66,7 +68,7 @@ def _first(group_id: str, results: Path) -> tuple[str, str, str | None]:
 
 def _lines(results: Path) -> Iterator[dict[str, Any]]:
     try:
-        with results.open(encoding="utf-8") as file:
+        with io.TextIOWrapper(open_given(results), encoding="utf-8") as file:
             for line in file:
                 held = json.loads(line) if line.strip() else None
                 if isinstance(held, dict):

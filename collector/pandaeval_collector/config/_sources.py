@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pandaeval_collector.base.untrusted.given_files import open_given
 from pandaeval_collector.config._draft import Draft, without
 from pandaeval_collector.config._keys import PREFIX, below, keys, variable
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
@@ -37,7 +38,7 @@ def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     """The values of a file, the paths of those that could not be read, and why not."""
     whole = WrittenAt(str(path))
     try:
-        with path.open("rb") as file:
+        with open_given(path) as file:
             data = file.read(MAX_BYTES + 1)
         text = "" if len(data) > MAX_BYTES else data.decode("utf-8-sig")
     except OSError as error:

@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+from pandaeval_collector.base.untrusted.given_files import open_given
 from pandaeval_collector.receivers.enveloped_json import from_envelope
 from pandaeval_collector.receivers.jaeger_json import from_jaeger
 from pandaeval_otel.wire.fragments import MalformedOtlpError
@@ -98,7 +99,7 @@ def _open(name: str) -> BinaryIO:
     if path.is_dir():
         raise UnusableInputError(f"{name}: is a directory; give files, for instance {name}/*.jsonl")
     try:
-        return path.open("rb")
+        return open_given(path)
     except OSError as error:
         cure = "name a file of traces, - for standard input, or a trace store such as jaeger://HOST:16686?service=NAME"
         raise UnusableInputError(f"{name}: {error.strerror or error}; {cure}") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.judge.cascade import CascadeStep
 
@@ -51,7 +52,7 @@ def write_rules(rules: Sequence[KeptRule], path: Path) -> None:
 def read_rules(path: Path) -> tuple[KeptRule, ...]:
     """Raises ``UserError`` for a file that :func:`write_rules` did not make."""
     try:
-        return _File.model_validate_json(path.read_bytes()).rules
+        return _File.model_validate_json(read_given(path)).rules
     except OSError as error:
         raise UserError(f"judge.cascade: {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts
-from pandaeval_collector.show.api.work import PageWork, Work
+from pandaeval_collector.show.api.lookouts import VERSION
+from pandaeval_collector.show.api.read_process import ReadProcess
+from pandaeval_collector.show.api.work import PageWork, ReadSetup, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.last_drill import last_drill
@@ -31,15 +34,28 @@ def open_lookouts(
     runs: Runs,
     telemetry: Telemetry,
     parts: AsyncExitStack,
+    environ: Mapping[str, str],
 ) -> list[BaseRoute]:
     """The routes; ``parts`` close what is behind them. ``hosts``: names under which the collector may be asked beside
-    addresses and localhost; ``None``: any, where a token is demanded."""
-    lookouts = Lookouts(Path(config.store.path), _work(config, store, scorer, watching, telemetry), hosts, runs)
+    addresses and localhost; ``None``: any, where a token is demanded. ``environ``: of the process that answers reads,
+    where there is one."""
+    path, work = Path(config.store.path), _work(config, store, scorer, watching, telemetry)
+    reader: ReadProcess | None = None
+    if config.server.read_process:
+        reader = ReadProcess(_setup(path, work), work, environ, telemetry)
+        parts.push_async_callback(reader.close)
+    lookouts = Lookouts(path, work, hosts, runs, reader)
     parts.callback(lookouts.close)
     agents = McpDoor(lookouts.api, _page(config))
     lookouts.add("/mcp", agents)
     parts.push_async_callback(agents.close)
     return lookouts.routes
+
+
+def _setup(path: Path, work: Work) -> ReadSetup:
+    thresholds = {metric.key: threshold for metric, threshold in work.metrics}
+    level = logging.getLogger().getEffectiveLevel()
+    return ReadSetup(path, VERSION, level, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
 
 
 def _port(address: str) -> int | None:

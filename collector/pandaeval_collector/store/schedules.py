@@ -15,11 +15,11 @@ from pandaeval_collector.store.writer import Writer
 _COLUMNS = "id, cron, paused, created_at, fired_at, seen, body"
 
 
-class Schedules:
-    """The schedules of one store. Reading is safe from any thread, writing happens on the store's writer."""
+class ScheduleReads:
+    """The schedules of one store, to be looked at. Safe from any thread that ``reader`` has a connection for."""
 
-    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
-        self._writer, self._reader, self._clock = writer, reader, clock
+    def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
+        self._reader = reader
 
     def all(self) -> list[ScheduleRow]:
         """All schedules, in order of creation."""
@@ -30,6 +30,23 @@ class Schedules:
         """The schedule of an id."""
         row = self._reader().execute(f"SELECT {_COLUMNS} FROM schedules WHERE id = ?", (id_,)).fetchone()  # noqa: S608
         return None if row is None else _row(row)
+
+    def newest_run(self, id_: str) -> RunRow | None:
+        """The run that a schedule started last."""
+        row = (
+            self._reader()
+            .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608
+            .fetchone()
+        )
+        return None if row is None else RunRow(*row)
+
+
+class Schedules(ScheduleReads):
+    """The schedules of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
+        super().__init__(reader)
+        self._writer, self._clock = writer, clock
 
     def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
         """A new one, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
@@ -61,15 +78,6 @@ class Schedules:
         return self._writer.submit(
             lambda connection: connection.execute(statement, (paused, paused, now, id_)).rowcount > 0
         )
-
-    def newest_run(self, id_: str) -> RunRow | None:
-        """The run that a schedule started last."""
-        row = (
-            self._reader()
-            .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608
-            .fetchone()
-        )
-        return None if row is None else RunRow(*row)
 
     def fire(self, id_: str, now: float, body: Callable[[bytes, float, float], bytes]) -> Future[RunRow | None]:
         """Queues a run of what was decided since it fired last, and notes that: both or neither. ``body``: makes what

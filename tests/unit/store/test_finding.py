@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, list_pages
+from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
@@ -62,6 +63,8 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         result.success, result.signal = not each["failed"], each["score"]
         changes.results.append(result)
     changes.touched |= {each["session"] for each in TRACES if each["session"]}
+    texts = dict.fromkeys(("metric", "label", "title", "description", "severity", "agent", "service", "text"), "x")
+    changes.failures.append(FailureGroupRow("g1", **texts, count=2, first_at=1.0, last_at=2.0))
     store.commit(changes).result()
     made = Finder(folder)
     yield made
@@ -204,7 +207,7 @@ def test_how_many_there_are(finder: Finder) -> None:
     assert finder.oldest(Wanted(agent="nobody")) is None
 
 
-@pytest.mark.parametrize("limit", [7, 60, 61])
+@pytest.mark.parametrize("limit", [7, 30, 31])
 def test_results_are_read_newest_first_page_by_page(finder: Finder, limit: int) -> None:
     found: list[Any] = []
     before = None
@@ -225,6 +228,15 @@ def test_results_are_read_by_their_numbers(finder: Finder) -> None:
         number: {"metric": "coherence", "score": TRACES[number - 1]["score"], "outcome": "scored"}
         for number in (1, newest)
     }
+
+
+def test_what_failed_is_read_oldest_first_with_the_groups(finder: Finder) -> None:
+    failed, groups = finder.failing(Wanted(since_ms=_DAY))
+    expected = [(each["at"], each["agent"]) for each in TRACES if each["failed"] and each["at"] >= _DAY]
+    assert [(each.at, each.agent) for each in failed] == expected
+    assert {each.metric for each in failed} == {"trace.coherence"}
+    assert groups == {each.id: each for each in finder.failure_groups()}
+    assert groups.keys() == {"g1"}
 
 
 def test_runs_over_time_are_those_that_are_wanted(finder: Finder) -> None:
@@ -279,6 +291,23 @@ class TestOwn:
         assert ([each.annotator for each in rest.rows], rest.next) == (["p2", "p1", "p0"], None)
         assert [each.annotator for each in finder.labels(("t0",), None).rows] == ["p3", "p0"]
         assert [each.annotator for each in finder.labels(("t0", "t1"), "m0").rows] == ["p4", "p0"]
+
+    def test_each_turn_of_a_trace_has_a_result_of_its_own(self, store: Store, finder: Finder) -> None:
+        id_ = (1).to_bytes(16, "big")
+        changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)], listed=[self.listed(1)])
+        for seq, (unit, metric) in enumerate(
+            ((f":{10:016x}", "turn.x"), (f":{11:016x}", "turn.x"), ("", "trace.x"), ("", "trace.x"))
+        ):
+            body = orjson.dumps({"seq": seq})
+            changes.results.append(ResultRow(f"r{seq}", id_.hex() + unit, metric, 1, body))
+        store.commit(changes).result()
+        row = finder.trace(id_)
+        assert row is not None
+        assert {key: body["seq"] for key, body in row.results.items()} == {
+            f"turn.x {id_.hex()}:{10:016x}": 0,
+            f"turn.x {id_.hex()}:{11:016x}": 1,
+            "trace.x": 3,
+        }
 
     def test_any_change_of_the_lists_is_told(self, store: Store, finder: Finder) -> None:
         told = [finder.change()]

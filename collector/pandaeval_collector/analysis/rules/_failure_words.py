@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-BEFORE = re.compile(
+from pandaeval_collector.base.lazy_pattern import lazily
+
+BEFORE = lazily(
     r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]+\S*\s+)?(?:call id: \S+\s+)?(?:(?:oops"
     r"|uh-oh)[,!.:]?\s+)?\[?",
     re.IGNORECASE,
@@ -73,7 +75,7 @@ _PHRASE = (
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in patterns), re.IGNORECASE)
+    return lazily("|".join(f"(?:{each})" for each in patterns), re.IGNORECASE)
 
 
 SAYS_ERROR = _any(
@@ -180,7 +182,7 @@ SAYS_ABROAD = _any(
     rf"[^.\n]{{0,{_SENTENCE}}}\b(?:konnten? nicht \w+ werden|ist fehlgeschlagen|wurde abgelehnt)",
     rf"[^。\n]{{0,{_SENTENCE}}}(?:失败|失敗しました|できませんでした|실패했습니다|실패)(?:[。.!:\uff1a，,]|$)",
 )
-EXCEPTION = re.compile(
+EXCEPTION = lazily(
     r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
     r"(?:\s*:\s*(?![-+±]?[\d.,]+\s*%?\s*$|none\b|null\b)\S|\s*\(.|\s*$)"
     r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"

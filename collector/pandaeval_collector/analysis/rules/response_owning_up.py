@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-_QUESTION = re.compile(r"[?？][\s\"')*_]*$")
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+from pandaeval_collector.base.lazy_pattern import lazily
 
-_FAILED = re.compile(
+_QUESTION = lazily(r"[?？][\s\"')*_]*$")
+_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+
+_FAILED = lazily(
     r"\b(?:unable|unfortunately|sorry|apolog\w+|cannot|can not|can't|cant|could not|couldn't|was not|wasn't|were not|"
     r"weren't|has not|hasn't|have not|haven't|did not|didn't|does not|doesn't|do not|don't|will not|won't|not able|"
     r"not (?:been |yet )?(?:possible|available|done|complete\w*|success\w*|found|allowed|permitted|authori\w+)|"
@@ -26,25 +28,25 @@ _FAILED = re.compile(
     r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없",
     re.IGNORECASE,
 )
-_ALL_IS_WELL = re.compile(
+_ALL_IS_WELL = lazily(
     r"\b(?:no|without|any|zero)(?: any| further)? (?:errors?|problems?|issues?|trouble)\b"
     r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
     r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b",
     re.IGNORECASE,
 )
 """What sounds like a failure and tells of none."""
-_ASKS_ON = re.compile(
+_ASKS_ON = lazily(
     r"\b(?:would you (?:like|prefer)|do you (?:want|prefer)|shall i|should i|"
     r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
     r"let me know (?:if|how|which|what|whether)|how would you like)\b",
     re.IGNORECASE,
 )
-_HANDS_OVER = re.compile(
+_HANDS_OVER = lazily(
     r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
     r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b",
     re.IGNORECASE,
 )
-_BY_THE_WAY = re.compile(
+_BY_THE_WAY = lazily(
     r"\b(?:anything|something) else\b|\b(?:any )?(?:other|further|more|additional|else) "
     r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
     r"|\bhave (?:any|other)\b|\bfeel free\b",
@@ -55,31 +57,31 @@ _DONE = (
     r"(?:set|done|booked|updated|changed|cancell?ed|sent|opened|closed|added|removed|applied|placed|ordered|moved|"
     r"completed?|processed|created|deleted|modified|exchanged|returned|refunded|confirmed|reserved|scheduled|submitted)"
 )
-_CLAIMS = re.compile(
+_CLAIMS = lazily(
     rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
     rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b",
     re.IGNORECASE,
 )
-_NOT_YET = re.compile(
+_NOT_YET = lazily(
     r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
     r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
     r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$",
     re.IGNORECASE,
 )
 """A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
-_SORRY = re.compile(
+_SORRY = lazily(
     r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
     r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송",
     re.IGNORECASE,
 )
 """Says alone that something is a pity. Beside a claim that something was done, that may be what the user told of."""
-_ASIDE = re.compile(
+_ASIDE = lazily(
     r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
     r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))",
     re.IGNORECASE,
 )
 """What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
-_POLICY = re.compile(
+_POLICY = lazily(
     r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
     r"unavailable|not (?:possible|available|allowed|permitted))\b",
     re.IGNORECASE,

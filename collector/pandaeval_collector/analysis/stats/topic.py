@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 
 from pandaeval_collector.analysis.stats.tokens import content_tokens
+from pandaeval_collector.base.lazy_pattern import lazily
 
 FEWEST = 2
 """So many words of a message at least name a subject; one is enough for a question, and for an answer."""
@@ -42,11 +43,11 @@ _TALK = """
     """
 _TALK_WORDS = frozenset(_TALK.split())
 
-_CODE = re.compile(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
+_CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _QUESTION_MARKS = ("?", "？", "؟")
-_CLAUSE_END = re.compile(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
-_SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
+_CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
+_SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*")
 _OF_BOTH = (
     r"\b(?:sounds|looks|works|that's|is|are) (?:all )?(?:good|great|fine|correct|right|perfect)\b"
     r"|\b(?:go ahead|proceed with|goodbye|bye)\b|\bplease (?:do|proceed|continue)\b|\bthank(?:s| you)\b"
@@ -77,23 +78,23 @@ _OF_AGENTS = (
     r"|抱歉|请(?:提供|告诉|确认|稍)|申し訳|お待ち|죄송|주세요"
 )
 """Questions back, apologies and refusals, hand-overs, offers of help."""
-_CONSENT = re.compile(
+_CONSENT = lazily(
     r"\W*(?:oh,? )?(?:yes|yeah|yep|sure|ok|okay|alright|absolutely|go ahead|please (?:do|proceed|go ahead)|sounds good|"
     r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)",
     re.IGNORECASE,
 )
-_WHAT_NEXT = re.compile(
+_WHAT_NEXT = lazily(
     r"\b(?:what|anything) (?:else|next|now)\b|\bwhat (?:should|can|could|do) (?:i|we) (?:do|try|check)\b"
     r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b",
     re.IGNORECASE,
 )
-_HANDS_OVER = re.compile(
+_HANDS_OVER = lazily(
     r"\b(?:transferr?(?:ed|ing)?|connect(?:ed|ing)?|escalat\w+|hand(?:ed|ing)) (?:\w+ ){0,3}to (?:\w+ ){0,3}"
     r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b",
     re.IGNORECASE,
 )
-_TALK_OF_USERS = re.compile(_OF_BOTH, re.IGNORECASE)
-_TALK_OF_AGENTS = re.compile(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
+_TALK_OF_USERS = lazily(_OF_BOTH, re.IGNORECASE)
+_TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
 
 
 def names_a_subject(message: str) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import open_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 
 STDIN = "-"
+_MOST_OF_A_LINE = 64 << 20
 _TEXTS = ("metric", "level", "outcome")
 
 
@@ -22,15 +25,20 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
     name = "standard input" if str(path) == STDIN else str(path)
     try:
         if str(path) == STDIN:
-            yield from results_of(sys.stdin, name)
+            yield from results_of(_lines(sys.stdin), name)
         else:
-            with Path(path).open(encoding="utf-8-sig") as file:
-                yield from results_of(file, name)
+            with io.TextIOWrapper(open_given(path), encoding="utf-8-sig") as file:
+                yield from results_of(_lines(file), name)
     except OSError as error:
         cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
         raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """A line that is too long comes in parts, which are no results."""
+    return iter(lambda: file.readline(_MOST_OF_A_LINE), "")
 
 
 def results_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 import yaml
 
+from pandaeval_collector.base.untrusted.given_files import open_given
+
 Place = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
 WORDS = tuple(
@@ -36,7 +38,7 @@ class TooLongError(Exception):
 def read_text(path: Path, most: int) -> str:
     """The UTF-8 text of a file of at most ``most`` bytes, of which no more is read: it may be a device, or grow.
     Raises :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
-    with path.open("rb") as file:
+    with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:
         raise TooLongError

@@ -8,13 +8,11 @@ it ends.
 
 from __future__ import annotations
 
-import contextlib
 import queue
-from pathlib import Path
 
 from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.child import Parent
+from pandaeval_collector.base.runtime.child import Parent, go_first
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.pipeline.line.understanding import Understanding
@@ -27,7 +25,7 @@ from pandaeval_otel.base.component_errors import ERRORS
 
 def main() -> None:
     """Serve until standard input ends."""
-    _go_first()
+    go_first()
     parent = Parent()
     first = parent.receive()
     if first is None:
@@ -52,12 +50,6 @@ def main() -> None:
 
 def _beside() -> wire.Beside:
     return wire.Beside(ERRORS.take(), CPU.take())
-
-
-def _go_first() -> None:
-    """Where memory runs out, this process may be started again; the collector would have to begin anew."""
-    with contextlib.suppress(OSError):  # no Linux, or not allowed
-        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _open(setup: wire.WorkerSetup) -> Understanding:

@@ -1,4 +1,4 @@
-"""The HTTP API: what was scored, for pages and programs. Reads the store's file on threads of its own."""
+"""The HTTP API: what was scored, for pages and programs. Reads the store in a process of its own, or on threads."""
 
 from pandaeval_collector.show.api.lookouts import Lookouts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,13 +26,12 @@ from pandaeval_collector.show.api.schedules import schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.run_reads import RunReads
+from pandaeval_collector.store.schedules import ScheduleReads
 
 
-def api_app(
-    reads: Reads, work: Work, version: str, runs: Runs | None = None, stored: RunReads | None = None
-) -> FastAPI:
-    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: missing where nobody works on
-    runs; ``stored`` are those of the store, to be looked at, then."""
+def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | None = None) -> FastAPI:
+    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: gives those who work on runs to what
+    changes something; missing where nobody does."""
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -48,11 +47,11 @@ def api_app(
     app.include_router(labelling(reads, work))
     app.include_router(history(reads, names))
     app.include_router(failure_routes(reads, names, work.page is not None))
+    stored = RunReads(reads.finder.connection)
+    app.include_router(run_reads_routes(reads, stored, names))
     if runs is not None:
-        app.include_router(runs_routes(reads, runs, names))
-        app.include_router(schedule_routes(reads, runs))
-    elif stored is not None:
-        app.include_router(run_reads_routes(reads, stored, names))
+        app.include_router(runs_routes(reads, stored, runs, names))
+        app.include_router(schedule_routes(reads, ScheduleReads(reads.finder.connection), runs))
     if work.page is not None:
         app.include_router(pages(reads, work, version))
     told = app.openapi
@@ -72,7 +71,7 @@ def alone(folder: Path) -> Iterator[ASGIApp]:
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()
-        yield api_app(reads, work(), "0", stored=RunReads(reads.finder.connection))
+        yield api_app(reads, work(), "0")
     except (FileNotFoundError, sqlite3.OperationalError) as error:
         raise UserError(
             f"there is no store to be read in {folder} ({error}): name a collector's data directory"

@@ -25,7 +25,8 @@ document is at `{API}/openapi.json`.
 - **Lists** come a page at a time: give `next` back as `cursor`; it is null after the last page.
 - **Not again.** Answers have an `ETag`; a request with `If-None-Match` is answered 304 while nothing changed.
 - **Errors** are `application/problem+json`: `status`, `title`, and in `detail` what is wrong and what to do. A question
-  that takes longer than 5 s is given up (503): narrow it down by time or agent.
+  that takes longer than 5 s is given up (503): narrow it down by time or agent. 503 with `Retry-After` asks to come
+  back: too much is under way, or the process that answers reads is just being started again.
 - **Texts** in answers (inputs, answers, names, reasons) are what people and programs told an agent. They are data.
 
 ```bash
@@ -106,7 +107,7 @@ def _type(schema: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_type(each) for each in schema["anyOf"]))
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
-    if schema.get("type") == "array":
+    if schema.get("type") == "array" and "items" in schema:
         return f"list of {_type(schema['items'])}"
     if "additionalProperties" in schema and isinstance(schema["additionalProperties"], Mapping):
         return f"object of {_type(schema['additionalProperties'])}"

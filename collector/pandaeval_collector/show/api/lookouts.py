@@ -21,20 +21,32 @@ from pandaeval_collector.show.api.page import RUNBOOK as PATH
 from pandaeval_collector.show.api.page import runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.api.writing import OwnWrites
+from pandaeval_collector.show.api.writing import READING, OwnWrites
 from pandaeval_collector.store.finding import Finder
+
+VERSION = installed_version() or "0"
+"""FastAPI takes no empty one."""
 
 
 class Lookouts:
     """The routes, and the reads behind them. On one event loop."""
 
-    def __init__(self, path: Path, work: Work, hosts: Collection[str] | None, runs: Runs | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        work: Work,
+        hosts: Collection[str] | None,
+        runs: Runs | None = None,
+        reader: ASGIApp | None = None,
+    ) -> None:
         """``path``: the data directory. ``hosts``: names under which it may be asked beside addresses and localhost;
-        ``None``: any, where a token is demanded."""
+        ``None``: any, where a token is demanded. ``reader``: answers what is read of the API; ``None``: it is answered
+        here."""
         self._reads = Reads(Finder(path))
         self._work, self._runs = work, runs
         self._hosts, self._bounds = hosts, BoundedAnswers()
-        self.api = Lazy(self._api)
+        here = Lazy(self._api)
+        self.api: ASGIApp = here if reader is None else _apart(reader, here)
         self.routes: list[BaseRoute] = [_All(API, self._guarded(self.api))]
         if work.page is not None:
             self.routes.append(_Page("/", self._guarded(Lazy(_page))))
@@ -55,8 +67,17 @@ class Lookouts:
     def _api(self) -> ASGIApp:
         from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
 
-        # FastAPI takes no empty version.
-        return api_app(self._reads, self._work, installed_version() or "0", self._runs)
+        runs = self._runs
+        return api_app(self._reads, self._work, VERSION, None if runs is None else lambda: runs)
+
+
+def _apart(reads: ASGIApp, writes: ASGIApp) -> ASGIApp:
+    """Two applications as one: the first answers what only reads."""
+
+    async def apart(scope: Scope, receive: Receive, send: Send) -> None:
+        await (reads if scope["method"] in READING else writes)(scope, receive, send)
+
+    return apart
 
 
 class _All(Mount):

@@ -28,7 +28,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
     @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
     async def whole(request: Request) -> Response:
-        raised = work.component_errors()
+        raised = await reads.run(work.component_errors)
 
         def read() -> Overview:
             names = reads.finder.names()

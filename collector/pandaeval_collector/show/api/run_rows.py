@@ -26,9 +26,9 @@ from pandaeval_collector.show.api.run_shapes import (
     RunShape,
     ScheduleShape,
 )
-from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.schedules import ScheduleReads
 
 _FAILURES = 50
 
@@ -68,9 +68,9 @@ def run_detail(runs: RunReads, run: RunRow) -> RunDetail:
     return RunDetail(**_fields(run), results=results, failures=failures)
 
 
-def schedule_row(store: Store, schedule: ScheduleRow) -> ScheduleShape:
+def schedule_row(stored: ScheduleReads, schedule: ScheduleRow) -> ScheduleShape:
     """A schedule."""
-    last = store.schedules.newest_run(schedule.id)
+    last = stored.newest_run(schedule.id)
     due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
     return ScheduleShape(
         id=schedule.id,

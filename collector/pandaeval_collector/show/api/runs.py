@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -37,12 +38,12 @@ Key = Annotated[
 Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
-def runs_routes(reads: Reads, runs: Runs, names: Names) -> APIRouter:
-    """The operations of a collector that works on runs."""
-    router = run_reads_routes(reads, runs.store.runs, names)
+def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> APIRouter:
+    """What is asked of a collector that works on runs."""
+    router = APIRouter()
 
     def found(id_: str) -> RunRow:
-        return _found(runs.store.runs, id_)
+        return _found(stored, id_)
 
     async def full(id_: str) -> str:
         return (await reads.run(lambda: found(id_))).id
@@ -55,12 +56,12 @@ def runs_routes(reads: Reads, runs: Runs, names: Names) -> APIRouter:
     )
     async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
         try:
-            spec = spec_of(runs.config, body)
+            spec = spec_of(runs().config, body)
             spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
                 response.status_code = 200
-                return DryRun(**asdict(await runs.dry(spec)))
-            run, new = await runs.submit(spec, key)
+                return DryRun(**asdict(await runs().dry(spec)))
+            run, new = await runs().submit(spec, key)
         except KeyTakenError as error:
             raise ProblemError(409, str(error)) from error
         except UserError as error:
@@ -74,12 +75,12 @@ def runs_routes(reads: Reads, runs: Runs, names: Names) -> APIRouter:
     async def cancel(run_id: str) -> RunShape:
         otherwise = "has ended already, or stands beside live judging (judge.shadow)"
         id_ = await full(run_id)
-        return await changed(id_, await runs.cancel(id_), otherwise)
+        return await changed(id_, await runs().cancel(id_), otherwise)
 
     @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
     async def retry(run_id: str) -> RunShape:
         id_ = await full(run_id)
-        return await changed(id_, await runs.retry(id_), "has nothing to retry, or has not ended")
+        return await changed(id_, await runs().retry(id_), "has nothing to retry, or has not ended")
 
     async def changed(run_id: str, done: bool, otherwise: str) -> RunShape:
         run = await reads.run(lambda: found(run_id))

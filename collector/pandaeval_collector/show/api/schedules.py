@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from fastapi import APIRouter
 
@@ -13,17 +14,17 @@ from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_rows import refused, schedule_row, spec_of
 from pandaeval_collector.show.api.run_shapes import ScheduleBody, ScheduleList, ScheduleShape
+from pandaeval_collector.store.schedules import ScheduleReads
 
 
-def schedule_routes(reads: Reads, runs: Runs) -> APIRouter:
-    """The operations."""
+def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> APIRouter:
+    """The operations. ``runs``: gives those who work on runs to what changes something."""
     router = APIRouter()
-    store = runs.store
 
     @router.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
     async def list_() -> ScheduleList:
         def read() -> ScheduleList:
-            return ScheduleList(items=[schedule_row(store, each) for each in store.schedules.all()])
+            return ScheduleList(items=[schedule_row(stored, each) for each in stored.all()])
 
         return await reads.run(read)
 
@@ -32,14 +33,14 @@ def schedule_routes(reads: Reads, runs: Runs) -> APIRouter:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
         try:
-            schedule = await runs.schedule(body.cron, spec_of(runs.config, body.run))
+            schedule = await runs().schedule(body.cron, spec_of(runs().config, body.run))
         except UserError as error:
             raise refused(error) from error
-        return await reads.run(lambda: schedule_row(store, schedule))
+        return await reads.run(lambda: schedule_row(stored, schedule))
 
     @router.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
     async def remove(schedule_id: str) -> None:
-        if not await asyncio.wrap_future(store.schedules.remove(schedule_id)):
+        if not await asyncio.wrap_future(runs().store.schedules.remove(schedule_id)):
             raise _missing(schedule_id)
 
     @router.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
@@ -53,13 +54,13 @@ def schedule_routes(reads: Reads, runs: Runs) -> APIRouter:
         return await paused(schedule_id, False)
 
     async def paused(schedule_id: str, value: bool) -> ScheduleShape:
-        await asyncio.wrap_future(store.schedules.pause(schedule_id, value, time.time()))
+        await asyncio.wrap_future(runs().store.schedules.pause(schedule_id, value, time.time()))
 
         def read() -> ScheduleShape:
-            schedule = store.schedules.find(schedule_id)
+            schedule = stored.find(schedule_id)
             if schedule is None:
                 raise _missing(schedule_id)
-            return schedule_row(store, schedule)
+            return schedule_row(stored, schedule)
 
         return await reads.run(read)
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.scoring.metric import Metric
@@ -46,3 +47,19 @@ class Work:
     metrics: Sequence[tuple[Metric[Any, Any], float]] = ()
     modules: tuple[str, ...] = ()
     page: PageWork | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSetup:
+    """What the process that answers reads is told of a collector. ``store``: the data directory; ``thresholds``: of all
+    metrics by key; ``has_runs``: the collector works on runs; the rest as in :class:`Work`."""
+
+    store: Path
+    version: str
+    log_level: int
+    judge: str | None
+    daily_usd: float | None
+    thresholds: Mapping[str, float]
+    modules: tuple[str, ...]
+    page: PageWork | None
+    has_runs: bool

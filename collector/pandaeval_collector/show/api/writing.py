@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pandaeval_collector.base.untrusted.foreign_pages import ORIGIN_TOLD, is_own_origin
 from pandaeval_collector.show.api.refusals import refusal
 
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_BYTES = 64 * 1024
 """The largest body of a request that changes something."""
 _BODY_S = 30.0
@@ -30,7 +30,7 @@ class OwnWrites:
         self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _READING:
+        if scope["type"] != "http" or scope["method"] in READING:
             await self._app(scope, receive, send)
             return
         try:

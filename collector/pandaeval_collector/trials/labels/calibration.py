@@ -19,6 +19,7 @@ from pandaeval_collector.analysis.stats.annotators import AnnotatorAgreement, an
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels.rates import weights
@@ -170,7 +171,7 @@ class _File(BaseModel):
 def read(path: Path) -> tuple[Kept, ...]:
     """Reads a calibration. Raises ``UserError`` for a file that :func:`write` did not make."""
     try:
-        return _File.model_validate_json(path.read_bytes()).calibrations
+        return _File.model_validate_json(read_given(path)).calibrations
     except OSError as error:
         raise UserError(f"judge.calibration: {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.store import numbers
@@ -77,7 +78,7 @@ class _Bad(dict[str, Any]):
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_given(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         cure = "name a file of labels, such as `pandaeval labels next -o FILE` writes"
         raise UserError(f"{path} cannot be read: {error.strerror}; {cure}") from error

@@ -108,6 +108,7 @@ def test_amounts_are_added_to_amounts_and_multiplied_by_counts(answer: str, made
         ("Flight HAT-072 - Departure: 09:00 - Price: $131", []),
         ("Flight HAT-079 - Departure: 09:20 - Price: $150", ["HAT-079", "09:20", "$150"]),
         ("Oslo was founded around 1040 and won the cup on 1987-05-03.", []),
+        ("This makes a price difference of $0.35.", []),
     ],
 )
 def test_values_that_were_looked_up_earlier_are_of_the_case(answer: str, made_up: list[str]) -> None:

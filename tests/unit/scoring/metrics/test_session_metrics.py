@@ -144,6 +144,12 @@ def test_a_failure_that_is_better_than_half_stays() -> None:
         # Without a judge: the two judged kinds are missed in each trace, and our own signals count.
         ([{"coherence": scored(0.5)}], KINDS, False, Coverage(1 / 3, (), 1, False)),
         ([{"coherence": scored(0.5), "response": scored(1.0)}], KINDS, False, Coverage(2 / 4, (), 1, False)),
+        (
+            [{"coherence": scored(0.5), "response": missing("timeout"), "tool_loop": scored(1.0)}],
+            KINDS,
+            False,
+            Coverage(2 / 5, (), 1, False),
+        ),
         ([{"response": missing("incomplete_trace")}], KINDS, False, Coverage(0.0, (), 0, False)),
         ([{"response": scored(1.0)}, {}], KINDS, False, Coverage(1 / 5, (), 0, False)),
         ([], KINDS, False, Coverage(1.0, (), 0, False)),

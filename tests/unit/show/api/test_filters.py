@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from pandaeval_collector.base.filters import FILTERS
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
 from pandaeval_collector.show.api.filters import RunFilters, _wanted, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
@@ -106,3 +107,4 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
 def test_of_attributes_several_can_be_given_and_none_is_the_default() -> None:
     assert inspect.signature(_wanted).parameters["attribute"].default == []
     assert RunFilters().wanted() == Wanted()
+    assert RunFilters().model_dump() == {each.name: [] if each.kind == "pairs" else None for each in FILTERS}

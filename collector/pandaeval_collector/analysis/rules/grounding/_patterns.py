@@ -6,6 +6,7 @@ import re
 
 from pandaeval_collector.analysis.rules.grounding._dates import DATE, TIME
 from pandaeval_collector.analysis.rules.grounding._numbers import NUMBER, PLAIN
+from pandaeval_collector.base.lazy_pattern import lazily
 
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
 CODES = (
@@ -40,14 +41,14 @@ _ALTERNATIVES = {
     r"[A-Za-z0-9]+(?:[\-_]+[A-Za-z0-9]+)*",
     "number": rf"{_FREE}{NUMBER}",
 }
-VALUE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)
+VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)
 """Matched where a value may begin; the groups tell its kind."""
-ADDRESS = re.compile(
+ADDRESS = lazily(
     r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
 )
 """An e-mail address begins where such signs begin: else a long word would take the square of its length."""
-QUOTED = re.compile(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
-FENCED = re.compile(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
+QUOTED = lazily(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
+FENCED = lazily(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
 _STANDARDS = (
     "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
     "IPV|ISO|LTE|MD|MP|MPEG|NFPA|NIST|OAUTH|OMEGA|PCI|PEP|PM|PS|RAID|RFC|RJ|RSA|RTX|SAE|SHA|SOC|SPF|SQL|SR|SSL|STD|TLS|"
@@ -57,7 +58,7 @@ _STATES = (
     "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR|PA|"
     "RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY"
 )
-IDIOM = re.compile(
+IDIOM = lazily(
     rf"(?:(?:{_STATES})-\d{{1,3}}|(?:{_STANDARDS})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
     r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s|\d+-?[a-z]{1,5}-?\d+"
     r"|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"

@@ -10,6 +10,7 @@ from pandaeval_collector.analysis.rules.grounding._numbers import readings
 from pandaeval_collector.analysis.rules.grounding._sources import CALL, Source
 from pandaeval_collector.analysis.rules.grounding._together import SENTENCE, words_of
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, NUMBER, Value
+from pandaeval_collector.base.lazy_pattern import lazily
 
 _FAMILIES = (
     {"°f": "°F", "fahrenheit": "°F", "°c": "°C", "celsius": "°C"},
@@ -27,10 +28,10 @@ _FAMILIES = (
 )
 _FAMILY_OF = {word: family for family in _FAMILIES for word in family}
 _UNIT = "|".join(sorted(map(re.escape, _FAMILY_OF), key=len, reverse=True))
-_QUANTITY = re.compile(
+_QUANTITY = lazily(
     rf"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?-?(?:(?:business|working|calendar) )?({_UNIT})(?![\w/])", re.IGNORECASE
 )
-_OF_KEY = re.compile(
+_OF_KEY = lazily(
     r"(?:^|[_ ])(kg|grams|lbs|km|miles|mb|gb|kb|tb|mph|kmh|celsius|fahrenheit|seconds|minutes|mins|hours|hrs|days|weeks"
     r"|months|years|ms)$",
     re.IGNORECASE,
@@ -42,13 +43,13 @@ _SHARED, _SHARED_OF_A_DIGIT = 2, 3
 _MOST = 100
 _CHARS = 200
 """So many characters are read in the time in which one number is calculated with."""
-_MONEY = re.compile(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)")
+_MONEY = lazily(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)")
 _CURRENCY = {
-    "$": re.compile(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b"),
-    "€": re.compile(r"€|\b(?:EUR|euros?|Euros?)\b"),
-    "£": re.compile(r"£|\b(?:GBP|pounds?|Pounds?|sterling)\b"),
-    "¥": re.compile(r"¥|\b(?:JPY|CNY|RMB|yen|yuan)\b|[元円]"),
-    "₹": re.compile(r"₹|\b(?:INR|rupees?|Rs)\b"),
+    "$": lazily(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b"),
+    "€": lazily(r"€|\b(?:EUR|euros?|Euros?)\b"),
+    "£": lazily(r"£|\b(?:GBP|pounds?|Pounds?|sterling)\b"),
+    "¥": lazily(r"¥|\b(?:JPY|CNY|RMB|yen|yuan)\b|[元円]"),
+    "₹": lazily(r"₹|\b(?:INR|rupees?|Rs)\b"),
 }
 
 

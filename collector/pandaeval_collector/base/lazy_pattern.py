@@ -1,0 +1,24 @@
+"""Regular expressions that are compiled at their first use: large ones that few texts need would hold up a start."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+
+def lazily(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """What ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a pattern."""
+    return cast(re.Pattern[str], _Uncompiled(pattern, flags))
+
+
+class _Uncompiled:
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._arguments = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked once for each name: what the pattern has stays on this object."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(re.compile(*self._arguments), name)
+        setattr(self, name, found)
+        return found

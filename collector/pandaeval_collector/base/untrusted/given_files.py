@@ -1,0 +1,43 @@
+"""Opens files that people name. A pipe that nobody writes to and a device without end would be read for ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_OWN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""What the shell opened for a command, such as ``<(zcat FILE)``."""
+_NO_FILE = "is a pipe or a device and no file; write what it gives into a file first"
+_TOO_LONG = "holds more than {} MiB; is it the right file?"
+
+
+def open_given(path: Path | str) -> BinaryIO:
+    """The file, to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
+    process by the shell."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opens a pipe without a writer
+    descriptor = os.open(path, flags)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            if not (stat.S_ISFIFO(kind) and str(path).startswith(_OWN)):
+                raise OSError(errno.EINVAL, _NO_FILE, str(path))
+            os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
+    """The content of a file of at most ``most`` bytes. Raises ``OSError`` as :func:`open_given` does, also for a larger
+    one."""
+    with open_given(path) as file:
+        held = file.read(most + 1)
+    if len(held) > most:
+        raise OSError(errno.EFBIG, _TOO_LONG.format(most >> 20), str(path))
+    return held

@@ -1,0 +1,37 @@
+"""A real limit on the memory of a process and what it starts: a control group where this user may make one."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+_ADDRESSES = 8
+"""What a process maps is several times what it has in RAM (threads' stacks, files of libraries)."""
+
+
+@contextlib.contextmanager
+def limited(pid: int, size: int, name: str) -> Iterator[str]:
+    """Whoever needs more is killed by the kernel; yields what sets the limit. Without a control group the address space
+    is limited to eight times ``size``, so that an allocation fails."""
+    folder = (_V1 if _V1.is_dir() else _V2) / name
+    limit = folder / ("memory.limit_in_bytes" if _V1.is_dir() else "memory.max")
+    try:
+        folder.mkdir()
+        limit.write_text(str(size))
+        (folder / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        resource.prlimit(pid, resource.RLIMIT_AS, (size * _ADDRESSES, size * _ADDRESSES))
+        yield "RLIMIT_AS"
+        return
+    try:
+        yield f"cgroup {limit.name}"
+    finally:
+        for _ in range(100):  # a group goes when its last process has
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+                break
+            time.sleep(0.05)

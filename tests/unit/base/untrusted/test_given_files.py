@@ -1,0 +1,74 @@
+"""What people name is opened only where it is a file; each command says so of what it is given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandaeval_collector.base.untrusted.given_files import open_given, read_given
+from pandaeval_collector.cli import app
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+def test_a_file_is_read_and_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"abc")
+    assert read_given(file) == b"abc" == read_given(str(file), 3)
+    with pytest.raises(OSError, match="holds more than 0 MiB"):
+        read_given(file, 2)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, pipe: Path) -> None:
+    for path in (pipe, Path("/dev/zero"), Path("/dev/full")):
+        with pytest.raises(OSError, match="is a pipe or a device and no file; write what it gives into a file first"):
+            open_given(path)
+    with pytest.raises(IsADirectoryError):
+        open_given(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_given(tmp_path / "none")
+    with pytest.raises(OSError, match="pipe or a device"):
+        open_given("/proc/self/fd/../../../dev/zero")
+
+
+def test_what_the_shell_opened_is_read() -> None:
+    """As in ``pandaeval evaluate <(zcat FILE)``."""
+    out, into = os.pipe()
+    os.write(into, b"content")
+    os.close(into)
+    assert read_given(f"/dev/fd/{out}") == b"content"
+    os.close(out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "labels import {}",
+        "calibrate {} --results {}",
+        "gate compare {} --baseline {}",
+        "gate watch {}",
+        "passk {}",
+        "evaluate {}",
+        "evaluate --config {} {}",
+        "evaluate --cases {} {}",
+        "inspect {}",
+        "drill {}",
+        "drill none --baseline {}",
+        "metrics --cost {}",
+        "config check {}",
+        "cases from-failure g --file {} --results {}",
+        "collector --config {}",
+    ],
+)
+def test_every_command_says_it_of_what_it_is_given(command: str, pipe: Path) -> None:
+    result = CliRunner().invoke(app, command.format(pipe, pipe).split())
+    assert result.exit_code not in (0, 1), result.output
+    assert "is a pipe or a device" in " ".join(result.output.split()), result.output
