@@ -5,7 +5,9 @@ microseconds of this process per span, from the request to the decision, over a 
 rounds, since other work on the machine adds to what it costs, and takes nothing away.
 
     python tests/bench/growth.py [--spans 12000] [--rounds 3] [--stored 100,10000] [--per-trace 10,100,1000,10000]
-        [--per-session 1,10,100,1000]
+        [--per-session 1,10,100,1000] [--page]
+
+``--page`` writes the table into docs/performance.md. A million stored traces: ``flat.py --traces 1000000 --data DIR``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from _page import measured, stamp, write
 from _table import table
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from synthetic import SIZES, request
@@ -32,6 +35,7 @@ from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import CloseRules
 from pandaeval_otel.model import Trigger
 
+MARK = "growth: python tests/bench/growth.py --page"
 _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400, max_spans=20_000, max_bytes=1 << 30)
 _SPANS_A_TRACE = 12
 
@@ -105,9 +109,13 @@ def main() -> None:
     parser.add_argument("--stored", default="100,10000")
     parser.add_argument("--per-trace", default="10,100,1000,10000")
     parser.add_argument("--per-session", default="1,10,100,1000")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/performance.md")
     asked = parser.parse_args()
     counts = ([int(each) for each in text.split(",")] for text in (asked.stored, asked.per_trace, asked.per_session))
-    print(report(asked.spans, asked.rounds, *counts))
+    stamped, found = stamp(), report(asked.spans, asked.rounds, *counts)
+    print(found)
+    if asked.page:
+        write(MARK, f"{found}\n\n{measured(stamped, 'tests/bench/growth.py')}")
 
 
 if __name__ == "__main__":
