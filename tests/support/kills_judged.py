@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
-from pandaeval_collector.runs.settings import close_rules, evaluator
+from pandaeval_collector.runs.settings import close_rules, live_evaluator
 from pandaeval_collector.runs.settings import judge as judge_of
 from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
@@ -155,7 +155,7 @@ def _last_word(
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:
     """What one run over the same spans says, asking the same judge."""
     config = load(None, {key: value for key, value in settings.items() if key.startswith("PANDAEVAL_")})
-    with FileRun(evaluator(config), close_rules(config), judge_of(config), settings) as run:
+    with FileRun(live_evaluator(config), close_rules(config), judge_of(config), settings) as run:
         for request in requests:
             run.add(Request(False, request))
         results = [result.to_dict() for result in run.results()]

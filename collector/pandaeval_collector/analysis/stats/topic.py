@@ -34,6 +34,7 @@ _TALK = """
     third last next option everything anything something nothing thing things that's it's there's here's don't can't
     won't isn't didn't doesn't haven't cannot able possible way me us more much many lot only even well bit let's
     i've what's done ready understood noted same instead today back user id mail email regarding further
+    oh ah um uh hm hmm oops whoops wow huh appreciate appreciated
     ja nein bitte danke gut gerne mach weiter genau natürlich hallo
     oui non merci bien sûr vas fais bonjour daccord d'accord
     sí si por favor gracias vale bueno claro adelante hola
@@ -54,6 +55,8 @@ _OF_BOTH = (
     r"|\bmy (?:\w+ ){0,2}(?:name|id|number|e-?mail|address|code|phone|password|pin) is\b|\be-?mail\b|\buser id\b"
     r"|\b(?:zip|postal|post) ?code\b|\b(?:confirmation|order|booking|phone|account|customer) (?:number|id) is\b"
     r"|\b(?:it's|this is|i'm|i am|name(?:'s| is)) (?-i:[A-Z][a-z]+ [A-Z][a-z]+)"
+    r"|\bi(?: am|'m)? (?:live|living|reside) in\b"
+    r"|\bappreciate (?:you|your|it|that|the help|all)\b"
 )
 """Consent, thanks, who somebody is."""
 _OF_AGENTS = (
@@ -75,6 +78,21 @@ _OF_AGENTS = (
     r"|抱歉|请(?:提供|告诉|确认|稍)|申し訳|お待ち|죄송|주세요"
 )
 """Questions back, apologies and refusals, hand-overs, offers of help."""
+_CONSENT = lazily(
+    r"\W*(?:oh,? )?(?:yes|yeah|yep|sure|ok|okay|alright|absolutely|go ahead|please (?:do|proceed|go ahead)|sounds good|"
+    r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)",
+    re.IGNORECASE,
+)
+_WHAT_NEXT = lazily(
+    r"\b(?:what|anything) (?:else|next|now)\b|\bwhat (?:should|can|could|do) (?:i|we) (?:do|try|check)\b"
+    r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b",
+    re.IGNORECASE,
+)
+_HANDS_OVER = lazily(
+    r"\b(?:transferr?(?:ed|ing)?|connect(?:ed|ing)?|escalat\w+|hand(?:ed|ing)) (?:\w+ ){0,3}to (?:\w+ ){0,3}"
+    r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b",
+    re.IGNORECASE,
+)
 _TALK_OF_USERS = lazily(_OF_BOTH, re.IGNORECASE)
 _TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
 
@@ -100,9 +118,18 @@ def _says(answer: str) -> bool:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Whether the two could tell that an answer is off its topic: both say enough, and the answer takes up no word of
-    the message. Only then does it mean anything that they are not alike; ``unlike``: they are not in the least."""
+    """Whether the two could tell that an answer is off its topic: both say enough, the message asks for something of
+    its own, and the answer neither hands over nor takes up a word of the message. Only then does it mean anything that
+    they are not alike; ``unlike``: they are not in the least."""
+    if leaves_it_open(message) or _HANDS_OVER.search(answer[:LONGEST]) is not None:
+        return False
     return say_enough(message, answer, unlike) and _stems(message).isdisjoint(_stems(answer))
+
+
+def leaves_it_open(message: str) -> bool:
+    """Whether a message agrees to what the agent proposed, or asks what to do next: the subject of the answer is then
+    the agent's to choose."""
+    return _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None
 
 
 def say_enough(message: str, answer: str, unlike: bool = False) -> bool:

@@ -72,13 +72,13 @@ def packed_end(session_id: str) -> bytes:
 
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
     """A packed member with what is stored of its trace (``read``, by trace id), where the owner may need it: to ask a
-    judge about its session, to grade the trial of a case that it names, or to read it with earlier traces. Not with a
-    later word on the trace, and not with more than ``most`` bytes."""
+    judge about its session, to read it with earlier traces, or to grade trials, to which a trace that names no case may
+    belong by the one before it. Not with a later word on the trace, and not with more than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message
     facts = unpack(member.facts)[0]
-    if not facts.judged and not facts.unsettled and not (facts.trial and facts.trial["case"]):
+    if not facts.judged and not facts.unsettled and facts.trial is None:
         return message
     try:
         parts = read(member.trace_id)

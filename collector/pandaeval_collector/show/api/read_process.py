@@ -168,7 +168,7 @@ class ReadProcess:
             why = f"signal_{-code}" if code < 0 else f"exit_{code}"
             self._telemetry.add("pandaeval.readers", "ended", 1, why)
             _log.error(
-                "the process %d that answers what is read ended (%s) over %d questions; the next one starts another",
+                "the process %d that answers reads ended (%s; answers broken off: %d); the next question starts one",
                 child.pid,
                 why.replace("_", " "),
                 len(waiting),

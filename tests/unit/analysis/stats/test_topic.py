@@ -158,3 +158,37 @@ def test_how_many_words_are_enough() -> None:
     assert say_enough(three, six, unlike=True)
     assert not say_enough(three, six)
     assert not say_enough(two, six, unlike=True)
+
+
+QUESTION = "Which chess opening suits beginners who like sharp tactical positions?"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Yes, please play the sharp opening that beginners like in tactical chess positions.",
+        "Please go ahead with the sharp opening that suits beginners in tactical chess positions.",
+        "The chess opening suits beginners and leads to sharp tactical positions. What should I try next?",
+        "My sharp chess opening lost all tactical positions to beginners. What else can we do?",
+    ],
+)
+def test_an_answer_to_consent_or_to_what_next_has_a_subject_of_its_own(message: str) -> None:
+    assert could_be_off(QUESTION, ANSWER, unlike=True)
+    assert not could_be_off(message, ANSWER, unlike=True)
+
+
+@pytest.mark.parametrize(
+    "handed",
+    ["YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON.", "I am connecting you to our coastal team."],
+)
+def test_a_hand_over_is_not_off_topic(handed: str) -> None:
+    assert not could_be_off(QUESTION, f"{handed} {ANSWER}", unlike=True)
+
+
+def test_agreeing_and_asking_another_thing_asks() -> None:
+    assert could_be_off(f"Ok, {QUESTION[0].lower()}{QUESTION[1:]}", ANSWER)
+
+
+@pytest.mark.parametrize("message", ["Oh, I forgot the W at the beginning.", "Oops, hmm, wow!"])
+def test_interjections_are_talk(message: str) -> None:
+    assert not could_be_off(message, ANSWER, unlike=True)

@@ -154,6 +154,8 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
         run(1, case="send", calls=FIND, session="s"),
         run(2, case="send", calls=SEND, session="s"),
         run(3, case="send", calls=FIND, session="t"),
+        run(4, task="Send it", calls=FIND, session="u"),
+        run(5, task="And then?", calls=SEND, session="u"),  # of no case by itself: it goes with the trace before it
     ]
     async with (
         RunningLine(tmp_path / "forwarder", settings=settings, sessions="elsewhere") as forwarder,
@@ -170,8 +172,9 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
         ]
         await owner.pipeline.take_members(full)
         await owner.wait(OVER)
-        assert told(owner) == {2: (1.0, "s", [1, 2]), 3: (None, "t", [3])}
-        assert "sessions shared by collectors" in owner.results()[-1]["reason"]
+        assert told(owner) == {2: (1.0, "s", [1, 2]), 3: (None, "t", [3]), 5: (1.0, "u", [4, 5])}
+        (untold,) = (each for each in owner.results() if each["session_id"] == "t" and each["level"] == "trial")
+        assert "sessions shared by collectors" in untold["reason"]
 
 
 async def test_a_trial_is_found_with_its_trace_and_counts_as_bad_if_it_is_not_correct(line: RunningLine) -> None:

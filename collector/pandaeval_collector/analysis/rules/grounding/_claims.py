@@ -72,14 +72,30 @@ _TERMS = (
 )
 _RULE_BEFORE = lazily(
     rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
-    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$",
+    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
+    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$",
     re.IGNORECASE,
 )
 _ARTICLE = lazily(r"\ban? [*]*$", re.IGNORECASE)
 _TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b", re.IGNORECASE)
-_RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?(?:per|for each|for every|each|times the number of) [a-z]", re.IGNORECASE)
+_RATE_AFTER = lazily(
+    r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]", re.IGNORECASE
+)
 """How terms are stated that hold for everybody: a rate (for $30 per passenger, each additional bag has a fee of $50), a
 limit, or something that is handed out (a $50 certificate)."""
+_HANDED_OUT = lazily(r"\b(?:issu(?:e|ing)|offer(?:ing)?|compensat\w+|goodwill|gesture)\b", re.IGNORECASE)
+_LABEL = lazily(
+    r"\b(?:price|fare|costs?|amount|charge|balance|depart\w*|arriv\w*|flights?|orders?|bookings?|"
+    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$",
+    re.IGNORECASE,
+)
+"""What stands before a value of something that was looked up: Departure: 09:00, reservation ID FDZ0T5."""
+_RECKONED = re.compile(r"\b(?:difference|total|sum|additional|extra|remaining|savings?)\b", re.IGNORECASE)
+"""What stands before an amount that was reckoned rather than looked up, of values that may be named far from it."""
+_DONE_BEFORE = lazily(
+    r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$", re.IGNORECASE
+)
+"""What stands before an amount that was handed out: I have issued a $50 certificate."""
 _OF_NOW = lazily(
     r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
     r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b",
@@ -161,9 +177,16 @@ def in_calls(trace: Trace) -> Iterator[Claim]:
                     yield Claim(value, moment(call.start_ns), call.span_id, around, key, accepted)
 
 
-def of_case(claim: Claim) -> bool:
-    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
-    return claim.value.kind in STRICT and _CASE.search(claim.sentence) is not None
+def of_case(claim: Claim, found: bool = False) -> bool:
+    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid". ``found``: tools were
+    called earlier in the conversation; then a value behind the name of something that was looked up does, too."""
+    if claim.value.kind not in STRICT:
+        return False
+    if _CASE.search(claim.sentence) is not None:
+        return True
+    there = claim.sentence.find(claim.value.text)
+    before = claim.sentence[: max(0, there)]
+    return found and _LABEL.search(before) is not None and _RECKONED.search(before) is None
 
 
 def of_the_rules(claim: Claim) -> bool:
@@ -175,11 +198,18 @@ def of_the_rules(claim: Claim) -> bool:
     before, after = claim.sentence[:there], claim.sentence[there + len(value.text) :]
     if value.kind in (DATE, TIME):
         return _TODAY.search(before) is not None
-    if value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER) or _OF_NOW.match(after) is not None:
+    if value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
+        return False
+    if _OF_NOW.match(after) is not None or _DONE_BEFORE.search(before) is not None:
         return False
     if _RULE_BEFORE.search(before) is not None or _RATE_AFTER.match(after) is not None:
         return True
     return _ARTICLE.search(before) is not None and _TERM_AFTER.match(after) is not None
+
+
+def handed_out(claim: Claim) -> bool:
+    """Whether an answer offers an amount to make up for something: how much that is, only instructions tell."""
+    return claim.value.kind == AMOUNT and _HANDED_OUT.search(f"{claim.sentence} {claim.around}") is not None
 
 
 def _accepted(value: Value, call: ToolCall) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pandaeval_collector.analysis.rules.grounding._dates import ordinal
 from pandaeval_collector.analysis.rules.grounding._known import PLAINER, Known
 from pandaeval_collector.analysis.rules.grounding._sources import RESULT
-from pandaeval_collector.analysis.rules.grounding._together import in_text
+from pandaeval_collector.analysis.rules.grounding._together import Group, is_small, of_text
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, PERCENTAGE, Value
 from pandaeval_collector.analysis.rules.grounding._zones import converted
 
@@ -49,17 +49,41 @@ def _calculated(number: float, value: Value, known: Known, at: int, sentence: st
     share = value.kind == PERCENTAGE
     if not known.may_compare((len(known.index.said) + len(known.index.plain)) // PLAINER):
         return False
-    said = frozenset(each for each, since in known.index.said.items() if since <= at and each)
-    beside = frozenset(each for each in in_text(sentence) if each != number and _is_operand(each, known, at))
+    said = {each for each, since in known.index.said.items() if since <= at and each}
     there = {each for each, since in known.index.plain.items() if since <= at}
-    pools = [(beside, beside), (said, said | there)]
-    pools += [(group, group) for group in known.groups(at) if len(group) <= MOST_OPERANDS]
-    return any(known.may_compare(len(one)) and _from_pool(number, one, other, tolerance, share) for one, other in pools)
+    pools = [(group, group) for group in known.groups(at) if len(group.all) <= MOST_OPERANDS]
+    stated = [_only(part, number, known, at) for part in of_text(sentence)]
+    pools = [(Group(*stated), Group(*stated)), (_by_size(said), _by_size(said | there)), *pools]
+    reach = _amount_from if value.kind == AMOUNT else _from_pool
+    return any(known.may_compare(len(one.all)) and reach(number, one, other, tolerance, share) for one, other in pools)
 
 
-def _from_pool(number: float, one: Iterable[float], other: Iterable[float], tolerance: float, share: bool) -> bool:
-    cents = {round(each * 100) for each in other}
-    return any(_by_one_step(number, each, cents, tolerance, share) for each in one if each)
+def _only(numbers: Iterable[float], number: float, known: Known, at: int) -> frozenset[float]:
+    return frozenset(each for each in numbers if each != number and _is_operand(each, known, at))
+
+
+def _by_size(numbers: Iterable[float]) -> Group:
+    small = frozenset(filter(is_small, numbers))
+    return Group(frozenset(numbers) - small, small)
+
+
+def _from_pool(number: float, one: Group, other: Group, tolerance: float, share: bool) -> bool:
+    cents = {round(each * 100) for each in other.all}
+    return any(_by_one_step(number, each, cents, tolerance, share) for each in one.all if each)
+
+
+def _amount_from(number: float, one: Group, other: Group, tolerance: float, share: bool) -> bool:
+    """An amount of money: amounts are added to amounts, and multiplied or divided by counts and rates."""
+    worth = {round(each * 100) for each in other.worth}
+    if any(_is_in(wanted, worth, tolerance) for each in one.worth if each for wanted in _sums(number, each)):
+        return True
+    factors = [*one.counts, *(each for each in one.worth if is_small(each) or each <= 1)]
+    if any(_is_in(wanted, worth, tolerance) for each in factors if each for wanted in _products(number, each, share)):
+        return True
+    factored = {round(each * 100) for each in (*other.counts, *(each for each in other.worth if is_small(each)))}
+    return any(
+        _is_in(wanted, factored, tolerance) for each in one.worth if each for wanted in (number / each, each / number)
+    )
 
 
 def _is_operand(number: float, known: Known, at: int) -> bool:
@@ -68,21 +92,33 @@ def _is_operand(number: float, known: Known, at: int) -> bool:
 
 def _by_one_step(number: float, operand: float, cents: set[int], tolerance: float, share: bool) -> bool:
     """Whether ``number`` is ``operand`` and a known number, added, subtracted, multiplied, divided, or a percentage."""
-    wanted = [number - operand, operand - number, number + operand, number / operand, number * operand]
-    wanted.append(number * 100 / operand)
+    loose = share or tolerance > 0.01
+    wanted = (*_sums(number, operand), *_products(number, operand, share))
+    return any(_is_in(each, cents, tolerance if loose else 0.0) for each in wanted)
+
+
+def _sums(number: float, operand: float) -> tuple[float, ...]:
+    """What has to be known for a number to be the sum or difference of that and the operand."""
+    return number - operand, operand - number, number + operand
+
+
+def _products(number: float, operand: float, share: bool) -> list[float]:
+    """What has to be known for a number to be the product, quotient or percentage of that and the operand."""
+    wanted = [number / operand, number * operand, number * 100 / operand]
     if operand < 100:
         wanted += [number / (1 - operand / 100), number / (1 + operand / 100)]
     if share:
         wanted += [number / 100 * operand, operand * 100 / number if number else 0.0]
         wanted += [operand / (1 - number / 100) if number != 100 else 0.0, operand / (1 + number / 100)]
-    loose = (share or tolerance > 0.01) and 0.0 < tolerance < 0.5
-    for each in wanted:
-        if 0.0 < each < 1e13:
-            exact = each * 100
-            nearest = round(exact)
-            if nearest in cents and (loose or abs(exact - nearest) < 0.01):
-                return True
-    return False
+    return wanted
+
+
+def _is_in(wanted: float, cents: set[int], tolerance: float) -> bool:
+    if not 0.0 < wanted < 1e13:
+        return False
+    exact = wanted * 100
+    nearest = round(exact)
+    return nearest in cents and (0.01 < tolerance < 0.5 or abs(exact - nearest) < 0.01)
 
 
 def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> bool:
@@ -94,10 +130,10 @@ def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> b
     few = {
         each for each, since in known.index.plain.items() if since <= at and 2 <= each <= _SMALL and each == int(each)
     }
-    cents = {round(each * 100) for each in (*own, *few)}
+    there = Group(frozenset(own), frozenset(few))
     tolerance = max(0.005, value.step / 2) + _CLOSE
     for number in value.readings:
-        if any(_by_one_step(number, each, cents, tolerance, False) for each in own if each):
+        if _amount_from(number, there, there, tolerance, False):
             return True
         for first in range(len(own)):
             total = own[first]

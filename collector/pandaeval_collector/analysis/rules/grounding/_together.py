@@ -7,8 +7,8 @@ objects of a list, those of a list of numbers, and those of one sentence of a te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from pandaeval_collector.analysis.rules.grounding._fold import fold
 from pandaeval_collector.analysis.rules.grounding._numbers import readings
@@ -16,7 +16,19 @@ from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import parsed
 from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DURATION, NUMBER, PERCENTAGE
 
-Group = frozenset[float]
+
+class Group(NamedTuple):
+    """Numbers that belong together: ``worth`` what they are worth or measure, ``counts`` of things. Counts are added to
+    counts, and what something is worth is multiplied by them; added to it they would give nothing."""
+
+    worth: frozenset[float]
+    counts: frozenset[float]
+
+    @property
+    def all(self) -> frozenset[float]:
+        return self.worth | self.counts
+
+
 SENTENCE = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])")
 MOST_GROUPS = 2_000
 _MOST_TOGETHER = 24
@@ -25,6 +37,14 @@ _LONGEST = 20_000
 _DEPTH = 12
 _LONGEST_NAME = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_COUNT = re.compile(
+    r"seats|(?<!ac)(?<!dis)count|quantit|qty|availab|stock|passengers|bag(?:gage)?s\b|nights|guests|people|persons|rooms|stops|rating|"
+    r"rank|(?:\b|_)num(?:ber)?(?:\b|_)|\bpage|index|(?:\b|_)age\b|(?:\b|_)year\b|hours|minutes",
+    re.IGNORECASE,
+)
+_WORTH = re.compile(r"price|cost|fee|rate\b|amount|total|charge|paid|payment|refund|balance|usd|eur", re.IGNORECASE)
+"""Keys of numbers that count or order something; an amount of money is none of them."""
+_MOST_COUNTED = 31.0
 _OF_ANYTHING = frozenset(
     {
         "amount",
@@ -66,11 +86,13 @@ def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
         if inner is not None:
             yield from together(inner, depth - 1)
         elif len(value) <= _LONGEST:
-            yield from _useful(in_text(each) for each in SENTENCE.split(fold(value)))
+            yield from _useful(of_text(each) for each in SENTENCE.split(fold(value)))
     elif isinstance(value, dict):
-        whole = frozenset(number for numbers in _paths(value).values() for number in numbers)
-        own = (item for item in value.values() if not isinstance(item, dict | list | tuple))
-        yield from _useful([whole if len(whole) <= _MOST_TOGETHER else frozenset(n for each in own for n in _of(each))])
+        whole = _parted(_paths(value).items())
+        if len(whole.all) > _MOST_TOGETHER:
+            own = {key: item for key, item in value.items() if not isinstance(item, dict | list | tuple)}
+            whole = _parted((str(key), _of(item)) for key, item in own.items())
+        yield from _useful([whole])
         for item in value.values():
             if isinstance(item, dict | list | tuple | str):
                 yield from together(item, depth - 1)
@@ -79,8 +101,9 @@ def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
         for item in value:
             for path, numbers in _paths(item).items():
                 columns.setdefault(path, set()).update(numbers)
-        length = float(len(value))
-        yield from _useful(frozenset({*column, length}) for column in columns.values())
+        length = frozenset([float(len(value))])
+        parts = (_parted([(path, column)]) for path, column in columns.items())
+        yield from _useful(Group(each.worth, each.counts | length) for each in parts)
         for item in value:
             if isinstance(item, dict | list | tuple | str):
                 yield from together(item, depth - 1)
@@ -114,19 +137,37 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORD.findall(text)) - _OF_ANYTHING
 
 
-def in_text(text: str) -> Group:
-    """The numbers of a text that one may calculate with."""
-    found: set[float] = set()
+def of_text(text: str) -> Group:
+    """The numbers of a text that one may calculate with. Without a currency, a small whole one counts something."""
+    worth: set[float] = set()
+    counts: set[float] = set()
     for value in scan(text):
-        if value.kind in (NUMBER, AMOUNT, PERCENTAGE):
-            found.update(value.readings)
-        elif value.kind == DURATION:
-            found.update(readings(value.text)[0])
-    return frozenset(found)
+        numbers = readings(value.text)[0] if value.kind == DURATION else value.readings
+        if value.kind == AMOUNT:
+            worth.update(numbers)
+        elif value.kind in (NUMBER, PERCENTAGE, DURATION):
+            for number in numbers:
+                (counts if value.kind != NUMBER or is_small(number) else worth).add(number)
+    return Group(frozenset(worth), frozenset(counts))
 
 
-def _useful(groups: Any) -> Iterator[Group]:
-    return (each for each in groups if len(each) > 1)
+def is_small(number: float) -> bool:
+    """Whether a number may count things."""
+    return number == int(number) and 0 <= number <= _MOST_COUNTED if abs(number) < 1e15 else False
+
+
+def _parted(numbers: Iterable[tuple[str, Iterable[float]]]) -> Group:
+    """Numbers by what their keys say of them."""
+    worth: set[float] = set()
+    counts: set[float] = set()
+    for path, found in numbers:
+        counted = _COUNT.search(path) is not None and _WORTH.search(path) is None
+        (counts if counted else worth).update(found)
+    return Group(frozenset(worth), frozenset(counts))
+
+
+def _useful(groups: Iterable[Group]) -> Iterator[Group]:
+    return (each for each in groups if len(each.all) > 1)
 
 
 def _paths(value: Any, path: str = "", depth: int = 4) -> dict[str, set[float]]:
@@ -141,11 +182,11 @@ def _paths(value: Any, path: str = "", depth: int = 4) -> dict[str, set[float]]:
     return found
 
 
-def _of(value: Any) -> Group:
+def _of(value: Any) -> frozenset[float]:
     if isinstance(value, bool):
         return frozenset()
     if isinstance(value, int | float):
         return frozenset({float(value)}) if abs(value) < 1e15 else frozenset()
     if isinstance(value, str) and len(value) <= 200 and any(map(str.isdigit, value)):
-        return in_text(fold(value))
+        return of_text(fold(value)).all
     return frozenset()

@@ -12,6 +12,7 @@ from pandaeval_collector.analysis.rules.grounding._claims import (
     MOST_CLAIMS,
     Claim,
     answers,
+    handed_out,
     in_answers,
     in_calls,
     of_case,
@@ -31,7 +32,7 @@ from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, INSTRUCTIONS, hidden, instructed, shows_history
 from pandaeval_collector.analysis.rules.grounding._known import Known
 from pandaeval_collector.analysis.rules.grounding._scan import scan
-from pandaeval_collector.analysis.rules.grounding._sources import Before, moment, sources
+from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Before, moment, sources
 from pandaeval_collector.analysis.rules.grounding._units import in_another_unit
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
@@ -114,9 +115,10 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     counts."""
     answered = list(islice(in_answers(trace), _MOST_FOUND))
     called = list(islice(in_calls(trace), _MOST_FOUND))
-    if not _looked(trace):
+    if not looked(trace):
+        found_before = _found_before(trace, before)
         for claim in answered:
-            claim.aside = not of_case(claim)
+            claim.aside = not of_case(claim, found_before)
         answered.sort(key=lambda claim: claim.aside)
     done = used(trace)
     wrong = [
@@ -158,6 +160,8 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
         elif untold and of_the_rules(claim) and not _told_of(claim, known):
             found.hidden = found.hidden or INSTRUCTIONS
             found.open.append(claim)
+        elif claim.value.kind == AMOUNT and _rests_on_open(claim, found.open, settled, known):
+            found.open.append(claim)
         else:
             _flag(found, Loose(claim))
     for value, other, end, span_id in wrong:
@@ -175,16 +179,30 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
 
 def _told_of(claim: Claim, known: Known) -> bool:
     """Whether the agent had such terms from elsewhere: then what it states has to be among them."""
-    if claim.value.kind in (DATE, TIME):
+    if claim.value.kind in (DATE, TIME) or handed_out(claim):
         return False
     return known.speaks_of(claim.value, f"{claim.sentence} {claim.around}", claim.at)
 
 
-def _looked(trace: Trace) -> bool:
+def looked(trace: Trace) -> bool:
     """Whether the run called a tool or read a document."""
     if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
+
+
+def _found_before(trace: Trace, before: Before | None) -> bool:
+    """Whether a tool or a document told something earlier in the conversation: in an earlier trace of the session, or
+    in the history on the spans."""
+    if before is not None and any(who == RESULT for who, _ in before.found):
+        return True
+    return any(message.tool_responses for span in trace.spans for message in span.input or ())
+
+
+def _rests_on_open(claim: Claim, opened: list[Claim], settled: list[Claim], known: Known) -> bool:
+    """Whether an amount follows only from one of which nobody can tell: twice a price that is open is open."""
+    amounts = [each for each in opened if each.value.kind == AMOUNT and each.value.readings]
+    return bool(amounts) and (_said_before(claim, amounts) or _follows(claim, [*amounts, *settled], known))
 
 
 def states_values(trace: Trace) -> bool:

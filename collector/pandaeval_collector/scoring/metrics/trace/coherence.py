@@ -8,10 +8,10 @@ It speaks only where it can. A message that names no subject by itself (yes, tha
 turn before it, where the trace shows one; without, and where the answer is a bare value or a yes, the metric does not
 apply. A cosine below the threshold counts only where both texts say enough to tell that they have different subjects
 (six words of their own each; three of the message will do where the two are as unlike as can be) and share none of
-these words: a short answer, a question back, an apology or a hand-over is not off topic. So it misses answers to
-another question of the same field, which use the same words. Texts that the embedder does not know are
-``insufficient_evidence``: the embedded model and ``onnx-minilm`` know English alone, hosted models are taken to know
-every language.
+these words: a short answer, a question back, an apology or a hand-over is not off topic, and neither is any answer to
+a message that agrees to what the agent proposed or asks what to do next. So it misses answers to another question of
+the same field, which use the same words. Texts that the embedder does not know are ``insufficient_evidence``: the
+embedded model and ``onnx-minilm`` know English alone, hosted models are taken to know every language.
 
 The scale depends on the embedder, so the default threshold is the embedder's measured best cut where there is a table
 of its cosines, else 0.5. A table gives two more values: ``metadata.calibrated`` on a scale of its own (0 off topic, 1
@@ -141,7 +141,7 @@ METRIC = Metric(
     level="trace",
     name="coherence",
     kind="embedding",
-    version="3",
+    version="4",
     threshold=_threshold,
     question="Is the answer about what was asked?",
     needs="input and answer text",

@@ -4,7 +4,8 @@ Grounded / checked, by code alone, in any language: identifiers, amounts, number
 e-mail and web addresses and quoted names, of the answer and of the arguments of calls that change something. A value is
 grounded if the user, the instructions, the conversation before, an earlier result or a document has it, in any
 spelling, or if it follows from values there by format, unit, rounding, time zone, a calculation with dates and times,
-or one step of arithmetic from values that belong together: of one object, list or sentence, or the user's. An answer
+or one step of arithmetic from values that belong together: of one object, list or sentence, or the user's; amounts are
+added to amounts and multiplied by counts, never added to those (a price less the free seats is no price). An answer
 that says otherwise than what was called (3 passengers, booked for 2) or found (61 °C, where results say 61 °F) is not
 grounded; nor are two values of a result that the answer gives to each other's owner (tax and subtotal, the prices of
 two lines), and amounts in a currency that nobody named where all others are in another. One identifier, amount, date
@@ -15,15 +16,17 @@ what users and agent said, calls, results and documents (24,000 characters of ea
 is not found is not counted). The first trace of a session is whole if its first call begins with the user's message.
 
 It does not judge whether a grounded value is the right one, nor anything that is said without such values. A run
-without a call and a document states what its model knows: there only what claims to be of this case ("your booking …")
-is checked; examples and times that the agent proposes are no facts. Where results or the conversation before were not
+without a call and a document states what its model knows: there only what claims to be of this case ("your booking …",
+and behind the name of something that was looked up earlier in the session: "Departure: 09:00") is checked; examples and
+times that the agent proposes are no facts. Where results or the conversation before were not
 captured, or results break off, values that are not found there say nothing: they are not counted, `coverage` and the
 reason tell how many, and below one half there is no score. So it is with an identifier that a tool took and named in
 its result, where the spans hold no conversation before: it exists, and many frameworks keep what was said earlier to
 themselves.
 
 Where no instructions were captured in the session, terms that only those can tell (a rate, a limit, a fee or voucher of
-so much, today's date) are open, too, unless the agent had such terms from elsewhere (docs/adr/0020).
+so much, today's date) are open, too, unless the agent had such terms from elsewhere (docs/adr/0020); and so is what
+follows from them alone (twice an open price).
 
 Held against runs of known outcome (`tests/bench/labelled.py`): of good sessions it fails 5 of the 68 (tau-bench), 2 %
 of the 122 (tau2) and none of the 72 (agentrx) that state values; in four of the five the agent did make up the id of a
@@ -37,7 +40,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding, states_values
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding, looked, states_values
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -75,12 +78,15 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _unsettled(trace: Trace, finding: Finding | None) -> bool:
-    """Whether a value was not found, or nothing was there to look in."""
+    """Whether a value was not found, nothing was there to look in, or the run called nothing: then values count that
+    earlier traces of the session looked up."""
     if finding is None:
         return states_values(trace)
     if isinstance(finding, Unscored):
         return finding.why is Why.INSUFFICIENT_EVIDENCE
-    return isinstance(finding, Score) and (finding.value < 1.0 or (finding.coverage or 1.0) < 1.0)
+    if not isinstance(finding, Score):
+        return False
+    return finding.value < 1.0 or (finding.coverage or 1.0) < 1.0 or not looked(trace)
 
 
 def _metadata(found: Grounding) -> dict[str, Any]:
@@ -132,7 +138,7 @@ METRIC = Metric(
     level="trace",
     name="grounding",
     kind="code",
-    version="8",
+    version="9",
     threshold=0.7,
     question="Do the specific values that the agent states stand in what it had?",
     needs="tools or documents, and an answer or calls with such values",

@@ -3,8 +3,9 @@
 1 - the greatest (cosine × Jaccard) of this trace's answer with the newest three earlier answers of the same session and
 root agent. Both factors must be high: talking about the same thing is no loop, saying it again in the same words is.
 It does not see a loop inside one trace; that is ``tool_loop``. What the user asked to hear again, or in a second
-version, and an answer in the words of an earlier one that brings new values (another total, another flight) is no loop:
-such a comparison counts 0.5 at worst (``metadata.excused``), and ``max_hybrid`` says what the source's score would be.
+version, with something added ("also …") or in spite of the answer ("is there any way …"), and an answer in the words of
+an earlier one that brings new values (another total, another flight) is no loop: such a comparison counts 0.5 at worst
+(``metadata.excused``), and ``max_hybrid`` says what the source's score would be.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """
@@ -100,7 +101,7 @@ METRIC = Metric(
     level="trace",
     name="loop_detection",
     kind="embedding",
-    version="5",
+    version="6",
     threshold=0.5,
     question="Does the agent say again what it said earlier in the session?",
     needs="answer text, session id",
