@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from pandaeval_collector.analysis.rules.grounding.before import before, pack
+from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
 from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, grounding
 from pandaeval_collector.base.score import Score, Unscored, Why
 from tests.unit.analysis.rules.test_grounding import KNOWN, ask, call, run
@@ -76,6 +78,17 @@ def test_instructions_of_an_earlier_trace_of_the_session_count() -> None:
     found = grounding(later, untold)
     assert found is not None
     assert texts(found) == (["$55"], [])
+
+
+def test_a_long_result_leaves_the_words_that_may_be_values_and_what_stands_between_them() -> None:
+    """Against the definition, word by word: a word of small letters and marks alone goes, with the blanks behind it."""
+    for length in range(6):
+        for signs in product("a1 \n-", repeat=length):
+            text = "".join(signs)
+            words = re.findall(r"\S+\s*|\s+", text)
+            assert _PLAIN_WORDS.sub("", text) == "".join(
+                each for each in words if each.isspace() or each.rstrip().strip("abcdefghijklmnopqrstuvwxyz-")
+            )
 
 
 def test_what_follows_from_open_terms_alone_is_open() -> None:

@@ -25,7 +25,8 @@ _MOST_CHARS = 24_000
 """Of JSON, of one trace. What is longer is cut down to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
-_PLAIN_WORDS = re.compile(r"(?<!\S)[a-z.,;:!?'()\-]+(?!\S)\s*")
+_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
+"""Of prose, whole lines at a time."""
 _MORE = "there is more in earlier traces of the session than is looked at"
 
 
