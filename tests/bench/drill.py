@@ -1,12 +1,13 @@
 """How many planted faults the inline metrics notice, over runs labelled as successful and over real captures.
 
     python tests/bench/drill.py [--n 60] [--set tau-bench …] [--as recorded|history-off|both]
-                                [--faults value false_success …] [--json FILE]
+                                [--faults value false_success …] [--json FILE] [--summary]
 
 Reads ``../shared/data`` and ``../shared/captures`` beside the repository. Of tau-bench, tau2-pairs and agentrx-tau the
 sessions with a reward of 1, of mcp-pairs the chosen ones; of captures all runs that no metric fails. Once as recorded,
 and once with the conversation before dropped from the spans of every run (values in answers only, if no faults are
-named).
+named). ``--summary`` prints the table of what was noticed alone, as docs/metrics.md shows it (``>
+collector/pandaeval_collector/scoring/metrics/planted.md``, then ``pandaeval metrics --page > docs/metrics.md``).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def main() -> None:
     options.add_argument("--as", dest="form", choices=("recorded", "history-off", "both"), default="both")
     options.add_argument("--faults", nargs="*", help="faults or families of faults")
     options.add_argument("--json", type=Path)
+    options.add_argument("--summary", action="store_true", help="print the table of what was noticed alone")
     given = options.parse_args()
     told: dict[str, Any] = {}
     for form in ("recorded", "history-off") if given.form == "both" else (given.form,):
@@ -53,13 +55,18 @@ def main() -> None:
             started = time.monotonic()
             tally = drilled(name, given.n, form == "history-off", given.faults)
             told[f"{name}, {form}"] = tally.to_dict()
+            if given.summary:
+                continue
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(told, indent=1))
+    if given.summary:
+        print(f"{matrix(told, 'noticed')}\n\n{summary(told)}")
+        return
     print(f"\nNoticed:\n\n{matrix(told, 'noticed')}\n\nMetrics cannot tell, and none fails:\n")
     print(matrix(told, "could_not_tell"))
     print(f"\n{summary(told)}")
-    if given.json:
-        given.json.write_text(json.dumps(told, indent=1))
 
 
 def drilled(name: str, most: int, history_off: bool, named: list[str] | None) -> Tally:

@@ -73,28 +73,10 @@ scripted scenario each (captures; good: the happy one).
 _PLANTED = """
 ## Planted faults, where the spans do not repeat the history
 
-Made-up values in the answers of good runs, the conversation before dropped from every span, noticed by `grounding`:
-`python tests/bench/drill.py --n 12 --set tau-bench mcp-pairs --as history-off` (12 copies of each fault and set where
-it applies; 95 % intervals reach some .25 to either side). *Before*: version 5, 15 copies. Version 3, which knew nothing
-of sessions, noticed 0 of 958.
-
-| fault | tau-bench, before | tau-bench | mcp-pairs, before | mcp-pairs |
-|---|---|---|---|---|
-| amount | 0.33 | 0.58 | 0.80 | 0.83 |
-| date | 0.60 | 0.92 | 0.73 | 0.75 |
-| time | 0.80 | 0.67 | 1.00 | 0.92 |
-| identifier | 0.87 | 0.75 | 0.53 | 0.33 |
-| wrong sum | 0.40 | 0.57 | 0.25 | 0.50 |
-| URL | – | – | 0.40 | 0.50 |
-| another unit | 0.00 | 0.00 | 0.00 | 0.50 |
-| off by one day | 0.00 | 0.08 | 0.27 | 0.33 |
-| name, swapped or stale value | 0.00 | 0.00 | 0.07 | 0.03 |
-
-`false_success` (a change failed and the answer says that it was done) is noticed in 8 of 13 copies of mcp-pairs and 13
-of 15 of tau2 (`--as recorded --faults false_success wrong_unit`, 15 copies). A name counts only in quotes, and two
-known values in each other's place are both known: nothing notices those. Of 20 identifiers of mcp-pairs that go
-unnoticed, read one by one, 18 are none: pieces of an address (%20Diego), "7-Day", "8pm". With 40 copies tau2 has 0.65
-before and after.
+Made-up values in the answers of good runs, the conversation before dropped from every span:
+`python tests/bench/drill.py --n 12 --set tau-bench --as history-off --summary` (12 copies of each fault where it
+applies; 95 % intervals reach some .25 to either side). Version 3 of `grounding`, which knew nothing of sessions,
+noticed 0 of 958.
 """
 
 _REPEATED = """
@@ -120,7 +102,20 @@ def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -
         if of_level:
             parts.append(f"## Level {level}\n\n{_LEVELS.get(level, '')}\n")
             parts += [_section(metric, bands) for metric in of_level]
-    return "\n".join((*parts, _whys(), _LABELLED, _kept("labelled"), _PLANTED, _REPEATED, _kept("repeated_calls")))
+    return "\n".join(
+        (
+            *parts,
+            _whys(),
+            _LABELLED,
+            _kept("labelled"),
+            _kept("read_by_hand"),
+            _PLANTED,
+            _kept("planted"),
+            _kept("aims"),
+            _REPEATED,
+            _kept("repeated_calls"),
+        )
+    )
 
 
 def _overview(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
