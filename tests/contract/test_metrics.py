@@ -40,16 +40,18 @@ def _empty(metric: Metric[Any, Any]) -> Any:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 class TestEveryMetric:
     def test_says_what_it_asks_and_what_it_does_not_judge(self, metric: Metric[Any, Any]) -> None:
-        module = importlib.import_module(metric.evaluate.__module__)
-        assert module.__doc__
-        assert module.__doc__.splitlines()[0].endswith("?"), "the first line is the question"
-        assert "It does not " in " ".join(module.__doc__.split()), "a sentence says what it does not judge"
-        assert "Source:" in module.__doc__ or "Ours" in module.__doc__
+        said = metric.description
+        assert said.splitlines()[0].endswith("?"), "the first line is the question"
+        assert "It does not " in " ".join(said.split()), "a sentence says what it does not judge"
+        assert "Source:" in said or "Ours" in said
         assert metric.question.endswith("?")
         assert metric.needs
 
     def test_lives_where_its_level_says(self, metric: Metric[Any, Any]) -> None:
-        assert metric.evaluate.__module__ == f"pandaeval_collector.scoring.metrics.{metric.level}.{metric.name}"
+        module = importlib.import_module(f"pandaeval_collector.scoring.metrics.{metric.level}.{metric.name}")
+        assert module.METRIC is metric
+        assert module.__doc__ is not None
+        assert metric.description == module.__doc__.strip()
         assert metric.kind in ("embedding", "llm", "code", "math")
         assert metric.version
 
