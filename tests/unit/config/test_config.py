@@ -320,8 +320,11 @@ def test_text_that_stands_for_more_or_for_something_else_is_refused(tmp_path: Pa
     assert len(problems[0]) <= 2000
 
 
-def test_a_file_without_an_end_is_not_read_to_it() -> None:
-    assert _problems(Path("/dev/zero"), {}) == ["/dev/zero: has more than 256 KiB; is it the right file?"]
+def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
+    said = "is a pipe or a device and no file; write what it gives into a file first"
+    assert _problems(Path("/dev/zero"), {}) == [f"/dev/zero: cannot be read: {said}"]
+    large = _file(tmp_path, "#" * (256 << 10) + "\n")
+    assert _problems(large, {}) == [f"{large}: has more than 256 KiB; is it the right file?"]
 
 
 def test_anchors_and_merges_that_help_are_read(tmp_path: Path) -> None:
