@@ -60,7 +60,7 @@ async def test_a_time_that_never_comes_keeps_no_other_schedule_from_firing(tmp_p
         for cron in ("0 0 31 2 *", HOURLY):  # the first is of an older version: it took any
             line.store.schedules.add(cron, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
         assert len(await firing.at(13, 0)) == 1
-        shown = [schedule_row(line.store, each) for each in line.store.schedules.all()]
+        shown = [schedule_row(line.store.schedules, each) for each in line.store.schedules.all()]
         assert {each.cron: each.next_at is None for each in shown} == {"0 0 31 2 *": True, HOURLY: False}
 
 
