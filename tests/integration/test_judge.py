@@ -111,6 +111,7 @@ async def test_every_fault_of_a_provider_is_no_verdict(running: Running) -> None
     assert outcomes["instructed"] == "injection_suspected"
     assert outcomes["429"] == outcomes["429 with Retry-After"] == "rate_limit"
     assert outcomes["hang"] == "timeout"
+    assert outcomes["reset"] == "unavailable"
     assert outcomes["401"] == outcomes["404"] == "denied"
     assert {outcomes[name] for name in ("10 MB", "out of range", "NaN", "wrong echo", "prose", "deep")} == {
         "invalid_verdict"

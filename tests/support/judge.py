@@ -8,6 +8,7 @@ Base URL ``http://127.0.0.1:PORT/v1``. What is answered depends on ``behave``, a
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import struct
@@ -235,7 +236,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if say.reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
+            os.close(self.connection.detach())  # to close it is not enough: the files made of it keep it open
+            self.close_connection = True
             return
         if not say.drip_s:
             self.wfile.write(content)
