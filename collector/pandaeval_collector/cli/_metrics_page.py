@@ -74,8 +74,8 @@ _PLANTED = """
 ## Planted faults, where the spans do not repeat the history
 
 Made-up values in the answers of good runs, the conversation before dropped from every span:
-`python tests/bench/drill.py --n 12 --set tau-bench --as history-off --summary` (12 copies of each fault where it
-applies; 95 % intervals reach some .25 to either side). Version 3 of `grounding`, which knew nothing of sessions,
+`python tests/bench/drill.py --n 12 --set tau-bench tau2-pairs mcp-pairs --as history-off --summary` (12 copies of each
+fault where it applies). Version 3 of `grounding`, which knew nothing of sessions,
 noticed 0 of 958.
 """
 
