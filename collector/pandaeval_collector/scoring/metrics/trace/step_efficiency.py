@@ -41,7 +41,7 @@ LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 
 RUBRIC = Rubric(
     name="step_efficiency",
-    version="6",
+    version="7",
     text="""
 How little more than necessary did the agent do for the task that is given below? Compare with the least that a skilled
 agent with the same tools would have needed. Against it count:

@@ -72,7 +72,7 @@ def _check(found: ToolBehavior, given: Mapping[str, Any]) -> str | None:
 
 PART = QuestionPart(
     "tool_call_behavior_failure",
-    "1",
+    "2",
     ABOUT,
     """
 Were tools used as they should be in this turn? Name every kind of failure that plainly applies, and none on a mere
