@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
@@ -20,7 +20,6 @@ from pandaeval_collector.judge.usage import believed
 
 _log = logging.getLogger(__name__)
 
-_START_S = 120.0
 _SLACK_S = 30.0
 """How much later than by its own rules a try may end before the process is taken to hang."""
 _OWN_ENVIRONMENT = {
@@ -156,14 +155,14 @@ class WorkerProcess:
     async def _start(self) -> None:
         self.starts += 1
         try:
-            process = await start_child("pandaeval_collector.judge.worker", self._child_environment(), silent=True)
-        except OSError as error:
-            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process cannot be started: {error}") from error
-        process.send(_json(asdict(self._setup)))
+            process, said = await start_with(
+                _json(asdict(self._setup)), "pandaeval_collector.judge.worker", self._child_environment(), silent=True
+            )
+        except ChildStartError as error:
+            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process {error}") from error
         try:
-            said = await asyncio.wait_for(process.receive(), _START_S)
             ready = json.loads(said or b"{}")
-        except (TimeoutError, ValueError) as error:
+        except ValueError as error:
             ready = {"message": f"{type(error).__name__}"}
         if not ready.get("ready"):
             process.kill()

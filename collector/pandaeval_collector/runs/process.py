@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
 from pandaeval_collector.judge.call import Caller, CallFailedError, ModelCall, OverBudgetError
 from pandaeval_collector.runs import wire
 from pandaeval_collector.store import Store
 from pandaeval_otel.base.component_errors import ERRORS
 
 _log = logging.getLogger(__name__)
-
-_START_S = 120.0
 
 
 class RunProcessError(UserError):
@@ -74,15 +72,12 @@ class RunProcess:
     async def start(self) -> None:
         """Returns when it can be asked. Raises :class:`RunProcessError`."""
         try:
-            self._child = await start_child("pandaeval_collector.runs.worker", self._environ)
-        except OSError as error:
-            raise RunProcessError(f"the process of a run cannot be started: {error}") from error
-        self._child.send(wire.body(self._setup))
-        try:
-            said = await asyncio.wait_for(self._child.receive(), _START_S)
-            ready = ("broken", "it ended at once") if said is None else wire.unpacked(said)
-        except TimeoutError:
-            ready = ("broken", "it says nothing")
+            self._child, said = await start_with(
+                wire.body(self._setup), "pandaeval_collector.runs.worker", self._environ
+            )
+        except ChildStartError as error:
+            raise RunProcessError(f"the process of a run {error}") from error
+        ready = wire.unpacked(said)
         if ready[0] != "ready":
             await self.close()
             raise RunProcessError(f"the process of a run does not start: {ready[1]}")

@@ -21,8 +21,12 @@ from typing import IO, Any
 
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
-_STOP_S = 3.0
+_START_S, _STOP_S = 120.0, 3.0
 _LENGTH = struct.Struct("<Q")
+
+
+class ChildStartError(Exception):
+    """A process does not come up: ``cannot be started: …`` or ``does not start: …``."""
 
 
 class Child:
@@ -131,6 +135,30 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
     await loop.connect_read_pipe(lambda: _UpToItsEnd(out), _closed_once(process.stdout, loop))
     into, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, _closed_once(process.stdin, loop))
     return Child(process, out, into)
+
+
+async def start_with(
+    setup: bytes, module: str, environ: Mapping[str, str], silent: bool = False
+) -> tuple[Child, bytes]:
+    """:func:`start_child`, sends ``setup``, and returns the process with the first frame that it answers. Raises
+    :class:`ChildStartError` where there is none within two minutes; nothing is left of the process then."""
+    try:
+        child = await start_child(module, environ, silent)
+    except OSError as error:
+        raise ChildStartError(f"cannot be started: {error}") from error
+    child.send(setup)
+    try:
+        said = await asyncio.wait_for(child.receive(), _START_S)
+    except TimeoutError as error:
+        child.kill()
+        await child.wait()
+        raise ChildStartError("does not start: it says nothing") from error
+    except asyncio.CancelledError:  # the collector stops meanwhile
+        child.kill()
+        raise
+    if said is None:
+        raise ChildStartError(f"does not start: it ended at once with {await child.wait()}")
+    return child, said
 
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
 from pandaeval_collector.base.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
-
-_START_S = 60.0
 
 
 class WorkerStartError(UserError):
@@ -153,21 +151,13 @@ class WorkerSlot:
 
     async def _start(self) -> Child:
         try:
-            process = await start_child("pandaeval_collector.pipeline.workers.main", self._environ)
-        except OSError as error:
-            raise WorkerStartError(f"a process of the line (line.workers) cannot be started: {error}") from error
-        process.send(self._setup)
-        try:
-            said = await asyncio.wait_for(process.receive(), _START_S)
-        except TimeoutError:
-            said = b"it says nothing"
-        except asyncio.CancelledError:  # the collector stops meanwhile
+            process, fault = await start_with(self._setup, "pandaeval_collector.pipeline.workers.main", self._environ)
+        except ChildStartError as error:
+            raise WorkerStartError(f"a process of the line (line.workers) {error}") from error
+        if fault:
             process.kill()
-            raise
-        if said != b"":
-            process.kill()
-            code = await process.wait()
-            why = said.decode(errors="replace") if said else f"it ended at once with {code}; see above"
+            await process.wait()
+            why = fault.decode(errors="replace")
             raise WorkerStartError(f"a process of the line (line.workers) does not start: {why}")
         self._telemetry.add("pandaeval.workers", "started")
         # A point that killed one process is not armed in the next.

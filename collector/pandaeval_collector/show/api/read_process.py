@@ -24,7 +24,7 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs import wire
 from pandaeval_collector.show.api.refusals import refusal
@@ -34,7 +34,6 @@ from pandaeval_otel.base.component_errors import ERRORS
 _log = logging.getLogger(__name__)
 
 MODULE = "pandaeval_collector.show.api.read_worker"
-_START_S = 60.0
 _PATIENCE_S = 60.0
 """A process that is asked and says nothing for so long hangs, and is ended."""
 _TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "root_path", "app_root_path", "query_string")
@@ -110,7 +109,7 @@ class ReadProcess:
         if self._starting is None:
             wait = math.inf if self._closing else self._not_before - time.monotonic()
             if wait > 0.0:
-                raise _NotThereError(min(wait, _START_S))
+                raise _NotThereError(min(wait, _PATIENCE_S))
             self._starting = asyncio.create_task(self._start(), name="pandaeval-read-process-start")
             self._starting.add_done_callback(self._started)
         return await asyncio.shield(self._starting)  # who asked first may hang up, others wait, too
@@ -122,21 +121,13 @@ class ReadProcess:
 
     async def _start(self) -> Child:
         try:
-            child = await start_child(MODULE, self._environ)
-        except OSError as error:
-            raise self._failed(f"cannot be started: {error}") from error
-        child.send(wire.body(self._setup))
-        try:
-            said = await asyncio.wait_for(child.receive(), _START_S)
-        except TimeoutError:
-            said = b"it says nothing"
-        except asyncio.CancelledError:  # the collector stops meanwhile
-            child.kill()
-            raise
-        if said != b"":
+            child, fault = await start_with(wire.body(self._setup), MODULE, self._environ)
+        except ChildStartError as error:
+            raise self._failed(str(error)) from error
+        if fault:
             child.kill()
             await child.wait()
-            raise self._failed(f"does not start: {'it ended at once' if said is None else said.decode()}")
+            raise self._failed(f"does not start: {fault.decode(errors='replace')}")
         self._telemetry.add("pandaeval.readers", "started")
         self._child = child
         self._reader = asyncio.create_task(self._read(child), name="pandaeval-read-process")

@@ -13,7 +13,7 @@ import pytest
 
 import pandaeval_collector
 from pandaeval_collector.base.runtime import child as child_module
-from pandaeval_collector.base.runtime.child import start_child
+from pandaeval_collector.base.runtime.child import ChildStartError, start_child, start_with
 
 
 async def test_a_child_imports_the_package_of_its_parent(tmp_path: Path) -> None:
@@ -109,3 +109,27 @@ async def test_a_process_that_listens_ends_with_its_input(tmp_path: Path) -> Non
     assert [await child.receive(), await child.receive()] == [b"one", b"two"]
     child.end_input()
     assert await child.wait() == 0
+
+
+async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "echo.py").write_text(_ECHO)
+    child, said = await start_with(b"setup", "echo", environ)
+    assert said == b"setup!"
+    await child.stop()
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
+    with pytest.raises(ChildStartError, match=r"^does not start: it ended at once with 3$"):
+        await start_with(b"", "ends", environ)
+    (tmp_path / "silent.py").write_text("import sys\nsys.stdin.read()\n")
+    monkeypatch.setattr(child_module, "_START_S", 0.01)
+    with pytest.raises(ChildStartError, match=r"^does not start: it says nothing$"):
+        await start_with(b"", "silent", environ)
+
+    def fails(*_: object) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(child_module, "_popen", fails)
+    with pytest.raises(ChildStartError, match=r"^cannot be started: no memory$"):
+        await start_with(b"", "echo", environ)
