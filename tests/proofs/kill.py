@@ -27,6 +27,8 @@ from support.kills import Figures, at_fail_points, at_random_times, of_workers, 
 from support.ledger import commit, lines, note  # noqa: E402
 
 BATCH = 25
+FRESH = 10
+"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
 KINDS = ("fail-points", "random-times", "workers")
 
 
@@ -43,7 +45,7 @@ def main() -> int:
         kills = _kills(options, cycles, random.Random(seed))
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-"))
         progress = partial(_progress, start, options.cycles)
-        figures = run(folder, seed, kills, progress, options.pause, options.workers)
+        figures = run(folder, seed, kills, progress, options.pause, options.workers, number % FRESH == 0)
         _note(options, number, figures)
         total.add(figures)
         if figures.problems:

@@ -26,6 +26,8 @@ from support.kills_judged import run  # noqa: E402
 from support.ledger import lines, note  # noqa: E402
 
 BATCH = 10
+FRESH = 10
+"""One batch of so many starts its collectors in fresh interpreters, the others fork them where the imports are made."""
 
 
 def main() -> int:
@@ -33,7 +35,7 @@ def main() -> int:
     done = [line for line in lines(options.ledger) if line["seed"] == options.seed]
     while (left := options.cycles - sum(line["cycles"] for line in done)) > 0:
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-judged-"))
-        figures = run(folder, options.seed * 1000 + len(done), min(BATCH, left))
+        figures = run(folder, options.seed * 1000 + len(done), min(BATCH, left), fresh=len(done) % FRESH == 0)
         told = asdict(figures) | {"points": dict(sorted(figures.points.items()))}
         line = note(options.ledger, "kill judged", {"seed": options.seed, "batch": len(done), **told})
         if figures.problems:

@@ -53,7 +53,8 @@ class CollectorProcess:
     left. Files lie in ``folder``: ``data``, ``results.jsonl``, ``collector.log``.
 
     ``settings``: environment variables; ``arguments``: of the command. ``fresh``: in an interpreter of its own from the
-    first instruction on, as in production; elsewhere tests start it as :mod:`support.forked` does. ``own_children``:
+    first instruction on, as in production, or not, as :mod:`support.forked` does; where it is not given, tests fork and
+    whatever else starts a collector does not. ``own_children``:
     the processes that it starts are no forks of a helper either. Start it on the main thread.
     """
 
@@ -63,7 +64,7 @@ class CollectorProcess:
         settings: Mapping[str, str] | None = None,
         name: str = "collector",
         arguments: Sequence[str] = (),
-        fresh: bool = False,
+        fresh: bool | None = None,
         own_children: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ class CollectorProcess:
             **(settings or {}),
         }
         self.arguments = ("collector", *arguments)
-        self.fresh = fresh or "PYTHONPATH" in self.settings or not forked.is_wanted()
+        self.fresh = "PYTHONPATH" in self.settings or (fresh if fresh is not None else not forked.is_wanted())
         self.own_children = own_children
         self.process: subprocess.Popen[bytes] | forked.Forked | None = None
 

@@ -98,16 +98,21 @@ def run(
     progress: Callable[[str], None] | None = None,
     pause: float = 0.01,
     workers: int = 0,
+    fresh: bool | None = None,
 ) -> Figures:
     """One data directory, one oracle, one unreliable sink, one kill after the other; then rest, and the last word.
-    ``folder`` is empty and stays for a look at what went wrong. ``workers``: processes of the line."""
+    ``folder`` is empty and stays for a look at what went wrong. ``workers``: processes of the line. ``fresh``: see
+    :class:`support.collector.CollectorProcess`."""
     settings = {"PANDAEVAL_LINE__WORKERS": str(workers)}
     figures = Figures()
     seen: dict[tuple[str, int], bytes] = {}
     with (
         Sink(seed, trouble=0.1) as sink,
         CollectorProcess(
-            folder, settings | {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint}, own_children=True
+            folder,
+            settings | {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": sink.endpoint},
+            fresh=fresh,
+            own_children=workers > 0,
         ) as collector,
         Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
     ):

@@ -54,9 +54,9 @@ class Figures:
     problems: list[str] = field(default_factory=list)
 
 
-def run(folder: Path, seed: int, cycles: int, pause: float = 2.0) -> Figures:
+def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | None = None) -> Figures:
     """One front, one owner, one oracle at the front, one judge. ``folder`` is empty, and stays where something is
-    wrong."""
+    wrong. ``fresh``: see :class:`support.collector.CollectorProcess`."""
     chance, figures = random.Random(seed), Figures()
 
     def verdict(_: int, body: dict[str, Any]) -> Say:
@@ -68,8 +68,8 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0) -> Figures:
     with JudgeServer(verdict) as judge:
         settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url, "PANDAEVAL_CASES__PATH": str(_cases(folder))}
         with (
-            CollectorProcess(folder / "owner", _OWNS | settings, own_children=True) as owner,
-            forwarder(folder, owner, "front", settings) as front,
+            CollectorProcess(folder / "owner", _OWNS | settings, fresh=fresh) as owner,
+            forwarder(folder, owner, "front", settings, fresh) as front,
             Oracle(front.grpc, front.http, seed, pause=pause) as oracle,
         ):
             for each in (owner, front):

@@ -17,11 +17,15 @@ Standing = dict[tuple[str, str], tuple[Any, ...]]
 
 
 def forwarder(
-    folder: Path, owner: CollectorProcess, name: str, settings: Mapping[str, str] | None = None
+    folder: Path,
+    owner: CollectorProcess,
+    name: str,
+    settings: Mapping[str, str] | None = None,
+    fresh: bool | None = None,
 ) -> CollectorProcess:
     """A collector whose sessions ``owner`` scores; not started."""
     forwards = {"PANDAEVAL_SESSIONS__FORWARD_TO": owner.grpc}
-    return CollectorProcess(folder / name, {**owner_settings(owner), **forwards, **(settings or {})})
+    return CollectorProcess(folder / name, {**owner_settings(owner), **forwards, **(settings or {})}, fresh=fresh)
 
 
 def owner_settings(owner: CollectorProcess) -> dict[str, str]:
