@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,7 @@ def _last_word(
     requests: list[bytes] = []
     for each in (front, owner):
         own = standing(each.results())
+        own = {key: result for key, result in own.items() if not _is_withdrawn(result, own)}
         if both := found.keys() & own.keys():
             figures.problems.append(f"{len(both)} results were given by both, such as {min(both)}")
         found |= {key: (result["id"], result["score"]) for key, result in own.items()}
@@ -150,6 +151,13 @@ def _last_word(
                 (figures.members,) = database.execute("SELECT count(*) FROM members WHERE session > 0").fetchone()
     figures.results = len(found)
     figures.problems += differences(found, by_a_file(requests, settings))
+
+
+def _is_withdrawn(result: dict[str, Any], standing: Mapping[tuple[str, str], dict[str, Any]]) -> bool:
+    """Whether it takes back what a part of a trial was worth before others followed, and the trial has another result:
+    a session that is over by the clock may go on, which a file, read as a whole, knows nothing of."""
+    whole = result["metadata"].get("part_of")
+    return bool(whole) and (whole, f"{result['level']}.{result['metric']}") in standing
 
 
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:

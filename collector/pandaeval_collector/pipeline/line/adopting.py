@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pandaeval_collector.pipeline.line.facts import SignalFacts, unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
@@ -26,7 +27,7 @@ class Adoption:
         """Adds the traces to ``changes``, in which the session of each is touched but for those that were scored for
         good by an owner before this one. Of one trace the last word counts. Returns the sessions that are to be
         compared."""
-        newest = {each.row.trace_id: each for each in handed}
+        newest = _last_words(handed)
         before = self._store.left_behind(newest)
         grown: dict[str, GrownSession] = {}
         runs: list[Run] = []
@@ -89,6 +90,23 @@ class Adoption:
         changes.elsewhere |= done
         for session_id in done:
             grown.pop(session_id, None)
+
+
+def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
+    """By trace id what was said last, with the spans that came with an earlier word on the same evidence: a judge's
+    answer, which brings none, may arrive together with the decision."""
+    found: dict[bytes, Handed] = {}
+    for each in handed:
+        before = found.get(each.row.trace_id)
+        lacks = not each.contents and not each.left
+        if lacks and before is not None and before.contents and _digest(before) == _digest(each):
+            each = replace(each, contents=before.contents)
+        found[each.row.trace_id] = each
+    return found
+
+
+def _digest(handed: Handed) -> str:
+    return unpack(handed.row.body)[0].digest
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:

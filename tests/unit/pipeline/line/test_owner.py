@@ -6,13 +6,15 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import orjson
+
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import Attempts, Runner
 from pandaeval_collector.jobs.earlier import EarlierTraces
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.facts import unpack
-from pandaeval_collector.pipeline.line.handed import packed_end, unpacked, with_contents
+from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked, with_contents
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
@@ -254,6 +256,33 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
         await owner.wait(200)
         assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"
     store.close()
+
+
+async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
+    evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
+    store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
+    line = Line(store, evaluator, sessions="elsewhere")
+    store.commit(line.decide([stored(store, trace)]).changes).result()
+    (decided,) = (row.body for row in store.outbox_after(MEMBERS, 0))
+    answered = Member.FromString(decided)
+    answered.decided = False
+    other = Member.FromString(decided)
+    other.facts = replaced(other.facts, digest="f" * 32)
+    full = with_contents(decided, store.contents, 1 << 20)
+    for name, words, parts in (
+        ("together", [full, answered.SerializeToString()], 1),
+        ("of other evidence", [full, other.SerializeToString()], 0),
+        ("left", [full, packed_left(trace.trace_id, "s")], 0),
+    ):
+        async with RunningLine(tmp_path / name) as owner:
+            await owner.pipeline.take_members(words)
+            assert len(owner.store.contents(trace.trace_id)) == parts, name
+    store.close()
+
+
+def replaced(facts: bytes, **changed: str) -> bytes:
+    """The same facts with other values."""
+    return orjson.dumps(orjson.loads(facts) | changed)
 
 
 def _with_session(number: int) -> list[MadeTrace]:
