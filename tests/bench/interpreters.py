@@ -1,8 +1,8 @@
 """Whether the line could use several cores of one process: which of the compiled packages that it needs load in an
 interpreter with a lock of its own, and which are published for a Python without the lock.
 
-The first column needs nothing but the Python that runs this, 3.13 or newer, with the collector's dependencies; the second
-asks the package index that pip is told of.
+The first column needs nothing but the Python that runs this, 3.13 or newer, with the collector's dependencies; the
+second asks the package index that pip is told of.
 
     python3.13 tests/bench/interpreters.py [--version 3.14]
 """
@@ -64,7 +64,8 @@ def main() -> None:
         (package, loads(module), "yes" if package.startswith("(") else is_published(package, version))
         for package, module in PACKAGES.items()
     ]
-    print(table("Several cores in one process", ("package", "loads in an interpreter of its own", f"wheel for {version} without the lock"), rows))
+    head = ("package", "loads in an interpreter of its own", f"wheel for {version} without the lock")
+    print(table("Several cores in one process", head, rows))
 
 
 if __name__ == "__main__":
