@@ -1,4 +1,4 @@
-"""Specific values in texts, and made-up ones of the same shape."""
+"""Where in a run a fault goes: which call it is about, and which specific values; made-up values of the same shape."""
 
 from __future__ import annotations
 
@@ -7,8 +7,46 @@ import string
 from collections.abc import Callable
 from random import Random
 
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.drill.edits import AnswerEdit
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_otel.model import ToolCall
+
+_DONE = re.compile(
+    r"\b(?:done|success(?:ful(?:ly)?)?|completed|confirmed|(?:has|have) been|(?:is|are) now|was|were|booked|cancell?ed"
+    r"|updated|changed|processed|refunded|sent|created|deleted|added)\b",
+    re.IGNORECASE,
+)
+
+
+def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], bool]) -> int:
+    """The index of one of the calls that fit. Raises :class:`NotApplicableError` with ``what`` is missing."""
+    found = [index for index, call in enumerate(subject.trace.tool_calls) if fits(call)]
+    if not found:
+        raise NotApplicableError(f"the run has no {what}")
+    return rng.choice(found)
+
+
+def changes(subject: Subject) -> Callable[[ToolCall], bool]:
+    """Whether a call changes something: by its tool's hints, else by its name."""
+    hints = {tool.name: tool.read_only for tool in subject.trace.tools}
+    return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
+
+
+def last_change(subject: Subject) -> int:
+    """The last call, which changed something that the answer says is done. Raises :class:`NotApplicableError`."""
+    calls = subject.trace.tool_calls
+    if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
+        raise NotApplicableError("the run's last call changes nothing")
+    if not _DONE.search(subject.answer):
+        raise NotApplicableError("the answer does not say that something was done")
+    return len(calls) - 1
+
+
+def with_arguments(call: ToolCall) -> bool:
+    """Whether the call's arguments were captured as an object that is not empty."""
+    return isinstance(call.arguments, dict) and bool(call.arguments)
+
 
 _IDIOM = (
     r"\d{1,4}-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+x\d+|[A-Za-z]+[-_]?\d{1,2}|[A-Z][a-z]+-?\d+"
@@ -31,15 +69,18 @@ _TRIES = 40
 Make = Callable[[str, Random], str]
 
 
-def replaced(subject: Subject, rng: Random, pattern: re.Pattern[str], what: str, make: Make) -> AnswerEdit:
-    """The answer with one of its values that the agent had replaced by one that stands nowhere."""
-    answer = subject.answer
-    known = [each for each in pattern.finditer(answer) if each.group() in subject.known]
-    if not known:
-        raise NotApplicableError(f"the answer names no {what} that the agent had")
-    found = rng.choice(known).group()
-    new = unknown(subject, rng, found, make)
-    return swapped(answer, found, new, f"{what} {found} → {new}")
+def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:
+    """Makes an edit: the answer with one of its values that the agent had replaced by one that stands nowhere."""
+
+    def edit(subject: Subject, rng: Random) -> AnswerEdit:
+        known = [each for each in pattern.finditer(subject.answer) if each.group() in subject.known]
+        if not known:
+            raise NotApplicableError(f"the answer names no {what} that the agent had")
+        found = rng.choice(known).group()
+        new = unknown(subject, rng, found, make)
+        return swapped(subject.answer, found, new, f"{what} {found} → {new}")
+
+    return edit
 
 
 def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
