@@ -43,8 +43,8 @@ def check(
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.scoring.cases.doubts import doubts
     from pandaeval_collector.scoring.cases.files import read_suite
+    from pandaeval_collector.scoring.cases.graders import doubts
 
     modules = resolve_config(config).config.metrics.modules
     for path in files:
