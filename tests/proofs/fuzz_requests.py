@@ -1,5 +1,8 @@
 """Requests spoilt at random against a running collector: it answers each, none with an error of its own, and lives.
 
+Two thirds are spans and logs by OTLP and by the span processor's door, a quarter goes to the API, the page and MCP, the
+rest are members of sessions as collectors hand them to each other.
+
     python tests/proofs/fuzz_requests.py --requests 1000000 --seed 1
 
 Runs in parts of 20,000, each on a collector with an empty store, that comes to rest at the end: then no span may be in
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import shutil
 import sys
 import tempfile
@@ -28,12 +32,16 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess  # noqa: E402
+from support.hostile import fuzz_members  # noqa: E402
 from support.hostile.beside import Memory  # noqa: E402
-from support.hostile.doors import SUBMIT, Channel, told  # noqa: E402
+from support.hostile.doors import Channel, told  # noqa: E402
 from support.hostile.fuzz import Fuzzer, post_all  # noqa: E402
+from support.hostile.fuzz_readers import ReaderFuzzer  # noqa: E402
 from support.ledger import commit  # noqa: E402
 
 PART, VOLLEY = 20_000, 500
+READERS, SHARED = 0.25, 0.1
+"""Shares of requests to API, page and MCP, and of members of sessions, which are messages of Kafka's topic, too."""
 WRONG = frozenset({"HTTP 0", "HTTP 500", "HTTP 502", "HTTP 504", "no answer", "gRPC INTERNAL", "gRPC UNKNOWN"})
 
 
@@ -73,7 +81,8 @@ def _part(options: argparse.Namespace, part: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-fuzz-"))
     began = time.monotonic()
     answers: Counter[str] = Counter()
-    with CollectorProcess(folder) as collector, ProcessPoolExecutor(1) as pool:
+    owner = {"PANDAEVAL_SESSIONS__OWNER": "true"}
+    with CollectorProcess(folder, owner) as collector, ProcessPoolExecutor(1) as pool:
         collector.start()
         assert collector.process is not None
         send = partial(_volley, collector.grpc, f"127.0.0.1:{collector.http_port}")
@@ -96,11 +105,16 @@ def _part(options: argparse.Namespace, part: int) -> dict[str, Any]:
 
 
 def _volley(grpc_target: str, http_address: str, seed: int) -> Counter[str]:
-    fuzzer = Fuzzer(seed)
-    shots = [fuzzer.shot() for _ in range(VOLLEY)]
-    answers = Counter(f"HTTP {status}" for status in post_all(http_address, [each for each in shots if each.path]))
+    fuzzer, readers, chance = Fuzzer(seed), ReaderFuzzer(seed), random.Random(seed)
+    shots = [
+        readers.shot() if kind < READERS else fuzz_members.shot(chance) if kind < READERS + SHARED else fuzzer.shot()
+        for kind in (chance.random() for _ in range(VOLLEY))
+    ]
+    answers = Counter(
+        f"HTTP {status}" for status in post_all(http_address, [each for each in shots if not each.is_grpc])
+    )
     with Channel(grpc_target) as channel:
-        calls = [channel.begin(each.body, SUBMIT) for each in shots if not each.path]
+        calls = [channel.begin(each.body, each.path) for each in shots if each.is_grpc]
         answers.update(map(told, calls))
     return answers
 

@@ -221,9 +221,9 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_named,
     ),
     Campaign(
-        "spoilt requests by HTTP and gRPC",
+        "spoilt requests: OTLP, spans and members by gRPC, API, page, MCP",
         "fuzz_requests.py",
-        "--requests 2000000 --seed 21",
+        "--requests 960000 --seed 31",
         "--requests 20000 --seed 99",
         "fuzz-ledger.jsonl",
         "requests",

@@ -10,12 +10,14 @@ import random
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import IO
 
 from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
+from support.hostile.doors import MEMBERS, SUBMIT
 from support.made_traces import Composer
 from support.senders import to_json
 
@@ -48,12 +50,17 @@ _RANGES: dict[int, tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One HTTP request to be; ``path`` "" is the span processor's door over gRPC."""
+    """One HTTP request to be, or a call of gRPC where ``media`` is empty and ``path`` a method of ours."""
 
     path: str
     media: str
     encoding: str
     body: bytes
+    method: str = "POST"
+
+    @property
+    def is_grpc(self) -> bool:
+        return self.path in (SUBMIT, MEMBERS)
 
 
 class Fuzzer:
@@ -76,7 +83,7 @@ class Fuzzer:
             spans = request.SerializeToString()
             trace_id = request.resource_spans[0].scope_spans[0].spans[0].trace_id
             trace = CompletedTrace(trace_id=trace_id, spans=self._spoilt(spans, 0.5), fragment=chance.random() < 0.3)
-            return Shot("", "", "", self._spoilt(SubmitTracesRequest(traces=[trace]).SerializeToString(), 0.5))
+            return Shot(SUBMIT, "", "", self._spoilt(SubmitTracesRequest(traces=[trace]).SerializeToString(), 0.5))
         path = "/v1/traces" if kind < 0.85 else "/v1/logs"
         if chance.random() < 0.3:
             media, body = JSON, json.dumps(to_json(request)).encode()
@@ -134,33 +141,37 @@ class Fuzzer:
                     )
 
     def _spoilt(self, body: bytes, likely: float) -> bytes:
-        chance = self._chance
-        if chance.random() > likely:
-            return body
-        spoilt = bytearray(body)
-        for _ in range(chance.choice((1, 1, 1, 2, 4, 16))):
-            self._spoil(spoilt)
-        return bytes(spoilt)
+        return spoilt(body, likely, self._chance)
 
-    def _spoil(self, body: bytearray) -> None:
-        chance = self._chance
-        at = chance.randrange(len(body) + 1)
-        match chance.randrange(7):
-            case 0 if body:
-                body[at % len(body)] ^= 1 << chance.randrange(8)
-            case 1:
-                del body[at:]
-            case 2:
-                del body[at : at + chance.randrange(1, 20)]
-            case 3:
-                body[at:at] = chance.choice(_NASTY)
-            case 4:
-                body[at : at + 8] = chance.choice(_NASTY)
-            case 5:
-                until = at + chance.randrange(1, 400)
-                body[at:at] = body[at:until] * chance.choice((1, 2, 50))
-            case _:
-                body[at:at] = chance.randbytes(chance.randrange(1, 9))
+
+def spoilt(body: bytes, likely: float, chance: random.Random) -> bytes:
+    """The same, with the probability ``likely`` wrong in a place or more."""
+    if chance.random() > likely:
+        return body
+    wrong = bytearray(body)
+    for _ in range(chance.choice((1, 1, 1, 2, 4, 16))):
+        _spoil(wrong, chance)
+    return bytes(wrong)
+
+
+def _spoil(body: bytearray, chance: random.Random) -> None:
+    at = chance.randrange(len(body) + 1)
+    match chance.randrange(7):
+        case 0 if body:
+            body[at % len(body)] ^= 1 << chance.randrange(8)
+        case 1:
+            del body[at:]
+        case 2:
+            del body[at : at + chance.randrange(1, 20)]
+        case 3:
+            body[at:at] = chance.choice(_NASTY)
+        case 4:
+            body[at : at + 8] = chance.choice(_NASTY)
+        case 5:
+            until = at + chance.randrange(1, 400)
+            body[at:at] = body[at:until] * chance.choice((1, 2, 50))
+        case _:
+            body[at:at] = chance.randbytes(chance.randrange(1, 9))
 
 
 def post_all(address: str, shots: Sequence[Shot], together: int = 16) -> list[int]:
@@ -191,27 +202,41 @@ def _exchange(connection: socket.socket, shots: Sequence[Shot]) -> list[int]:
     try:
         connection.sendall(b"".join(map(_encoded, shots)))
         with connection.makefile("rb") as answers:
-            for _ in shots:
+            for shot in shots:
                 line = answers.readline()
                 if not line:
                     break
-                length, closing = 0, False
-                while (header := answers.readline()) not in (b"\r\n", b""):
-                    name, _, value = header.partition(b":")
-                    if name.lower() == b"content-length":
-                        length = int(value)
-                    closing |= name.lower() == b"connection" and value.strip().lower() == b"close"
-                answers.read(length)
+                head = _head(answers)
+                if shot.method != "HEAD":
+                    _read_body(answers, head)
                 statuses.append(int(line.split()[1]))
-                if closing:
+                if head.get(b"connection", b"").lower() == b"close":
                     break
     except OSError:
         pass
     return statuses
 
 
+def _head(answers: IO[bytes]) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    while (header := answers.readline()) not in (b"\r\n", b""):
+        name, _, value = header.partition(b":")
+        found[name.lower()] = value.strip()
+    return found
+
+
+def _read_body(answers: IO[bytes], head: dict[bytes, bytes]) -> None:
+    if head.get(b"transfer-encoding") != b"chunked":
+        answers.read(int(head.get(b"content-length", 0)))
+        return
+    while size := int(answers.readline() or b"0", 16):
+        answers.read(size + 2)
+    answers.readline()
+
+
 def _encoded(shot: Shot) -> bytes:
-    head = f"POST {shot.path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {shot.media}\r\n"
+    head = f"{shot.method} {shot.path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {shot.media}\r\n"
+    head += "accept: application/json, text/event-stream\r\n"
     head += f"content-length: {len(shot.body)}\r\n"
     if shot.encoding:
         head += f"content-encoding: {shot.encoding}\r\n"
