@@ -16,7 +16,7 @@ from pandaeval_collector.cli._source_options import RunSource, run_source
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pandaeval_collector.analysis.stats.verdict_change import VerdictChange
+    from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import Sheet
     from pandaeval_collector.runs.aligning import FileJudging

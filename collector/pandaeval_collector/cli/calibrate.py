@@ -14,8 +14,7 @@ from pandaeval_collector.cli import _run_options as given
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pandaeval_collector.analysis.stats.annotators import AnnotatorAgreement
-    from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate
+    from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.store import JudgedRow
     from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
@@ -109,7 +108,7 @@ def _standings(
 def _print_joint(found: Sequence[JointPassRate]) -> None:
     from rich.text import Text
 
-    from pandaeval_collector.analysis.stats.joint_rate import LEAST_JOINT, WORTH_IT
+    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_JOINT, WORTH_IT
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.trials.labels.standing import CODE
 

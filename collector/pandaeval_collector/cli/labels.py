@@ -151,7 +151,7 @@ def _learned_folder(config: Path | None, store: Path | None) -> Path:
 
 def _print_gain(connection: sqlite3.Connection, metric: str, agent: str) -> None:
     """Prints the rate by the labels that there are, and what more of them buy."""
-    from pandaeval_collector.analysis.stats.learning_curve import drawn_rate, learning_curve
+    from pandaeval_collector.analysis.stats.learned import drawn_rate, learning_curve
     from pandaeval_collector.cli._output import console, many, table
     from pandaeval_collector.store import people
     from pandaeval_collector.trials.learning.drawing import drawn_labels

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, permutations
 from typing import Any
 
-from pandaeval_collector.analysis.stats.assignment import best_matching
-from pandaeval_collector.analysis.stats.tools import common_order, tool_selection_f1
+from pandaeval_collector.analysis.stats.tools import best_matching, common_order, tool_selection_f1
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.scoring.cases.model import ExpectedCall
 from pandaeval_otel.model import ToolCall

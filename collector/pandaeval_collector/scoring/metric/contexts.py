@@ -17,7 +17,7 @@ from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction, Vector
-from pandaeval_collector.analysis.stats.tokens import content_tokens
+from pandaeval_collector.analysis.stats.topic import content_tokens
 
 
 # The texts that metrics compare, as vectors and as words.

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import (
+    PassEstimate,
+    SuiteEstimate,
+    pass_at_k,
+    pass_pow_k,
+    suite_pass_at_k,
+    suite_pass_pow_k,
+)
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, PlotPoint, curves
 from pandaeval_collector.show.report.still import safe, still_page, table

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.stats.verdict_change import VerdictChange, verdict_change
+from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange, verdict_change
 
 LEAST = 40
 """Labelled runs below which nothing is tried: of half of them no gain could be proven."""

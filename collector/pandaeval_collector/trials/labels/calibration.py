@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pandaeval_collector.analysis.stats.annotators import AnnotatorAgreement, annotator_agreement
 from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
-from pandaeval_collector.analysis.stats.judge_agreement import JudgeAgreement, agreement
+from pandaeval_collector.analysis.stats.judge_agreement import (
+    AnnotatorAgreement,
+    JudgeAgreement,
+    agreement,
+    annotator_agreement,
+)
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line

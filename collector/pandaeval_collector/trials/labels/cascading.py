@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pandaeval_collector.analysis.stats.cascade import CascadeRule, cascade_rule
+from pandaeval_collector.analysis.stats.corrected_rate import CascadeRule, cascade_rule
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels.calibration import word_of_most
 from pandaeval_collector.trials.labels.standing import CODE

@@ -9,8 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled
-from pandaeval_collector.analysis.stats.joint_rate import LEAST_JOINT, JointRate, joint_rate
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_JOINT, JointRate, Labelled, joint_rate
 from pandaeval_collector.store import JudgedRow
 from pandaeval_collector.trials.labels.calibration import passes
 from pandaeval_otel.wire.labels import HumanLabel

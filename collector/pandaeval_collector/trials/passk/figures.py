@@ -6,9 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.analysis.stats.bands import assessment
-from pandaeval_collector.analysis.stats.pass_k import MODES, Bounds, PassEstimate, bounds, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import (
+    MODES,
+    Bounds,
+    PassEstimate,
+    SuiteEstimate,
+    bounds,
+    pass_at_k,
+    pass_pow_k,
+    suite_pass_at_k,
+    suite_pass_pow_k,
+)
+from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 
 FEW = 30

@@ -15,7 +15,7 @@ from pandaeval_otel.base.names import bounded
 
 _log = logging.getLogger(__name__)
 
-NAME = "pandaeval.stream"
+_STREAM = "pandaeval.stream"
 MOST_AGENTS = 50
 """Of each metric; the others share a gate."""
 OTHER = "__other__"
@@ -48,9 +48,9 @@ class LiveGates:
             for agent, gate in list(gates.items()):
                 about = (("gen_ai.agent.name", agent), ("gen_ai.evaluation.name", name), ("pandaeval.level", level))
                 attributes = tuple(pair for pair in about if pair[1])
-                found[f"{NAME}.e_value", attributes] = gate.e_value
-                found[f"{NAME}.alarm", attributes] = float(gate.is_on)
-                found[f"{NAME}.results", attributes] = float(gate.n)
+                found[f"{_STREAM}.e_value", attributes] = gate.e_value
+                found[f"{_STREAM}.alarm", attributes] = float(gate.is_on)
+                found[f"{_STREAM}.results", attributes] = float(gate.n)
         return found
 
     def state(self) -> Any:

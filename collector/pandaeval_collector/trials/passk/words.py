@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.stats.pass_k import PassEstimate
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate
+from pandaeval_collector.analysis.stats.pass_k import PassEstimate, SuiteEstimate
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
 
 NONE = "-"

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from math import fsum
 
 from pandaeval_collector.analysis.embedding import Bands
-from pandaeval_collector.analysis.embedding.plain import plain
-from pandaeval_collector.analysis.stats.coherence import coherence as topic_similarity
+from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.stats.similarity import coherence as topic_similarity
 from pandaeval_collector.analysis.stats.topic import could_be_off, names_a_subject, says_a_subject
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
