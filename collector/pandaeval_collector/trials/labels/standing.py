@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.untrusted.result_lines import result_lines
+from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.store import JudgedRow, numbers, people
 
 CODE = frozenset({"code", "math", "embedding"})
