@@ -76,8 +76,8 @@ def promote(
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.trials.passk.attempts import trials
+    from pandaeval_collector.trials.passk.figures import between
     from pandaeval_collector.trials.passk.promoting import promotion
-    from pandaeval_collector.trials.passk.words import between
 
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")

@@ -20,7 +20,7 @@ from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.result import Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question

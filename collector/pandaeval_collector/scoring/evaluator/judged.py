@@ -11,9 +11,8 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.guidelines import Guidance
-from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit, turn_unit

@@ -13,8 +13,7 @@ import orjson
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
-from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric.contexts import SessionContext, SessionView, TraceContext, TurnContext
 from pandaeval_otel.model import Trace

@@ -16,8 +16,7 @@ from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, PlotPoint, curves
 from pandaeval_collector.show.report.still import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
-from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, median, number, worst_first
 
 FARTHEST = 10
 """Curves go on to this k, or to the largest that was asked for."""

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.parts import QuestionPart, rubric_of
-from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric, TurnContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told, undetermined
