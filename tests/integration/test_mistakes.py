@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from support import forked
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
+from support.ports import free_ports
 
 _ROOT = Path(__file__).parents[2]
 _RECORDING = _ROOT / "tests" / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
