@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import random
 import shutil
 import signal
@@ -11,10 +12,12 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from os import environ, pathsep
 from pathlib import Path
 from types import TracebackType
@@ -281,19 +284,25 @@ def snapshot(data: Path, scratch: Path) -> Iterator[sqlite3.Connection]:
 
 def free_ports(number: int) -> list[int]:
     """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
-    for a moment finds its port again. No port is given out twice, neither here nor by a test process beside this one.
-    """
+    for a moment finds its port again. Each is ours until this process ends: what sends to a collector that is down must
+    not reach one that another process of tests or proofs has started meanwhile."""
     found: list[int] = []
-    worker = int(environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _TEST_PROCESSES
     while len(found) < number:
-        port = random.randrange(15_000 + worker, 32_000, _TEST_PROCESSES)
+        port = random.randrange(15_000, 32_000)
         if port in _given:
             continue
         with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
+            fcntl.lockf(_taken(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)  # a byte for each port
             attempt.bind(("127.0.0.1", port))
             found.append(port)
             _given.add(port)
     return found
+
+
+@cache
+def _taken() -> IO[bytes]:
+    """The file that processes of tests lock their ports in, open as long as this process lives."""
+    return (Path(tempfile.gettempdir()) / "pandaeval-test-ports").open("ab")
 
 
 def _end(process: subprocess.Popen[bytes] | forked.Forked) -> None:
@@ -310,5 +319,4 @@ def _end_all() -> None:
 
 
 _alive: set[subprocess.Popen[bytes] | forked.Forked] = set()
-_TEST_PROCESSES = 16
 _given: set[int] = set()
