@@ -40,8 +40,7 @@ from pandaeval_collector.analysis.stats.topic import say_enough  # noqa: E402
 from pandaeval_collector.base.score import Score, Unscored  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.scoring.metrics.trace._pairs import pairs  # noqa: E402
-from pandaeval_collector.scoring.metrics.trace.coherence import METRIC  # noqa: E402
+from pandaeval_collector.scoring.metrics.trace.coherence import METRIC, pairs  # noqa: E402
 from pandaeval_otel.model import Kind, Message, Span, Text, Trace, Turn  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"

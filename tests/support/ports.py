@@ -29,7 +29,7 @@ def free_ports(number: int) -> list[int]:
 def _claimed(port: int) -> bool:
     """Whether this process may have it now: the claim is a lock on a byte, which ends with the process."""
     if not _claims:
-        file = Path(tempfile.gettempdir()) / f"tests-ports-{os.getuid()}"
+        file = Path(tempfile.gettempdir()) / "pandaeval-test-ports"
         _claims.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     try:
         fcntl.lockf(_claims[0], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)

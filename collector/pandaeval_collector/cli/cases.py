@@ -43,8 +43,8 @@ def check(
     """Say of case files whether they can be used, and what they hold. Leaves with 2 for the first that cannot."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import safe
-    from pandaeval_collector.scoring.cases.doubts import doubts
     from pandaeval_collector.scoring.cases.files import read_suite
+    from pandaeval_collector.scoring.cases.graders import doubts
 
     modules = resolve_config(config).config.metrics.modules
     for path in files:
@@ -76,8 +76,8 @@ def promote(
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.trials.passk.attempts import trials
+    from pandaeval_collector.trials.passk.figures import between
     from pandaeval_collector.trials.passk.promoting import promotion
-    from pandaeval_collector.trials.passk.words import between
 
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")

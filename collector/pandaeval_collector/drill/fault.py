@@ -1,5 +1,5 @@
-"""What a fault is, and how faults are found: one file each below ``drill/faults``, or a module that an installed
-package names under ``pandaeval.faults``."""
+"""What a fault is, and how faults are found: in the ``FAULTS`` of a family's file below ``drill/faults``, or as the
+``FAULT`` of a module that an installed package names under ``pandaeval.faults``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pandaeval_collector.drill.edits import Edit
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_collector.pipeline.line.stored_traces import Part
-from pandaeval_otel.base.plugins import NotUsableError, Plugin, find_by_module, installed
+from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
 from pandaeval_otel.model import Trace
 
 Family = Literal["value", "claim", "call", "course", "telemetry"]
@@ -54,7 +54,8 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
 @cache
 def faults() -> Mapping[str, Fault]:
     """Finds every fault, by its name."""
-    ours: dict[str, Fault] = find_by_module("pandaeval_collector.drill.faults", "FAULT")
+    families: tuple[dict[str, Fault], ...] = find("pandaeval_collector.drill.faults", "FAULTS")
+    ours = {name: fault for family in families for name, fault in family.items()}
 
     def check(plugin: Plugin) -> None:
         if not isinstance(plugin.value, Fault):

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import cache, reduce
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge import pii
-from pandaeval_collector.judge.redact import Hide, redact
+from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 
 
@@ -17,7 +16,7 @@ def hider(judge: JudgeSettings) -> Hide | None:
     :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
-        pii.check_installed()
+        check_installed()
         steps.append(_personal_data)
     steps += [_named(name) for name in judge.custom]
     if not steps:
@@ -30,9 +29,9 @@ def _personal_data(text: str) -> str:
 
 
 @cache
-def _recognisers() -> pii.PersonalData:
+def _recognisers() -> PersonalData:
     """At the first text, on the thread that packs: it takes seconds to import them."""
-    return pii.PersonalData()
+    return PersonalData()
 
 
 def _named(name: str) -> Callable[[str], str]:

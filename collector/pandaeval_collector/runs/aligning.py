@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, judge, scoring

@@ -19,9 +19,8 @@ from pandaeval_collector.config import (
 from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.cascade import CascadeStep
 from pandaeval_collector.judge.parameters import CallParameters
-from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judge.selection import CascadeStep, Selection
 from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.cascade_file import read_rules, steps

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandaeval_collector.analysis.stats.paired import PairedEstimate, difference, share
-from pandaeval_collector.jobs.check.cases import known_runs
-from pandaeval_collector.jobs.check.plan import INJECTION, PLAIN, POSITION, VERBOSITY
+from pandaeval_collector.jobs.check.plan import INJECTION, PLAIN, POSITION, VERBOSITY, known_runs
 from pandaeval_collector.jobs.check.questions import Reply
 
 PASSES = 0.5

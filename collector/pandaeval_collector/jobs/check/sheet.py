@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.jobs.check.cases import known_runs
-from pandaeval_collector.jobs.check.plan import METRIC
+from pandaeval_collector.jobs.check.plan import METRIC, known_runs
 from pandaeval_collector.jobs.check.probes import Probe, probes, verdicts
 from pandaeval_collector.jobs.check.questions import Reply
 from pandaeval_collector.judge.desk import AnswerCost

@@ -10,9 +10,8 @@ from typing import Any
 from pandaeval_collector.base.runtime.modules import source_digest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.rubric import Rubric
-from pandaeval_collector.scoring.custom.definition import LabelDefinition
+from pandaeval_collector.scoring.custom.definition import UNIT, LabelDefinition, scaled, written
 from pandaeval_collector.scoring.custom.judged import labelled
-from pandaeval_collector.scoring.custom.scaled import UNIT, scaled, written
 from pandaeval_collector.scoring.metric import Metric
 
 _WANTED = "a number, True or False, a label, a pair of one of these and a reason, a Score, an Unscored or None"

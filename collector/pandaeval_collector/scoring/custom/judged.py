@@ -11,8 +11,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.custom.definition import UNKNOWN, Definition, LabelDefinition
-from pandaeval_collector.scoring.custom.scaled import scaled, written
+from pandaeval_collector.scoring.custom.definition import UNKNOWN, Definition, LabelDefinition, scaled, written
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_otel.model import Trace
 

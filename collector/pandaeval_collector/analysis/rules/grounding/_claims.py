@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules._volatile import ARGUMENT_KEYS
-from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without, without_code
 from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
 from pandaeval_collector.analysis.rules.grounding._together import SENTENCE
@@ -26,6 +25,8 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     TIME,
     URL,
     Value,
+    fold,
+    squeezed,
 )
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
