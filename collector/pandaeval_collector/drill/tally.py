@@ -13,8 +13,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.stats.quantiles import normal_quantile, wilson
 from pandaeval_collector.base.result import Result, cut
-from pandaeval_collector.drill.fault import Fault, Planted
-from pandaeval_collector.drill.subject import spelled
+from pandaeval_collector.drill.fault import Fault, Planted, spelled
 from pandaeval_otel.model import Trace
 
 _EXAMPLES = 1

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack

@@ -16,14 +16,21 @@ from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.anew import Cascade, Votes
-from pandaeval_collector.jobs.budgets import RecordBudgets
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.complaints import Complaints, Kinship
-from pandaeval_collector.jobs.desks import Desks
 from pandaeval_collector.jobs.hiding import hider
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader
-from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
-from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.jobs.outcome import (
+    Complaints,
+    GivenUp,
+    Kinship,
+    Later,
+    Patience,
+    RecordBudgets,
+    after_failure,
+    unfinished,
+    until_next_day,
+)
+from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, NoVerdictError

@@ -17,9 +17,8 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import Again, Cascade, Forgetful, Votes, anew, pay
 from pandaeval_collector.jobs.canary_file import said
-from pandaeval_collector.jobs.complaints import warn_of_second
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
+from pandaeval_collector.jobs.outcome import warn_of_second
+from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack

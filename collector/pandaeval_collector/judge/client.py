@@ -13,9 +13,8 @@ from typing import Any
 
 from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, Permit
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
-from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.usage import believed
 
 _log = logging.getLogger(__name__)

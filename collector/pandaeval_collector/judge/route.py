@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pandaeval_collector.judge.call import CallParameters, room
 from pandaeval_collector.judge.known import KnownModel, known, record_budget
 from pandaeval_collector.judge.neutral import tokens
-from pandaeval_collector.judge.parameters import CallParameters, room
 
 # Leaves a provider alone after a run of failures, and then asks it once to see whether it is back.
 _WINDOW_S = 60.0

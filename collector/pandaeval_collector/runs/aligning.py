@@ -62,7 +62,7 @@ class FileJudging:
     def evaluator(self, text: str) -> Evaluator:
         """Scores this metric alone."""
         if text not in self._evaluators:
-            from pandaeval_collector.analysis.embedding.load import load
+            from pandaeval_collector.analysis.embedding import load
 
             settings = scoring(self.config)
             assert settings.judge is not None

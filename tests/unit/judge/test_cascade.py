@@ -12,7 +12,7 @@ from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.anew import Cascade, Votes
 from pandaeval_collector.jobs.checks import Agreement, AskedAgain
-from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
