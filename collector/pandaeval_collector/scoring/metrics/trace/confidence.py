@@ -76,6 +76,7 @@ METRIC = Metric(
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",
     evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     rubrics=(RUBRIC,),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),

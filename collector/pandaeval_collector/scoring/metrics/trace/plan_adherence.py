@@ -85,6 +85,7 @@ METRIC = Metric(
     question="Did the agent do what it had planned?",
     needs="thoughts, words on the way or a planning tool; a judge",
     evaluate=before_asking,
+    about=__doc__,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
     settings={"levels": LEVELS},

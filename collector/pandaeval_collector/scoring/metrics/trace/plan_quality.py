@@ -84,6 +84,7 @@ METRIC = Metric(
     question="Was the agent's plan a good one for its task?",
     needs="thoughts, words on the way or a planning tool; a judge",
     evaluate=before_asking,
+    about=__doc__,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
     settings={"levels": LEVELS},

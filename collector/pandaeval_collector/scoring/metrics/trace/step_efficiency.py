@@ -90,6 +90,7 @@ METRIC = Metric(
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",
     evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
     settings={"levels": LEVELS},

@@ -145,6 +145,7 @@ METRIC = Metric(
     question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
     evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     applies=_has_tools,
     by_code=_by_code,
