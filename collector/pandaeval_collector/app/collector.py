@@ -17,8 +17,7 @@ from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, session_token, tls_files
-from pandaeval_collector.drill.scheduled import Drills
-from pandaeval_collector.drill.worker import DrillSetup
+from pandaeval_collector.drill.scheduled import Drills, DrillSetup
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import CheckRun, Sheet
     from pandaeval_collector.jobs.check.plan import CheckItem
-    from pandaeval_collector.jobs.check.probes import Probe
+    from pandaeval_collector.jobs.check.sheet import Probe
     from pandaeval_collector.judge.known import Price
 
 _INTERRUPTED = 130

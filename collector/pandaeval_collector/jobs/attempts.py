@@ -17,8 +17,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.anew import Cascade, Votes
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.hiding import hider
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
     GivenUp,

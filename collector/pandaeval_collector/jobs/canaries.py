@@ -19,7 +19,7 @@ from typing import Any
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs.canary_file import Canary, Expected, Flock, as_expected, finding_of, said
-from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge

@@ -5,27 +5,68 @@ The jobs of one trace share the work.
 
 from __future__ import annotations
 
+import importlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache, reduce
 from typing import Any
 
 import orjson
 
+from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.before import lines_of, tells_of_before
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact, redacted
 from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
 from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
+from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
+
+
+# Makes the function that redacts a trace before a judge sees it, from the settings.
+def hider(judge: JudgeSettings) -> Hide | None:
+    """What is applied to every text of a trace, ``None`` when nothing is hidden. For one thread. Raises
+    :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
+    steps: list[Hide] = [redact] if judge.secrets else []
+    if judge.pii:
+        check_installed()
+        steps.append(_personal_data)
+    steps += [_named(name) for name in judge.custom]
+    if not steps:
+        return None
+    return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
+
+
+def _personal_data(text: str) -> str:
+    return _recognisers()(text)
+
+
+@cache
+def _recognisers() -> PersonalData:
+    """At the first text, on the thread that packs: it takes seconds to import them."""
+    return PersonalData()
+
+
+def _named(name: str) -> Callable[[str], str]:
+    """``package.module:function``, a function from text to text."""
+    module, _, function = name.partition(":")
+    try:
+        found: Callable[[str], str] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"redact.custom: {name} cannot be imported ({error})") from error
+    if not callable(found):
+        raise UserError(f"redact.custom: {name} is not a function")
+    return found
+
 
 # What was said and done in the earlier traces of a session, for a judge of a later one.
 NEWEST = 24

@@ -113,11 +113,11 @@ _TALK = """
     """
 _TALK_WORDS = frozenset(_TALK.split())
 
-_CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
+_CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _QUESTION_MARKS = ("?", "？", "؟")
-_CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
-_SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*")
+_CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ", 0)
+_SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*", 0)
 _OF_BOTH = (
     r"\b(?:sounds|looks|works|that's|is|are) (?:all )?(?:good|great|fine|correct|right|perfect)\b"
     r"|\b(?:go ahead|proceed with|goodbye|bye)\b|\bplease (?:do|proceed|continue)\b|\bthank(?:s| you)\b"
@@ -150,21 +150,18 @@ _OF_AGENTS = (
 """Questions back, apologies and refusals, hand-overs, offers of help."""
 _CONSENT = lazily(
     r"\W*(?:oh,? )?(?:yes|yeah|yep|sure|ok|okay|alright|absolutely|go ahead|please (?:do|proceed|go ahead)|sounds good|"
-    r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)",
-    re.IGNORECASE,
+    r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)"
 )
 _WHAT_NEXT = lazily(
     r"\b(?:what|anything) (?:else|next|now)\b|\bwhat (?:should|can|could|do) (?:i|we) (?:do|try|check)\b"
-    r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b",
-    re.IGNORECASE,
+    r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b"
 )
 _HANDS_OVER = lazily(
     r"\b(?:transferr?(?:ed|ing)?|connect(?:ed|ing)?|escalat\w+|hand(?:ed|ing)) (?:\w+ ){0,3}to (?:\w+ ){0,3}"
-    r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b",
-    re.IGNORECASE,
+    r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b"
 )
-_TALK_OF_USERS = lazily(_OF_BOTH, re.IGNORECASE)
-_TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
+_TALK_OF_USERS = lazily(_OF_BOTH)
+_TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
 def names_a_subject(message: str) -> bool:
