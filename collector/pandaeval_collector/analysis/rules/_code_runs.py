@@ -30,7 +30,7 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
     for model, after in (pair for models in agents.values() for pair in pairwise(models)):
-        code = _code(model.output or ())
+        code = "\n".join(map(statements, written(model.output or ())))
         if not code or bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
             continue
         seen = observed(after.input or ())
@@ -51,10 +51,6 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
                 )
             )
     return tuple(sorted(runs, key=attrgetter("start_ns")))
-
-
-def _code(output: Sequence[Message]) -> str:
-    return "\n".join(map(statements, written(output)))
 
 
 def written(output: Sequence[Message]) -> list[str]:
