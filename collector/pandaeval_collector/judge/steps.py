@@ -1,4 +1,4 @@
-"""What happened in a run, told in order: turns, thoughts, calls with their results, documents that were found."""
+"""What happened in a run, told in order: turns, thoughts, calls with their results, documents that were found; and the facts."""
 
 from __future__ import annotations
 
