@@ -129,7 +129,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
     """Whether :func:`mark_rewordings` could find anything in calls: two alike, of a tool that was called thrice."""
-    times = Counter(call.name for call in calls)
+    times = Counter([call.name for call in calls])
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
         if times[call.name] < _LEAST_CALLS or not _answered(call):
@@ -210,7 +210,9 @@ def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     names: set[str] = set()
     for text in texts:
         for place, word in enumerate(_WORD.findall(text)):
-            plain = _stem(word.casefold())
+            plain = word.casefold()
+            if plain[-1] in "gs":
+                plain = _stem(plain)
             if plain in _FILLERS:
                 continue
             words.add(plain)
@@ -220,6 +222,7 @@ def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _stem(word: str) -> str:
+    """Without the ending of another form of the word: all of those end in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead

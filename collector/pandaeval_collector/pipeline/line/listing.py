@@ -65,8 +65,14 @@ def _add(values: dict[str, None], value: Any) -> None:
 
 def cost_of(spans: Iterable[RawSpan]) -> float | None:
     """What the model calls cost together in US dollars, as their instrumentation tells it; ``None`` where none does."""
-    found = (next((span.attributes[key] for key in _COSTS if key in span.attributes), None) for span in spans)
-    costs = [float(cost) for cost in found if isinstance(cost, int | float) and 0 <= cost < _MOST_USD]
+    costs = []
+    for span in spans:
+        for key in _COSTS:
+            if key in span.attributes:
+                cost = span.attributes[key]
+                if isinstance(cost, int | float) and 0 <= cost < _MOST_USD:
+                    costs.append(float(cost))
+                break
     return sum(costs) if costs else None
 
 

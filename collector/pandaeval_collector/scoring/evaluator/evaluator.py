@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
@@ -89,14 +90,12 @@ class Evaluator:
         CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
         return found
 
-    def trace(self, trace: Trace, texts: Texts) -> list[Result]:
-        """Results of the metrics that look at one trace alone."""
-        unit = trace_unit(trace)
+    def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
+        """Results of the metrics that look at one trace alone. ``unit``: the trace's, where the caller has it."""
+        unit = unit or trace_unit(trace)
         metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
-        tokens = self.settings.end_tokens
-        results = self._run(
-            metrics, trace, unit, lambda t: TraceContext(texts, t, end_tokens=tokens), self._refusal(trace)
-        )
+        context = partial(TraceContext, texts, end_tokens=self.settings.end_tokens)
+        results = self._run(metrics, trace, unit, context, self._refusal(trace))
         if trace.session_id is None and not trace.is_step:
             results += self._of_learned(
                 trace, unit, lambda t, model: TraceContext(texts, t, learned=model), self._refusal(trace)
@@ -135,10 +134,8 @@ class Evaluator:
     ) -> list[Result]:
         """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
         ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
-        refused = self._refusal(trace)
-        return self._run(
-            self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier, asked_again=asked_again), refused
-        )
+        context = partial(TraceContext, texts, earlier=earlier, asked_again=asked_again)
+        return self._run(self._in_session, trace, unit, context, self._refusal(trace))
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
@@ -274,8 +271,7 @@ class Evaluator:
         spent: list[tuple[str, float]] = []
         concluded, weight = now(), CPU.weight()
         cpu_before = time.thread_time() if weight else 0.0
-        for metric in metrics:
-            prepared = self._preparation.of(metric)
+        for metric, prepared in zip(metrics, self._preparation.of_each(metrics), strict=True):
             started = time.perf_counter()
             finding = ask(metric, subject, context(prepared.threshold), refusal)
             if finding is not None:

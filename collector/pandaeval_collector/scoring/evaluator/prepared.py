@@ -39,6 +39,11 @@ class Preparation:
         """The metric, prepared."""
         return self._prepared.get(metric.key) or self._prepare(metric)
 
+    def of_each(self, metrics: Sequence[Metric[Any, Any]]) -> list[Prepared]:
+        """The metrics, prepared, in their order."""
+        known = self._prepared
+        return [known.get(metric.key) or self._prepare(metric) for metric in metrics]
+
     def _prepare(self, metric: Metric[Any, Any]) -> Prepared:
         judge = self.settings.judge
         model = self.embedder.id if metric.kind == "embedding" else None

@@ -15,7 +15,7 @@ from pandaeval_otel.model import Trace
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
     """The unit of a trace: its evaluated span is the outermost agent's."""
-    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
     return Unit(
         level="trace",
         id=trace.trace_id,
@@ -27,10 +27,10 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         environment=trace.environment,
         evidence=evidence or trace.digest,
         revision=trace.revision,
-        trigger=trace.trigger.value,
+        trigger=str(trace.trigger),
         late_spans=trace.late_spans,
         response_id=trace.response_id,
-        end_ns=root.end_ns if root is not None else trace.end_ns,
+        end_ns=roots[0].end_ns if roots else trace.end_ns,
         sampled=trace.sampled,
         case=stated(trace, semconv.PANDAEVAL_CASE_ID),
         trial=stated(trace, semconv.PANDAEVAL_TRIAL),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii as _text
 from typing import Any
 
 import zstandard
@@ -25,6 +26,7 @@ _MOST_CHARS = 24_000
 """Of JSON, of one trace. What is longer is cut down to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
+_NAMES = {who: _json(who) for who in (CALL, RESULT, TOLD, USER)}
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
 """Of prose, whole lines at a time."""
 _MORE = "there is more in earlier traces of the session than is looked at"
@@ -35,20 +37,20 @@ def pack(trace: Trace) -> bytes:
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     for who, value in _told(trace):
-        spelled = _json(value)
+        spelled = _text(value) if type(value) is str else _json(value)
         if len(spelled) > left:
             value = _PLAIN_WORDS.sub("", "\n".join(leaves(value, [])))
             spelled = _json(value)
         if len(spelled) > left:
             is_cut = True
             continue
-        if value and (entry := f"[{_json(who)}, {spelled}]") not in kept:
+        if value and (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
             kept[entry] = None
             left -= len(spelled)
     hidden = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = f"{_json(hidden)}, {_json(began)}, {_json(instructed(trace))}"
-    return zstandard.compress(f"[{head}, [{', '.join(kept)}]]".encode(), 1)
+    head = _json([hidden, began, instructed(trace)])[:-1]
+    return zstandard.compress(f"{head}, [{', '.join(kept)}]]".encode(), 1)
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
