@@ -118,7 +118,7 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     wrong = [
         (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
     ]
-    if not called and not wrong and all([claim.aside for claim in answered]):
+    if not called and not wrong and all(claim.aside for claim in answered):
         return None
     given = sources(trace, before.found if before is not None else ())
     known = Known(given.found)
