@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -121,8 +121,11 @@ class Result:
     is_verdict: bool = field(init=False)
     """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its score is
     how sure it is."""
+    time_ns: int = field(init=False)
+    """When it was concluded, Unix nanoseconds, exact to the microsecond."""
 
     def __post_init__(self) -> None:
+        self.time_ns = nanoseconds(self.time)
         self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None
         match self.finding:
@@ -135,11 +138,6 @@ class Result:
                 self.outcome, self.score, self.success, self.label = "assumed", value, True, "assumed"
             case Unscored(why=why):
                 self.outcome, self.why = "unscored", why.value
-
-    @property
-    def time_ns(self) -> int:
-        """When it was concluded, Unix nanoseconds, exact to the microsecond."""
-        return nanoseconds(self.time)
 
     @property
     def said_at(self) -> str:
@@ -214,6 +212,11 @@ class Result:
         except TypeError:
             pass  # a sum of numbers from outside that no longer fits into 64 bits
         return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def to_json(results: Iterable[Result]) -> list[bytes]:
+    """The JSON of each result."""
+    return [result.to_json() for result in results]
 
 
 class Identity:

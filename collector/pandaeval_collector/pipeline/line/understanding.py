@@ -206,9 +206,7 @@ class Understanding:
 
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
         unit = trace_unit(trace)
-        results = self._evaluator.trace(trace, texts, unit)
-        results += self._evaluator.turns.inline(trace, built.is_judged)
-        results = self._evaluator.explained(trace, unit, results)
+        results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = self._evaluator.reads_before and may_have_session
         held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses

@@ -11,14 +11,14 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.result import Result, Unit, now
+from pandaeval_collector.base.concluding import Origin, conclude
+from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.parts import QuestionPart
@@ -27,7 +27,7 @@ from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.learned import LearnedModels
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
-from pandaeval_collector.scoring.evaluator.prepared import Preparation, Prepared
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.running import running_metrics
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.texts import vectors
@@ -90,6 +90,13 @@ class Evaluator:
         CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
         return found
 
+    def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
+        """All results of a trace and its turns that need neither its session nor a judge. ``is_judged``: whether a
+        judge is asked about the trace."""
+        found = self.trace(trace, texts, unit)
+        found += self.turns.inline(trace, is_judged)
+        return self.explained(trace, unit, found)
+
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Results of the metrics that look at one trace alone. ``unit``: the trace's, where the caller has it."""
         unit = unit or trace_unit(trace)
@@ -126,8 +133,7 @@ class Evaluator:
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
-        metrics = [self._preparation.of(metric) for metric in self._trace]
-        return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
+        return self._said(self._trace, unit, Unscored(Why.METRIC_ERROR, reason))
 
     def in_session(
         self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...], asked_again: bool = False
@@ -171,13 +177,15 @@ class Evaluator:
     def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
         """Results of the same metrics for a trace whose spans are not here."""
         why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
-        metrics = [self._preparation.of(metric) for metric in self._unsettled if metric.name in names]
-        return [_result(each, unit, why, 0.0, now()) for each in metrics]
+        return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
     def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
         """A result of a trace metric that its session tells; none where the metric is switched off."""
-        metrics = [self._preparation.of(metric) for metric in self._trace if metric.name == name]
-        return [_result(each, unit, finding, 0.0, now()) for each in metrics]
+        return self._said([metric for metric in self._trace if metric.name == name], unit, finding)
+
+    def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
+        """Results of metrics that were not asked."""
+        return conclude(unit, [(each.origin, finding, 0.0) for each in self._preparation.of_each(metrics)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""
@@ -213,10 +221,13 @@ class Evaluator:
             threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
         )
 
-    def signal_value(self, result: Result) -> float | None:
-        """What session metrics see of a trace's result: its score; where the metric has a calibrated scale, what
-        ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
+    def signal_values(self, results: Iterable[Result]) -> list[float | None]:
+        """What session metrics see of each of a trace's results: its score; where the metric has a calibrated scale,
+        what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
         without a calibrated one; and for one that passed where the metric counts by its failures only."""
+        return [self._signal_value(result) for result in results]
+
+    def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
             return None
@@ -267,23 +278,22 @@ class Evaluator:
         context: Callable[[float], Any],
         refusal: Unscored | None,
     ) -> list[Result]:
-        results: list[Result] = []
+        found: list[tuple[Origin, Finding, float]] = []
         spent: list[tuple[str, float]] = []
-        concluded, weight = now(), CPU.weight()
+        weight = CPU.weight()
         cpu_before = time.thread_time() if weight else 0.0
         for metric, prepared in zip(metrics, self._preparation.of_each(metrics), strict=True):
             started = time.perf_counter()
             finding = ask(metric, subject, context(prepared.threshold), refusal)
             if finding is not None:
-                elapsed = (time.perf_counter() - started) * 1e3
-                results.append(_result(prepared, unit, finding, elapsed, concluded))
+                found.append((prepared.origin, finding, (time.perf_counter() - started) * 1e3))
             if weight:
                 cpu_now = time.thread_time()
                 spent.append((metric.key, cpu_now - cpu_before))
                 cpu_before = cpu_now
         if weight:
             CPU.add_for(unit.id, spent, weight)
-        return results
+        return conclude(unit, found) if found else []
 
 
 def _with_step(failed: Result, told: Sequence[Result]) -> Result:
@@ -293,18 +303,3 @@ def _with_step(failed: Result, told: Sequence[Result]) -> Result:
         return failed
     finding = failed.finding
     return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))
-
-
-def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:
-    return Result(
-        id=prepared.identity.of(unit),
-        metric=prepared.metric.name,
-        unit=unit,
-        finding=finding,
-        evaluator=prepared.by,
-        threshold=None if prepared.metric.explains else prepared.threshold,
-        revision=unit.revision,
-        final=True,
-        duration_ms=round(duration_ms, 3),
-        time=concluded,
-    )

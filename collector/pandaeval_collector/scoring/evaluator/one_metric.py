@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.base.result import MAX_REASON_CHARS, cut
+from pandaeval_collector.base.concluding import keep_little
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.details import bounded
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.metric import Metric, Texts
@@ -31,19 +30,13 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
-        finding = _bounded(finding)
+        if finding is not None:
+            keep_little(finding)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
         if not _is_the_embedders(error, context):
             ERRORS.note(METRIC, metric.key, error)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
-
-
-def _bounded(finding: Finding | None) -> Finding | None:
-    """What is kept of it in memory until a batch is committed, in which it is one of thousands."""
-    if finding is not None:
-        finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
-    return finding
 
 
 def _is_the_embedders(error: BaseException, context: Any) -> bool:

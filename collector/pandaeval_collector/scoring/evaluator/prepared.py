@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.base.concluding import Origin
 from pandaeval_collector.base.result import EvaluatorInfo, Identity
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
@@ -16,12 +17,11 @@ from pandaeval_collector.scoring.metric import Metric
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A metric with all that its results share."""
+    """A metric with all that its results share, ``origin``, and the threshold that it is given."""
 
     metric: Metric[Any, Any]
     threshold: float
-    by: EvaluatorInfo
-    identity: Identity
+    origin: Origin
 
 
 class Preparation:
@@ -51,7 +51,9 @@ class Preparation:
             model = judge.model_of(metric.key)
         threshold = self._threshold(metric)
         identity = Identity(metric.key, metric.version, model, self.depends_on(metric, threshold))
-        prepared = Prepared(metric, threshold, EvaluatorInfo(metric.kind, metric.version, model), identity)
+        by = EvaluatorInfo(metric.kind, metric.version, model)
+        origin = Origin(metric.name, identity, by, None if metric.explains else threshold)
+        prepared = Prepared(metric, threshold, origin)
         self._prepared[metric.key] = prepared
         return prepared
 
