@@ -238,6 +238,11 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def cut_each(texts: Iterable[str], most: int) -> list[str]:
+    """Each of the texts, or so many characters of it."""
+    return [text if len(text) <= most else cut(text, most) for text in texts]
+
+
 def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
     """The value with no text in it that is too long, nor a number, nor more than ``deep`` objects and lists within each
     other; the keys of objects are texts, too."""

@@ -42,7 +42,8 @@ class Revisions:
         counted: set[str] = set()
         first: set[str] = set()
         changed: list[tuple[Result, str, ResultRow | None]] = []
-        self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
+        if left_out := [result for result in results if result.why == _NOT_SAMPLED]:
+            self._emitter.count(left_out, decision.changes)
         for result in results:
             if result.why == _NOT_SAMPLED:
                 continue
@@ -62,7 +63,7 @@ class Revisions:
             changed.append((numbered, key, known))
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
-        bodies = to_json(numbered for numbered, _, _ in changed)
+        bodies = to_json([numbered for numbered, _, _ in changed])
         for (numbered, key, known), body in zip(changed, bodies, strict=True):
             decision.changes.results.append(_row(numbered, key, body, known, for_good))
         if for_good:

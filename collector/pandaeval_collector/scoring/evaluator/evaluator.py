@@ -100,25 +100,26 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Results of the metrics that look at one trace alone. ``unit``: the trace's, where the caller has it."""
         unit = unit or trace_unit(trace)
-        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
+        is_step, refused = trace.is_step, self._refusal(trace)
+        metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
         context = partial(TraceContext, texts, end_tokens=self.settings.end_tokens)
-        results = self._run(metrics, trace, unit, context, self._refusal(trace))
-        if trace.session_id is None and not trace.is_step:
-            results += self._of_learned(
-                trace, unit, lambda t, model: TraceContext(texts, t, learned=model), self._refusal(trace)
-            )
+        results = self._run(metrics, trace, unit, context, refused)
+        if trace.session_id is None and not is_step:
+            results += self._of_learned(trace, unit, lambda t, model: TraceContext(texts, t, learned=model), refused)
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
         """The results of a trace, and of the metrics that explain why it fails, if one fails it. A step that they are
         sure of is told by the failing results, too. What may change with the traces of its session explains nothing."""
-        found = [*results]
-        in_session = trace.session_id is not None or trace.continues or trace.responses
-        may_change = {metric.name for metric in self._unsettled} if in_session else set()
-        failing = [each for each in found if each.success is False and each.metric not in may_change]
-        asked = self.settings.by_name
-        if not self._explaining or trace.is_step or not (failing or asked):
+        found, asked = [*results], self.settings.by_name
+        failing = [each for each in found if each.success is False]
+        if not self._explaining or not (failing or asked) or trace.is_step:
             return found
+        if trace.session_id is not None or trace.continues or trace.responses:
+            may_change = {metric.name for metric in self._unsettled}
+            failing = [each for each in failing if each.metric not in may_change]
+            if not (failing or asked):
+                return found
         named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
         texts = Texts({}, (), self.embedder.id, self.embedder.bands)
@@ -160,9 +161,9 @@ class Evaluator:
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Names of the metrics whose ``results`` of a trace alone are to be seen again with its session."""
-        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         if trace.is_step or trace.forced or self._refusal(trace) is not None:
             return ()
+        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         return tuple(
             m.name for m in self._unsettled if m.unsettled is not None and m.unsettled(trace, found.get(m.name))
         )

@@ -15,6 +15,7 @@ from pandaeval_otel.model import Trace
 
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
     """The unit of a trace: its evaluated span is the outermost agent's."""
+    case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
     roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
     return Unit(
         level="trace",
@@ -32,8 +33,8 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         response_id=trace.response_id,
         end_ns=roots[0].end_ns if roots else trace.end_ns,
         sampled=trace.sampled,
-        case=stated(trace, semconv.PANDAEVAL_CASE_ID),
-        trial=stated(trace, semconv.PANDAEVAL_TRIAL),
+        case=case,
+        trial=trial,
     )
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pandaeval_collector.analysis.embedding.plain import plain
-from pandaeval_collector.analysis.stats.topic import names_a_subject, says_a_subject
-from pandaeval_collector.base.untrusted.silence import says_something
+from pandaeval_collector.analysis.stats.topic import have_subjects
+from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_otel.model import Kind, Message, Trace, Turn
 
 MOST_BEFORE = 1000
@@ -26,7 +26,7 @@ class Pair:
 
 def spoken(turn: Turn) -> bool:
     """Whether both sides of a turn say anything."""
-    return says_something(turn.user) and says_something(turn.assistant)
+    return say_something(turn.user, turn.assistant)
 
 
 def pairs(trace: Trace) -> list[Pair]:
@@ -41,9 +41,10 @@ def pairs(trace: Trace) -> list[Pair]:
 
 
 def _pair(trace: Trace, place: int, message: str, answer: str) -> Pair | None:
-    if not says_a_subject(answer):
+    names, says = have_subjects(message, answer)
+    if not says:
         return None
-    if names_a_subject(message):
+    if names:
         return Pair(message, answer)
     before = _turn_before(trace, place)
     return Pair(f"{before}\n{message}", answer, True) if before else None

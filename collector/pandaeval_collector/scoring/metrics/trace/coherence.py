@@ -51,8 +51,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     lacks = [_lacks(pair, context) for pair in found]
     where = context.texts.direction
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
-    pointing = [pair for pair in known if where(pair.asked) and where(pair.answered)]
-    told = [(pair, topic_similarity(where(pair.asked), where(pair.answered))) for pair in pointing]
+    asking = [(pair, asked, where(pair.answered)) for pair in known if (asked := where(pair.asked))]
+    pointing = [(pair, asked, answered) for pair, asked, answered in asking if answered]
+    told = [(pair, topic_similarity(asked, answered)) for pair, asked, answered in pointing]
     told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context)]
     if told:
         return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
