@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pandaeval_collector.base.result import MAX_REASON_CHARS, EvaluatorInfo, Identity, Result, Unit, cut, now
+from pandaeval_collector.base.result import (
+    MAX_REASON_CHARS,
+    EvaluatorInfo,
+    Identity,
+    Result,
+    Unit,
+    cut,
+    encoded_unit,
+    now,
+)
 from pandaeval_collector.base.score import Finding
 from pandaeval_collector.base.untrusted.details import bounded
 
@@ -28,10 +37,10 @@ def keep_little(finding: Finding) -> None:
 
 def conclude(unit: Unit, found: Iterable[tuple[Origin, Finding, float]]) -> list[Result]:
     """Makes a result of each finding about ``unit``, with the milliseconds that it took."""
-    time = now()
+    time, encoded = now(), encoded_unit(unit)
     return [
         Result(
-            id=origin.identity.of(unit),
+            id=origin.identity.of_encoded(*encoded),
             metric=origin.metric,
             unit=unit,
             finding=finding,

@@ -229,8 +229,16 @@ class Identity:
 
     def of(self, unit: Unit) -> str:
         """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
-        about, evidence = orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
+        return self.of_encoded(*encoded_unit(unit))
+
+    def of_encoded(self, about: bytes, evidence: bytes) -> str:
+        """The same, of a unit as :func:`encoded_unit` gives it."""
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
+
+
+def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
+    """What a unit is, and its evidence, as they enter the ids of its results."""
+    return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
 def cut(text: str, most: int) -> str:

@@ -197,6 +197,8 @@ def _found_nothing(said: tuple[str, ...]) -> bool:
 
 
 def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
+    if not others:  # most ask for something of their own, and their words are of no interest
+        return False
     request.read()
     for other in others:
         other.read()

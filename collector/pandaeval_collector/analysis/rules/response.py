@@ -250,6 +250,6 @@ def raw_error(answer: str, user: str | None) -> str:
     """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
     nothing else; empty for every other answer, and where the user asked about errors."""
     text = answer.strip()
-    if len(text) > _LONGEST or _ASKED.search(user or "") or _RAW.fullmatch(text) is None:
+    if len(text) > _LONGEST or _RAW.fullmatch(text) is None or _ASKED.search(user or ""):
         return ""
     return text.splitlines()[-1].strip()

@@ -45,7 +45,7 @@ def say_something(*texts: str | None) -> bool:
 
 def is_control(text: str | None) -> bool:
     """Whether a text holds tokens of control and says nothing besides."""
-    if not text:
+    if not text or _WORDS.match(text) is not None:
         return False
     seen = _INVISIBLE.sub("", text).strip()
     return len(seen) <= _LONGEST and _CONTROL.search(seen) is not None and not says_something(seen)
