@@ -3,18 +3,23 @@
 No trace, no model, no embedder and no I/O is behind them. These names stay; :mod:`.analysis.stats` may move.
 """
 
-from pandaeval_collector.analysis.stats.bands import assessment, consistency_band, reliability_band, session_profile
-from pandaeval_collector.analysis.stats.coherence import coherence
-from pandaeval_collector.analysis.stats.loops import loop_detection
 from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.session import agent_consistency, agent_reliability
-from pandaeval_collector.analysis.stats.tokens import content_tokens
+from pandaeval_collector.analysis.stats.session import (
+    agent_consistency,
+    agent_reliability,
+    assessment,
+    consistency_band,
+    reliability_band,
+    session_profile,
+)
+from pandaeval_collector.analysis.stats.similarity import coherence, loop_detection
 from pandaeval_collector.analysis.stats.tools import (
     plan_order,
     step_efficiency,
     tool_routing_accuracy,
     tool_selection_f1,
 )
+from pandaeval_collector.analysis.stats.topic import content_tokens
 
 __all__ = [
     "PassEstimate",

@@ -34,7 +34,7 @@ from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps  # n
 from pandaeval_collector.analysis.rules.course import course  # noqa: E402
 from pandaeval_collector.analysis.stats import blame_model  # noqa: E402
 from pandaeval_collector.analysis.stats.blame_model import BlameModel, BlameRun, fitted  # noqa: E402
-from pandaeval_collector.analysis.stats.separation import share  # noqa: E402
+from pandaeval_collector.analysis.stats.problem_model import share  # noqa: E402
 from pandaeval_collector.base.result import Result  # noqa: E402
 from pandaeval_collector.config import Config  # noqa: E402
 from pandaeval_collector.drill.drill import Drill  # noqa: E402

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from bench._table import table  # noqa: E402
 from bench.corrected_rates import ARENA, PASSING, policies  # noqa: E402
-from pandaeval_collector.analysis.stats.cascade import AGREE, CascadeRule, cascade_rule  # noqa: E402
+from pandaeval_collector.analysis.stats.corrected_rate import AGREE, CascadeRule, cascade_rule  # noqa: E402
 
 SIZES = (50, 100, 200, 400)
 CHEAP = {"near": (0.3, 0.0), "dim": (1.0, 0.0), "flatterer": (0.5, 1.0)}

@@ -33,15 +33,18 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from bench._labelled_runs import FileRun, Input, default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from bench.embedding_quality import SET, auroc  # noqa: E402
-from pandaeval_collector.analysis.embedding import Bands, Embedder, knows  # noqa: E402
-from pandaeval_collector.analysis.embedding.load import load  # noqa: E402
+from pandaeval_collector.analysis.embedding import (  # noqa: E402
+    Bands,
+    Embedder,
+    knows,
+    load,
+)
 from pandaeval_collector.analysis.embedding.text import embed_texts  # noqa: E402
 from pandaeval_collector.analysis.stats.topic import say_enough  # noqa: E402
 from pandaeval_collector.base.score import Score, Unscored  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 from pandaeval_collector.scoring.metric import Texts, TraceContext  # noqa: E402
-from pandaeval_collector.scoring.metrics.trace._pairs import pairs  # noqa: E402
-from pandaeval_collector.scoring.metrics.trace.coherence import METRIC  # noqa: E402
+from pandaeval_collector.scoring.metrics.trace.coherence import METRIC, pairs  # noqa: E402
 from pandaeval_otel.model import Kind, Message, Span, Text, Trace, Turn  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"

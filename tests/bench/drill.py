@@ -23,7 +23,7 @@ from typing import Any
 from pandaeval_collector.config import Config
 from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.fault import faults
-from pandaeval_collector.drill.faults.history_off import since_the_last_user
+from pandaeval_collector.drill.faults.telemetry import since_the_last_user
 from pandaeval_collector.drill.raw import RawTrace
 from pandaeval_collector.drill.tally import NoticedShare, Tally
 from pandaeval_collector.receivers.files import BadLine, Input, Request

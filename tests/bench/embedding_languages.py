@@ -25,12 +25,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import Bands, Embedder, load
 from pandaeval_collector.analysis.embedding.text import embed_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from pandaeval_collector.analysis.stats.separation import NOTHING, ShareEstimate, auroc
+from pandaeval_collector.analysis.stats.problem_model import NOTHING, ShareEstimate, auroc
 
 SPECS = ("embedded", "multilingual")
 DIALOGUES = Path(__file__).with_name("embedding_dialogues.yaml")

@@ -18,7 +18,7 @@ import argparse
 import numpy as np
 from scipy.stats import binomtest
 
-from pandaeval_collector.analysis.stats.drop import p_value
+from pandaeval_collector.analysis.stats.paired import p_value
 from pandaeval_collector.analysis.stats.stream import bet, nothing_begun, wealth
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 from pandaeval_collector.trials.passk.gate import Rules, compared

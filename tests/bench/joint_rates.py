@@ -23,8 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled  # noqa: E402
-from pandaeval_collector.analysis.stats.joint_rate import joint_rate  # noqa: E402
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, joint_rate  # noqa: E402
 
 RUNS, SIZES, PASSED = 2_000, (100, 200, 400), (0.5, 0.7, 0.9)
 JUDGES = {

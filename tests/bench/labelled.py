@@ -32,7 +32,7 @@ from rich.console import Console  # noqa: E402
 
 from bench._labelled_runs import LABELS, LARGEST, Scored, capture, default_evaluator, labelled  # noqa: E402
 from bench._table import table  # noqa: E402
-from pandaeval_collector.analysis.stats.separation import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
+from pandaeval_collector.analysis.stats.problem_model import ShareEstimate, auroc, auroc_within, share, thirds  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator  # noqa: E402
 

@@ -33,11 +33,13 @@ from rich.console import Console  # noqa: E402
 from bench._labelled_runs import _chosen, default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.rules.course import course  # noqa: E402
-from pandaeval_collector.analysis.stats.label_drawing import drawn, wanted  # noqa: E402
-from pandaeval_collector.analysis.stats.learning_curve import drawn_rate  # noqa: E402
+from pandaeval_collector.analysis.stats.learned import (  # noqa: E402
+    drawn,
+    drawn_rate,
+    wanted,
+)
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
-from pandaeval_collector.analysis.stats.problem_model import learn, untested  # noqa: E402
-from pandaeval_collector.analysis.stats.separation import auroc, auroc_within, thirds  # noqa: E402
+from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, learn, thirds, untested  # noqa: E402  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 

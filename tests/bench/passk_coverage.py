@@ -19,7 +19,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.pass_suite import ENOUGH_CASES, interval
+from pandaeval_collector.analysis.stats.pass_k import ENOUGH_CASES, interval
 from pandaeval_collector.analysis.stats.quantiles import means
 
 LEVEL = 0.95

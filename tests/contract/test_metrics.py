@@ -16,7 +16,7 @@ from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.cases import Case, Trial, TrialContext
 from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
-from pandaeval_collector.scoring.metric.rules import ends
+from pandaeval_collector.scoring.metric.declaration import ends
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace, Trigger, Turn
 

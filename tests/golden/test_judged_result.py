@@ -24,7 +24,7 @@ from pandaeval_collector.judge.call import ModelAnswer  # noqa: E402
 from pandaeval_collector.judge.desk import AnswerCost  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
-from pandaeval_collector.scoring.evaluator.provenance import provenance  # noqa: E402
+from pandaeval_collector.scoring.evaluator.judged import provenance  # noqa: E402
 from support.judged import call, trace  # noqa: E402
 from support.otlp_sink import attributes  # noqa: E402
 from support.results import JUDGE, result  # noqa: E402

@@ -12,8 +12,7 @@ from pandaeval_collector.analysis.rules._failures import FailureSign, failed, te
 from pandaeval_collector.analysis.rules.response import response
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.scoring.metrics.trace._limits import completion_limit
-from pandaeval_collector.scoring.metrics.trace._outcome import outcome
+from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import ToolCall, Trace
 from support.examples import examples
 from support.judged import call, trace

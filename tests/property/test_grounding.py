@@ -7,11 +7,10 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.rules.grounding._dates import dates, minutes
-from pandaeval_collector.analysis.rules.grounding._fold import fold
-from pandaeval_collector.analysis.rules.grounding._numbers import readings
+from pandaeval_collector.analysis.rules.grounding._patterns import dates, minutes, readings
 from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without_code
 from pandaeval_collector.analysis.rules.grounding._sources import leaves
+from pandaeval_collector.analysis.rules.grounding._value import fold
 
 SCRIPTS = ["０１２３４５６７８９", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "০১২৩৪৫৬৭৮৯"]
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905 - words to be read

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from e5 import E5File
 
-from pandaeval_collector.analysis.embedding import _unigram
+from pandaeval_collector.analysis.embedding import multilingual
 from pandaeval_collector.analysis.embedding.multilingual import KNOWN_LETTER
 
 PIECES = 100_000
@@ -26,14 +26,14 @@ FINENESS = 12  # costs are whole numbers: a step is a factor of e^(1/12) in freq
 
 def spelled(piece: str) -> str:
     """The piece as the product's words have it, or "" where it can be in none of them."""
-    core = piece.removeprefix(_unigram.START)
-    word, found = _unigram.normal(core), _unigram.words(core)
-    if len(found) != 1 or found[0].removeprefix(_unigram.START) != word or len(word) >= _unigram.LONGEST_PIECE:
+    core = piece.removeprefix(multilingual.START)
+    word, found = multilingual.normal(core), multilingual.words(core)
+    if len(found) != 1 or found[0].removeprefix(multilingual.START) != word or len(word) >= multilingual.LONGEST_PIECE:
         return ""
     if not (word.isdecimal() or KNOWN_LETTER.search(word)):
         return ""
-    marked = found[0].startswith(_unigram.START) and piece.startswith(_unigram.START)
-    return _unigram.START + word if marked else word
+    marked = found[0].startswith(multilingual.START) and piece.startswith(multilingual.START)
+    return multilingual.START + word if marked else word
 
 
 def main(package: Path, out: Path) -> None:

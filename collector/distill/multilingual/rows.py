@@ -22,8 +22,8 @@ import scipy.sparse as sparse
 from fit import Matrix, cosine, lengths, solve
 from pieces import FINENESS
 
-from pandaeval_collector.analysis.embedding._unigram import Unigram
 from pandaeval_collector.analysis.embedding.embedded import EmbeddedEmbedder
+from pandaeval_collector.analysis.embedding.multilingual import Unigram
 
 DIMENSION = 128
 MOST = 5_000  # translations of a language

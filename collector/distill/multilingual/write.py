@@ -12,7 +12,7 @@ import numpy as np
 from fit import Matrix, lengths
 from rows import counts, examples, pieces
 
-from pandaeval_collector.analysis.embedding._unigram import Unigram
+from pandaeval_collector.analysis.embedding.multilingual import Unigram
 
 SAMPLES = 100
 JOINED = 12

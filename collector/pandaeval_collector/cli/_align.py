@@ -16,7 +16,7 @@ from pandaeval_collector.cli._source_options import RunSource, run_source
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pandaeval_collector.analysis.stats.verdict_change import VerdictChange
+    from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import Sheet
     from pandaeval_collector.runs.aligning import FileJudging
@@ -175,7 +175,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
     from pandaeval_collector.runs.judges import hasty_judge
     from pandaeval_collector.runs.settings import judge
     from pandaeval_collector.scoring.registry import registry
-    from pandaeval_collector.trials.labels.proposals import disagreements, plain, proposing_rubric
+    from pandaeval_collector.trials.labels.align import disagreements, plain, proposing_rubric
 
     configured, name = judge(judging.config), judging.config.judge.model
     assert configured is not None

@@ -82,7 +82,7 @@ def print_layers(report: LayerReport, out: Console) -> None:
 
 def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
     """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
-    from pandaeval_collector.scoring.cases.doubts import doubts
+    from pandaeval_collector.scoring.cases.graders import doubts
 
     for line in doubts(suite):
         _notice(line)

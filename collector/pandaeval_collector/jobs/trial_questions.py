@@ -17,7 +17,7 @@ from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
-from pandaeval_collector.scoring.evaluator.provenance import provenance
+from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.judge.cascade import CascadeStep
+from pandaeval_collector.judge.selection import CascadeStep
 
 _log = logging.getLogger(__name__)
 FORMAT = 1

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import ConfigError, read_yaml
-from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
+from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
 
 State = Literal["candidate", "adopted", "rejected", "withdrawn"]
 

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 NOWHERE = "127.0.0.1:1"
 CHILD_S = 120
+_AT_ONCE = 8
 _SHUTDOWN: list[Any] = [Handover.shutdown, Lease.end, _is_last, Forwarder.shutdown, Forwarder._close]
 _STAMPING: list[Any] = [PandaEvalSpanProcessor.on_start, stamp, ContextIds.__post_init__]
 
@@ -98,17 +99,28 @@ def in_child(application: Application) -> int:
 
 
 def failures(application: Application, run: Callable[[], Any], watched: list[Any]) -> list[str]:
-    """Where a child went wrong that was forked there."""
+    """Where a child went wrong that was forked there. Some live at a time, since a child mostly waits."""
     failed, seen = [], 0
+    children: dict[int, str] = {}
+
+    def wait_for_the_oldest() -> None:
+        pid = next(iter(children))
+        place = children.pop(pid)
+        if os.waitpid(pid, 0)[1]:
+            failed.append(place)
+
     for place in line_by_line(run, watched):
         seen += 1
+        if len(children) == _AT_ONCE:
+            wait_for_the_oldest()
         pid = os.fork()
         if pid == 0:
             sys.settrace(None)
             signal.alarm(CHILD_S)
             os._exit(in_child(application))
-        if os.waitpid(pid, 0)[1]:
-            failed.append(place)
+        children[pid] = place
+    while children:
+        wait_for_the_oldest()
     assert seen > 10
     return failed
 

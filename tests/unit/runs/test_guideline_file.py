@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.guidelines import Guidance, guidance
+from pandaeval_collector.judge.rubric import Guidance, guidance
 from pandaeval_collector.runs.guideline_file import (
     WrittenGuideline,
     adopted,
@@ -17,7 +17,7 @@ from pandaeval_collector.runs.guideline_file import (
     write_guidelines,
 )
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.metrics.trace._task import TASK
+from pandaeval_collector.scoring.metrics.trace._facts import TASK
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_otel.normal.trace import Closing, trace_of
 from support.builders import Spans, says, user

@@ -184,6 +184,37 @@ def test_filters(store: Store, finder: Finder) -> None:
     assert len(finder.results(Wanted(agent="agent 0"), limit=2).rows) == 2
 
 
+def test_the_status_is_of_the_run_and_not_of_its_results(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", False, 0.1))
+    decide(store, 2, result(2, "a", True, 0.9), broken=True)
+    decide(store, 3, result(3, "a", True, 0.8))
+    assert order(finder, Wanted(status="error")) == [2]
+    assert order(finder, Wanted(status="ok")) == [1, 3]
+
+
+def test_a_trace_that_nothing_was_said_of_is_listed_without_results(store: Store, finder: Finder) -> None:
+    decide(store, 1)
+    decide(store, 2, session="s")
+    assert [(row.no, row.results) for row in finder.traces(Wanted()).rows] == [(1, {}), (2, {})]
+    assert [(row.id, row.results) for row in finder.sessions(Wanted()).rows] == [(None, {}), ("s", {})]
+
+
+def test_of_a_long_session_the_worst_two_thousand_traces_are_told(store: Store, finder: Finder) -> None:
+    ids = [trace_id(number) for number in range(1, 2003)]
+    changes = WriteSet(
+        traces=[DecidedTrace(id_, 1, False, "d", frozenset(), (), 0) for id_ in ids],
+        listed=[ListedRow(id_, at, "", "", "", "", at > 2, b"{}") for at, id_ in enumerate(ids, 1)],
+        session_traces=[SessionTraceRow(id_, "s", at, at, b"{}") for at, id_ in enumerate(ids, 1)],
+        touched={"s"},
+    )
+    store.commit(changes).result(20)
+    found = finder.session("s")
+    assert found is not None
+    whole, told = found
+    assert (whole.traces, whole.failed_traces) == (2002, 2000)
+    assert [row.no for row in told] == [*range(3, 2003)]
+
+
 def test_a_question_that_takes_too_long_is_given_up(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ UNIT: list[dict[str, Any]] = [
 ]
 READ: list[dict[str, Any]] = [
     {"session": "s"},
+    {"status": "error"},
     {"text": "t"},
     {"attribute": ("a=b",)},
     {"metric": "trace.m"},
@@ -62,6 +63,8 @@ def test_the_unit_is_all_but_its_results() -> None:
         ({"user": "u"}, ["l.user = ?"], ["u"]),
         ({"failed": True}, ["l.badness < ?"], [10.0]),
         ({"failed": False}, ["l.badness >= ?"], [10.0]),
+        ({"status": "error"}, ["l.broken = ?"], [1]),
+        ({"status": "ok"}, ["l.broken = ?"], [0]),
         (
             {"agent": "a", "service": "s", "environment": "e"},
             ["l.agent = ?", "l.service = ?", "l.environment = ?"],

@@ -8,6 +8,8 @@ from pandaeval_collector.analysis.embedding._protocol import (
     Knowing,
     KnownShare,
     knows,
+    load,
+    schemes,
 )
 
-__all__ = ["ALL_KNOWN", "Bands", "Embedder", "EmbedderError", "Knowing", "KnownShare", "knows"]
+__all__ = ["ALL_KNOWN", "Bands", "Embedder", "EmbedderError", "Knowing", "KnownShare", "knows", "load", "schemes"]

@@ -1,4 +1,4 @@
-"""What an embedder is, what rows it gives, and how their cosines are read."""
+"""What an embedder is, what rows it gives, how their cosines are read, and which one a name stands for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_otel.base.plugins import find
 
 
 class EmbedderError(UserError):
@@ -96,3 +97,23 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     lengths[lengths == 0.0] = 1.0
     unit: NDArray[np.float32] = np.divide(rows, lengths[:, None], dtype=np.float64).astype(np.float32)
     return unit
+
+
+def schemes() -> tuple[str, ...]:
+    """The names that :func:`load` knows: every module here that has ``SCHEME`` has ``open(argument)`` too."""
+    return find(__package__, "SCHEME")
+
+
+def load(spec: str) -> Embedder:
+    """The embedder that ``spec`` names: a scheme, or ``scheme:argument``.
+
+    ``embedded`` | ``multilingual`` | ``onnx-minilm`` | ``model2vec:FOLDER_OR_HUB_NAME`` | ``litellm:MODEL``. Raises
+    :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.
+    """
+    scheme, _, argument = spec.strip().partition(":")
+    openers = dict(zip(schemes(), find(__package__, "open"), strict=True))
+    if scheme not in openers:
+        known = ", ".join(sorted(openers))
+        raise EmbedderError(f"unknown embedder {spec!r}: known are {known} (written scheme or scheme:model)")
+    embedder: Embedder = openers[scheme](argument)
+    return embedder

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
-from pandaeval_collector.analysis.embedding._english import English
 from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
-from pandaeval_collector.analysis.embedding._wordpiece import WordPiece
+from pandaeval_collector.analysis.embedding._wordpiece import English, WordPiece
 
 SCHEME = "embedded"
 # Measured by `python tests/bench/coherence_pairs.py`.

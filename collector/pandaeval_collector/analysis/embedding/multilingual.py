@@ -7,13 +7,93 @@ it knows and how well. Case-blind; word order and negation do not count: a sense
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from struct import pack
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pandaeval_collector.analysis.embedding import _wordpiece
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
 from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
-from pandaeval_collector.analysis.embedding._unigram import Unigram
+
+# Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
+CACHED_WORDS = 50_000
+LONGEST_CACHED = 24
+LONGEST_PIECE = 16
+# Of a character that no piece has; dearer than any piece, so that it is left out alone.
+UNKNOWN_COST = 1_000
+START = "▁"
+
+# Scripts without blanks between words: a run of them is no word, and its pieces have no START.
+_RUN = "\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
+# Vowels and tones that are written as marks on a letter (\w has letters and digits alone).
+_MARKS = "\u0300-\u036f\u0900-\u0903\u093a-\u0963\u0981-\u0983\u09bc-\u09d7\u0b82-\u0bd7\u0e31-\u0e3a\u0e47-\u0e4e"
+_in_run = re.compile(f"[{_RUN}]").match
+_WORD = re.compile(rf"[{_RUN}]+|(?:[^\W_{_RUN}]|[{_MARKS}])+")
+# Vowel points of Hebrew and Arabic and the stroke that stretches words: mostly left out, and nothing is lost.
+_POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+
+
+def normal(text: str) -> str:
+    """Spells a text one way: compatible forms made one, lower case, without optional vowel points."""
+    return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
+
+
+def words(text: str) -> list[str]:
+    """Splits a text into its words; those of scripts with blanks are marked by ``START``."""
+    if text.isascii():
+        return [START + word for word in _wordpiece.words(text)]
+    return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
+
+
+class Unigram(dict[str, bytes]):
+    """From a word (:func:`words`) to the numbers of its pieces, int32; remembers at most ``CACHED_WORDS`` short words.
+
+    ``vocabulary``: piece to number; ``costs``: by number, a whole number from 1 to 255, the dearer the rarer.
+    ``numbered``: what stands for the number of a piece.
+    """
+
+    def __init__(self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int) -> None:
+        super().__init__()
+        self._vocabulary, self._costs, self._numbered = vocabulary, costs, numbered
+
+    def __missing__(self, word: str) -> bytes:
+        numbers = [self._numbered(number) for number in self._pieces(word)]
+        pieces = pack(f"={len(numbers)}i", *numbers)
+        if len(word) <= LONGEST_CACHED:
+            if len(self) >= CACHED_WORDS:
+                self.clear()
+            self[word] = pieces
+        return pieces
+
+    def numbers(self, text: str) -> NDArray[np.int32]:
+        """Returns the pieces of all words of the text, in order."""
+        return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
+
+    def _pieces(self, word: str) -> list[int]:
+        """The cheapest way through the word; characters that no piece has are left out."""
+        length = len(word)
+        best = [0, *[UNKNOWN_COST * (length + 1)] * length]
+        last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
+        for start in range(length):
+            base = best[start]
+            if base + UNKNOWN_COST < best[start + 1]:
+                best[start + 1], last[start + 1] = base + UNKNOWN_COST, (start, -1)
+            for end in range(start + 1, min(length, start + LONGEST_PIECE) + 1):
+                number = self._vocabulary.get(word[start:end])
+                if number is not None and base + self._costs[number] < best[end]:
+                    best[end], last[end] = base + self._costs[number], (start, number)
+        pieces: list[int] = []
+        end = length
+        while end:
+            end, number = last[end]
+            if number >= 0:
+                pieces.append(number)
+        return pieces[::-1]
+
 
 SCHEME = "multilingual"
 # Measured by `python tests/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what

@@ -4,13 +4,141 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from pandaeval_collector.analysis.rules._content import pieces
-from pandaeval_collector.analysis.rules._failures import as_object, failed
-from pandaeval_collector.analysis.rules._volatile import in_arguments, in_results, masked_error
+from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
 from pandaeval_otel.model import ToolCall, ToolDefinition
+
+# What differs from call to call without meaning anything: ids, times, counters, costs.
+ARGUMENT_KEYS = frozenset(
+    """
+    requestid reqid clientrequestid requesttoken clienttoken correlationid idempotencykey idempotencytoken nonce
+    timestamp ts requesttime requesttimestamp requestedat sentat servertime generatedat toolcallid callid
+    fetchedat retrievedat queriedat elapsed elapsedms duration durationms latency latencyms tookms
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+"""Keys of arguments (lower case, letters and digits only)."""
+RESULT_KEYS = ARGUMENT_KEYS | frozenset(
+    """
+    id uuid guid etag asof now servedby
+    attempt attempts retry retries retrycount callcount calls numcalls requestcount requests hits hitcount counter seq
+    sequence sequencenumber iteration remainingrequests ratelimitremaining quotaremaining
+    cost costusd totalcost credits creditsused usage tokens inputtokens outputtokens totaltokens tokencount
+    took runtime processingtime responsetime executiontime elapsedseconds elapsedtime durationseconds latencyseconds
+    """.split()  # noqa: SIM905 - a list of words to be read
+)
+"""The same of results, which hold more of them."""
+_ID_OR_TIME = re.compile(r"(?:[_-](?:id|uuid|guid|at|ts|timestamp|ms)|[a-z](?:Id|ID|UUID|At|Timestamp|Ms))$")
+_CHANGING_TEXT = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?",  # ISO 8601 time
+    re.IGNORECASE,
+)
+_LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
+_WORDS_LEFT = 12
+"""Letters and digits that have to be left of a text for its ids and times to be beside the point."""
+
+
+@lru_cache(maxsize=4096)
+def in_arguments(key: str) -> bool:
+    """Whether the value of an argument of this name says nothing."""
+    return _NOT_ALNUM.sub("", key.lower()) in ARGUMENT_KEYS
+
+
+@lru_cache(maxsize=4096)
+def in_results(key: str) -> bool:
+    """Whether the value of this key of a result says nothing new when it differs."""
+    return _NOT_ALNUM.sub("", key.lower()) in RESULT_KEYS or _ID_OR_TIME.search(key) is not None
+
+
+def masked_error(text: str | None) -> str | None:
+    """Removes ids and times, long numbers included, from the text of an error."""
+    return None if text is None else _LONG_NUMBER.sub("*", _CHANGING_TEXT.sub("*", text))
+
+
+def masked(text: str) -> str:
+    """Removes UUIDs and times of day from a text, unless it is about little else."""
+    if len(text) < 16 or _CHANGING_TEXT.search(text) is None:
+        return text
+    left = _CHANGING_TEXT.sub("*", text)
+    return left if len(_NOT_ALNUM.sub("", left.lower())) >= _WORDS_LEFT else text
+
+
+# What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
+_CONTENT_DEPTH = 30
+_MOST = 2000
+"""Pieces; of a larger result nobody says whether it is like another one."""
+
+
+def pieces(result: Any) -> tuple[str, ...] | None:
+    """Lists the values of a result with the keys above them, sorted, or the lines of a text. Where nothing is left but
+    ids, times and the like, those are what was asked for, and count. ``None`` where there are too many or they nest too
+    deep."""
+    try:
+        parsed = _parsed(result)
+        return _gathered(parsed, True) or _gathered(parsed, False)
+    except _TooMuchError:
+        return None
+
+
+def unseen_share(said: tuple[str, ...], known: set[str]) -> float:
+    """Measures, by length, the share of the pieces that are not among the known ones: 0..1."""
+    size = sum(len(piece) + 1 for piece in said)
+    return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
+
+
+def is_empty(said: tuple[str, ...]) -> bool:
+    """Whether a result holds nothing but keys: no rows, no text, no number."""
+    return all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
+
+
+class _TooMuchError(ValueError):
+    pass
+
+
+def _parsed(result: Any) -> Any:
+    if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(result)
+        except (ValueError, RecursionError):
+            return result
+    return result
+
+
+def _gathered(value: Any, drop: bool) -> tuple[str, ...]:
+    found: list[str] = []
+    for piece in _leaves(value, "", _CONTENT_DEPTH, drop):
+        found.append(piece)
+        if len(found) > _MOST:
+            raise _TooMuchError
+    return tuple(sorted(found))
+
+
+def _leaves(value: Any, path: str, depth: int, drop: bool) -> Iterator[str]:
+    if depth == 0:
+        raise _TooMuchError
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            if not (drop and in_results(str(key))):
+                yield from _leaves(item, f"{path}.{key}", depth - 1, drop)
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            yield from _leaves(item, path, depth - 1, drop)
+    elif isinstance(value, str) and "\n" in value:
+        for line in value.splitlines():
+            if line.strip():
+                yield f"{path}={masked(line.strip())}"
+    elif isinstance(value, str):
+        yield f"{path}={masked(value.strip())}"
+    elif isinstance(value, float) and value.is_integer():
+        yield f"{path}={int(value)}"
+    elif isinstance(value, int) and not -(10**300) < value < 10**300:
+        raise _TooMuchError  # so long that it cannot be spelled out
+    else:
+        yield f"{path}={value!r}"
+
 
 _DEPTH = 50
 _spell = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode

@@ -6,7 +6,208 @@ import re
 from enum import Enum, auto
 from functools import lru_cache
 
-from pandaeval_collector.analysis.rules._failure_words import BEFORE, MAY, SURE
+from pandaeval_collector.base.lazy_pattern import lazily
+
+# How the texts of failures begin, in the words of programs, shells, services, frameworks and people.
+#
+# Each pattern is matched at the beginning of a text, behind what :data:`BEFORE` skips. One that is unsure stands in
+# :data:`MAY`.
+BEFORE = lazily(
+    r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]+\S*\s+)?(?:call id: \S+\s+)?(?:(?:oops"
+    r"|uh-oh)[,!.:]?\s+)?\[?"
+)
+"""What may stand before a message: quotes, marks, a time, a call's id."""
+
+_SENTENCE = 160
+"""Characters of a message of one sentence; longer texts that begin so are prose."""
+_END = r"\s*(?:[.!\"'`)\]*]*\s*$|\Z)"
+_WHY = (
+    r"\s*+(?:[:\uff1a!–—(\]*]|-\s|,\s)++\s*+"
+    r"(?![-+±]?\d++(?:[.,]\d++)*+(?:\s?(?:%|[a-zµ]{1,3}))?(?:\s*$|[,;)]|\s(?:of|out of|/)\b)"
+    r"|(?:none|null|nil)\b|no\s*$)"
+)
+"""A separator with a reason behind it: a number alone measures something."""
+_ON = r"(?:\s+(?:by|after|for|because|due|with|on|at|from|while|as|since|until|in|when|during|and|or|but)\b)"
+_STOPS = rf"(?:{_END}|{_WHY}|{_ON})"
+"""The message ends here, says why, or goes on with when and how; a noun instead makes it prose about failures."""
+_NO_QUESTION = r"(?![^.:]*\?)"
+_DONE = (
+    r"(?:rejected|denied|declined|refused|forbidden|unauthori[sz]ed|not (?:authori[sz]ed|permitted|allowed)|aborted|"
+    r"failed|failure|timed?[ -]?out|unsuccessful)"
+)
+_MATTER = (
+    r"(?:request|operation|action|transaction|payment|order|booking|reservation|connection|access|permission|"
+    r"authenti\w+|authori[sz]ation|login|call|execution|command|query|job|task|upload|download|transfer|update|"
+    r"insert|delet\w+|creation|validation|verification|submission|delivery|build|compilation|deployment|import|export|"
+    r"read|write|search|lookup|charge|refund|card|script|process|account|credentials?|lock|cancell?ation|assertion|"
+    r"message|server|tool|function|api)"
+)
+_DOES = (
+    r"(?:cancel|connect|update|delete|remove|create|write|read|open|load|save|send|process|complete|perform|execute|"
+    r"run|invoke|call|resolve|access|reach|parse|fetch|retrieve|get|set|add|apply|book|change|modify|move|copy|import|"
+    r"export|install|start|stop|authenticate|log|join|post|publish|place|pay|charge|refund|return|exchange|schedule|"
+    r"reserve|assign|approve|submit|upload|download|decode|encode|convert|compile|build|deploy|determine|verify|"
+    r"validate|handle|establish|allocate|acquire|lock|proceed|continue|finish|render|rename|merge|stat|push)"
+)
+_CHANGED = (
+    r"(?:sent|saved|booked|changed|updated|done|processed|completed|cancell?ed|deleted|created|modified|moved|added|"
+    r"removed|opened|read|written|loaded|reached|executed|applied|placed|paid|charged|refunded|returned|exchanged|"
+    r"delivered|submitted|scheduled|reserved|verified|confirmed|connected|uploaded|downloaded|imported|stored|made|"
+    r"parsed)"
+)
+_SYSTEM = (
+    r"(?:service|server|system|api|backend|database|gateway|host|endpoint|upstream|network|connection|site|provider|"
+    r"platform|application|cluster|queue|carrier)"
+)
+_NOT_THERE = (
+    r"(?:unavailable|down|offline|unreachable|overloaded|not (?:available|reachable|responding|answering)|lost|"
+    r"reset|interrupted|busy)"
+)
+_THING = r"(?:find|locate) (?:the )?(?:module|package|file|symbol|class|name|function|command|host|variable)"
+_INPUT = (
+    r"(?:arguments?|params|parameters?|input|request|key|token|date|credentials?|id|json|format|syntax|query|url|path|"
+    r"operation|state|password|username|value|number|email|type|session|reference|code|response|signature|user|account)"
+)
+_PHRASE = (
+    r"(?:bad request|unauthorized|payment required|forbidden|not found|method not allowed|not acceptable|request "
+    r"timeout|conflict|gone|payload too large|unprocessable|too many requests|internal server error|not implemented|"
+    r"bad gateway|service unavailable|gateway time-?out|client error|server error)"
+)
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return lazily("|".join(f"(?:{each})" for each in patterns))
+
+
+SAYS_ERROR = _any(
+    r"<(?:\w+_)?(?:error|exception|fault)>\s*\w",
+    rf"(?:an? )?(?:input validation |\w+ )?(?:execution |call )?error(?:{_WHY}|\s*!)",
+    rf"(?:an? )?(?:\w+ ){{0,2}}error (?:has )?occur+ed\b|error{_END}|internal error{_END}",
+    r"error(?:\s+code)?\s*#?\s*\d{1,5}\s*(?:[:(–-]|\.\s|$)|error code\s*:\s*\d",
+    r"error\s+(?:executing|while|during|invoking|calling|running|fetching|processing|parsing|opening|reading|writing|"
+    r"loading|connecting|creating|sending|accessing|worker|could|cannot|failed)\b",
+    r"error in [\w.'\"`/]+(?:\(.{0,80}\))?\s*:|error from \w+ \(|error response from |error (?:al|ao|en) \w+",
+    r"error ?\[\w+\]:|\S+ error \w{1,3}\d{2,6}:|.{1,80}\(\d+,\d+\): error\b|error \d{4} \(\w{5}\)",
+    r"(?:[\w-]+ ){1,3}error: [45]\d\d\b|(?:.{1,40} )?returned error: [45]\d\d\b|upstream connect error",
+    r"(?:sorry,? |oops!? )?something went wrong",
+)
+SAYS_EXCEPTION = _any(
+    r"traceback \(most recent call last\)|exception in thread\b|exception(?:\s*:\s*(?!none|no\b)[a-z]"
+    r"|\s+occurred|\s*$)",
+    r"unhandled(?:promiserejection| exception)|uncaught (?:\w*error|exception)",
+    r"(?:goroutine|thread '.{0,60}') panicked|panic: |segmentation fault|core dumped|php fatal error",
+    r"fatal(?: error)?: (?!\d+\s*$)|rpc error: code|sqlstate\[|ora-\d{5}|mcp error -?\d",
+    r"\d+ validation errors?(?: for |:)|\w+pool\(.{0,80}max retries|\w+_verify_failed|ssl: ",
+    r"e[a-z]{4,12}: .{0,60}\b(?:connect|open|stat|unlink|mkdir|read)\b",
+    rf"out of memory\b|killed{_END}|deadlock (?:detected|found)|duplicate (?:entry|key)\b|value too long\b",
+    r".{0,60}\bviolates .{0,30}constraint",
+)
+SAYS_FAILED = _any(
+    rf"(?:tool |function )?(?:execution |call |request )?(?:failed|failure){_WHY}",
+    rf"(?:\w+ ){{0,2}}?(?:failed|unable|(?:was |were )?not able) to {_DOES}\b{_NO_QUESTION}",
+    r"(?:failed|unable) to (?!(?:sleep|launch)\b)[a-z]+ (?:the|a|an|tool|to|from|in|file|url|message|data)\b"
+    + _NO_QUESTION,
+    r"(?:\w+ )?(?:could not|couldn't|cannot|can't|can not) (?-i:(?=[a-z]|GET |POST |PUT |DELETE ))"
+    rf"(?:{_DOES}|{_THING})\b{_NO_QUESTION}",
+    rf"(?:[\w#'-]+ ){{1,5}}(?:could not|couldn't) be {_CHANGED}\b",
+    rf"{_DONE}(?:{_END}|{_WHY})|(?:blocked|conflict){_WHY}",
+    rf"timed? ?out (?:after|while|waiting)\b|(?:[\w'-]+ ){{1,5}}timed out{_STOPS}",
+    r"(?:lock|request|read|connection|idle|query|statement|gateway) (?:wait )?time-?out(?: exceeded|;|,|:|\s*$)",
+    rf"(?:[\w-]+ )?{_MATTER} (?:(?:was|were|is|(?:has|had|have) been) )?(?:\w+ly )?"
+    rf"(?:{_DONE}|not successful|blocked|rolled back|killed){_STOPS}",
+    r"(?:the )?user (?:has )?(?:rejected|denied|declined|refused|cancell?ed|aborted) (?:this|the|permission"
+    r"|your|it|to)\b",
+    r"(?:[\w-]+ ){0,5}(?:rejected|denied|declined|cancell?ed|aborted|interrupted) by (?:the )?user\b",
+    rf"(?:(?:the|this|our|your) )?(?:[\w-]+ ){{0,3}}{_SYSTEM}(?: (?:to|for|of) [\w .:/-]{{1,40}})?"
+    rf" (?:(?:is|was|are|has been|appears to be) )?(?:currently |temporarily )?{_NOT_THERE}\b(?! \w+ly\b)",
+)
+SAYS_WHY = _any(
+    r"(?:rate|request|token|usage) limit (?:exceeded|reached)|(?:\w+ )?quota (?:exceeded|exhausted)|too many requests",
+    r"max(?:imum)? (?:number of )?(?:retries|attempts) (?:exceeded|reached)",
+    r"(?:insufficient|not enough) (?:funds|balance|permissions?|privileges|seats|stock|credits?|scopes?|rights)\b",
+    r"(?:you|this user|the user|user|account) (?:do(?:es)? not|don't|doesn't|lacks?|has no|have no)(?: have)?(?: the)?"
+    r" (?:required )?(?:permissions?|access|rights)",
+    r"(?:you|(?:the |this )?(?:user|role|account|caller)(?: \S+)?) (?:are|is|re) not (?:allowed|authori[sz]ed"
+    r"|permitted) to",
+    rf"operation not (?:permitted|supported)|no (?:permission|access)(?: to\b|{_END})",
+    r"access to .{1,60} (?:is |was )?(?:denied|forbidden|not allowed|restricted)",
+    rf"(?:authentication|authori[sz]ation|login|payment|permission) (?:is )?required{_END}",
+    r"(?:your |the |this )?(?:session|token|access token|credentials?|link|api key|certificate)"
+    r" (?:has |have |is )?expired\b",
+    r"(?:wrong|incorrect|bad) (?:password|credentials|pin|username|api key)\b",
+    rf"invalid (?:[\w-]+ )?{_INPUT}(?:{_END}|{_WHY}|:\s|\s+(?:for|provided|given|in|was|is|of)\b)",
+    r"missing (?:\d+ )?(?:required )?(?:positional |keyword-only )?(?:parameter|argument|field|property|key|value)s?\b"
+    r"(?!:? \d)",
+    r"(?:field|parameter|argument|property|attribute) ['\"`]?[\w.]+['\"`]? is (?:required|missing|invalid)\b",
+    r"['\"`]?[\w.]+['\"`]? is a required (?:property|field|parameter)|field required\b",
+    r"(?:input|value|arguments?) (?:should be a valid|could not be|cannot be) \w+",
+    r"expected an? .{1,60}(?:,| but) got (?:['\"`\d<\[{]|an? |none|null)",
+    r"[\w.'\"`]+ (?:must|has to|should) be .{1,60}(?:,| but|;) (?:got|not|received|was|is)\b",
+    r"(?:unknown|unrecogni[sz]ed|unsupported|no such) (?:tool|function|command|method|argument|option|operation|"
+    rf"parameter|action|media type)(?:{_END}|{_WHY}|:|\s+['\"`])",
+    r"(?:tool|function|method) ['\"`]?[\w.-]+['\"`]? (?:not found|does not exist|is not (?:available|defined"
+    r"|registered))",
+    r"(?:tool|function|command) not found(?:: \S|\s*$)|no (?:tool|function|method|command) (?:named|called) ",
+    r"[\w.-]+ is not a valid tool\b",
+)
+SAYS_SHELL = _any(
+    r"(?:\w+: ){1,2}(?:line \d+: )?.{1,80}: (?:command )?not found|\w+: command not found: ",
+    r"[\w./-]{1,40}: .{0,120}(?:no such file or directory|permission denied|is a directory|not a directory)",
+    r"[\w./-]{1,30}: cannot \w+|curl: \(\d+\)|e: unable to |npm err!|make(?:\[\d+\])?: \*\*\*",
+    r"name or service not known|no route to host|exit(?:ed with)? (?:code|status):? (?:12[67]|1[3-9]\d|2\d\d)\b",
+)
+SAYS_HTTP = _any(
+    rf"(?:http(?:/[\d.]+)?\s*)?(?:error |status(?: code)?:? )?[45]\d\d:? {_PHRASE}(?! (?:codes?|errors?|pages?"
+    rf"|means?)\b)",
+    rf"http(?:/[\d.]+)? (?:error:? )?[45]\d\d(?:{_END}|[:,])|(?:\w+ ){{0,3}}(?:failed with |returned )?status code:? "
+    r"[45]\d\d\b",
+    r"(?:[\w-]+ ){1,3}(?:returned|responded with|answered)(?: an?)?(?: http)?(?: status)?(?: code)?:? [45]\d\d\b",
+    r"(?:bad request|internal server error|service unavailable|bad gateway|gateway time-?out"
+    r"|method not allowed|request "
+    rf"entity too large|payload too large|unprocessable entity)(?:{_END}|{_WHY})",
+    r"(?:<!doctype html>\s*)?<html.{0,120}<title>\s*(?:error )?[45]\d\d\b",
+)
+SAYS_FIELD = _any(
+    r"(?:status|outcome|result)\s*[:=]\s*[\"']?(?:error|failed|failure|rejected|denied)\b",
+    r"(?:success|ok|succeeded)\s*[:=]\s*false\b|is_?error\s*[:=]\s*true\b",
+)
+SAYS_ABROAD = _any(
+    rf"(?:fehler|erreur|erro|errore|fout|fel|błąd|chyba|hata|virhe|feil|fejl|ошибка|помилка|lỗi|خطأ|שגיאה"
+    rf"|त्रुटि){_WHY}",
+    r"(?:错误|錯誤|エラー|오류|에러)\s*[:\uff1a!\uff01-]\s*(?!\d)",
+    r"zugriff verweigert|accès refusé|acceso denegado|acesso negado|accesso negato|доступ запрещ",
+    r"(?:échec|impossible) d(?:e |'|u )|no (?:se pudo|fue posible|se ha podido) \w+|não (?:foi possível|consegui) \w+",
+    r"zeitüberschreitung|délai (?:d'attente )?dépassé|tiempo de espera agotado|tempo limite",
+    rf"[^.\n]{{0,{_SENTENCE}}}\b(?:ha fallado|falló|a échoué|ha fallito|falhou|mislyckades|is mislukt|nie powiod)",
+    r"falha ao |impossibile \w+|не удалось \w+|无法|無法|不能(?:连接|完成)",
+    rf"[^.\n]{{0,{_SENTENCE}}}\b(?:konnten? nicht \w+ werden|ist fehlgeschlagen|wurde abgelehnt)",
+    rf"[^。\n]{{0,{_SENTENCE}}}(?:失败|失敗しました|できませんでした|실패했습니다|실패)(?:[。.!:\uff1a，,]|$)",
+)
+EXCEPTION = lazily(
+    r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
+    r"(?:\s*:\s*(?![-+±]?[\d.,]+\s*%?\s*$|none\b|null\b)\S|\s*\(.|\s*$)"
+    r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
+    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
+    0,
+)
+"""The name of an exception, as programs spell it; behind it what it says."""
+SURE = (
+    *(SAYS_ERROR, EXCEPTION, SAYS_FAILED, SAYS_WHY, SAYS_EXCEPTION, SAYS_HTTP, SAYS_SHELL, SAYS_FIELD, SAYS_ABROAD),
+)
+MAY = _any(
+    r"sorry(?=[,:.]| (?:i|we|but|the|that|this|your|there|for)\b)|unfortunately\b|we regret",
+    r"leider\b|desafortunadamente|malheureusement",
+    r"(?:\w+ )?(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate)\b|no such \w+",
+    r"(?:[\w#'\"-]+ ){1,7}(?:was |were |is |could )?(?:not (?:be )?found|do(?:es)?(?: not|n't) exist"
+    r"|no longer exists)\b",
+    rf"(?:[\w#'-]+ ){{1,5}}(?:was |were |is |are |has been )?not (?:been )?(?:yet )?{_CHANGED}\b",
+    rf"(?:[\w#'-]+ ){{1,5}}(?:cannot|can't|can not|may not) be {_CHANGED}\b|nothing (?:was |has been )?{_CHANGED}\b",
+    r"no (?:\w+ ){1,3}(?:available|left|free)\b|(?:not found|nothing found)\W*$",
+    r"(?:[\w-]+ ){0,3}(?:exited with|exit) (?:code|status):? -?[1-9]",
+    r"[^.\n]{1,80}(?:nicht gefunden|introuvable|no encontrad[oa]|não encontrad[oa]|non trovat[oa])",
+    r"[^.\n]{1,80}(?:未找到|見つかりません|не найден)",
+)
+"""What may be a failure, or what was found."""
 
 
 class FailureSign(Enum):

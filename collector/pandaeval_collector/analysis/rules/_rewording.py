@@ -10,20 +10,25 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from pandaeval_collector.analysis.rules._canonical import CODE_KEYS, statements
-from pandaeval_collector.analysis.rules._code_alike import LONGEST as LONGEST_CODE
-from pandaeval_collector.analysis.rules._code_alike import (
+from pandaeval_collector.analysis.rules._canonical import (
+    CODE_KEYS,
+    in_arguments,
+    is_empty,
+    pieces,
+    statements,
+    unseen_share,
+)
+from pandaeval_collector.analysis.rules._code_runs import LONGEST as LONGEST_CODE
+from pandaeval_collector.analysis.rules._code_runs import (
     CodeSketch,
     code_alike,
     code_sketch,
     error_cause,
     shows_something,
 )
-from pandaeval_collector.analysis.rules._content import is_empty, pieces, unseen_share
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._repeats import Step
 from pandaeval_collector.analysis.rules._verbs import Nature, nature, runs_code
-from pandaeval_collector.analysis.rules._volatile import in_arguments
 from pandaeval_otel.model import ToolCall
 
 _LEAST_CALLS = 3

@@ -13,10 +13,9 @@ from math import log1p
 from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._failures import error_of
-from pandaeval_collector.analysis.rules._known_calls import known_calls
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.course import DONE, REFUSAL, TO_PEOPLE, stated_values
-from pandaeval_collector.analysis.rules.response_recovery import lost_at, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import known_calls, lost_at, was_to_change
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 MOST_STEPS = 400

@@ -2,13 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import TypeVar
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments
-from pandaeval_collector.analysis.rules._failures import is_absence
-from pandaeval_collector.analysis.rules._known_calls import known_calls
+from pandaeval_collector.analysis.rules._failures import failed, is_absence
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks
 from pandaeval_otel.model import Kind, ToolCall, Trace
+
+# Remembers what was found of the trace that several metrics ask about, one after another.
+_Found = TypeVar("_Found")
+
+
+def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
+    """Has ``find`` called once for a trace that is asked about several times in a row, as long as no other one comes
+    between. Safe on any thread: two may look at the same trace. What is found is shared, so nobody may change it."""
+    latest: tuple[Trace, _Found] | None = None
+
+    @wraps(find)
+    def found(trace: Trace) -> _Found:
+        nonlocal latest
+        known = latest
+        if known is not None and known[0] is trace:
+            return known[1]
+        made = find(trace)
+        latest = (trace, made)
+        return made
+
+    return found
+
+
+# What several rules ask about the tool calls of one trace, found out once.
+class KnownCalls:
+    """Facts about ``trace.tool_calls``, in their order. Each is found out when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @cached_property
+    def wrong(self) -> list[bool]:
+        """Whether each call failed."""
+        return [failed(call) for call in self._trace.tool_calls]
+
+    @cached_property
+    def spelled(self) -> list[str | None]:
+        """The canonical arguments of each call, without regard to the defaults of definitions."""
+        return [canonical_arguments(call.arguments) for call in self._trace.tool_calls]
+
+    @cached_property
+    def hints(self) -> dict[str, bool | None]:
+        """Whether each defined tool only reads, by the definition that comes first."""
+        hints: dict[str, bool | None] = {}
+        for tool in self._trace.tools:
+            hints.setdefault(tool.name, tool.read_only)
+        return hints
+
+
+@once_a_trace
+def known_calls(trace: Trace) -> KnownCalls:
+    """The facts of a trace, which nobody changes while they are in use."""
+    return KnownCalls(trace)
 
 
 def lost_calls(trace: Trace) -> list[ToolCall]:

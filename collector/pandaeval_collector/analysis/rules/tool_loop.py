@@ -30,22 +30,90 @@ anything new; answers of an agent in ever new words hardly repeat, so such loops
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
-from pandaeval_collector.analysis.rules._cycles import Cycle, find_cycles
-from pandaeval_collector.analysis.rules._latest import once_a_trace
-from pandaeval_collector.analysis.rules._lineage import contexts, delegating
-from pandaeval_collector.analysis.rules._ping_pong import PingPong, Visits, find_ping_pong
+from pandaeval_collector.analysis.rules._cycles import (
+    Cycle,
+    PingPong,
+    Visits,
+    contexts,
+    delegating,
+    find_cycles,
+    find_ping_pong,
+)
 from pandaeval_collector.analysis.rules._repeats import Step, mark_repeats
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings, may_reword
-from pandaeval_collector.analysis.rules._timeline import Timeline, merged
 from pandaeval_collector.analysis.rules._verbs import nature
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
+from pandaeval_otel.normal.speech import tool_requests
+
+# Where the time of a trace went between two tool calls.
+_WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUARDRAIL, Kind.EVALUATION})
+
+
+class Timeline:
+    """Built once per trace in O(n log n); every question is O(log n)."""
+
+    def __init__(self, trace: Trace) -> None:
+        models = sorted((span for span in trace.spans if span.kind is Kind.LLM), key=lambda span: span.start_ns)
+        self._tool_spans = {span.span_id for span in trace.spans if span.kind is Kind.TOOL}
+        self._model_starts = [span.start_ns for span in models]
+        self._tokens = [0, *accumulate(span.usage.input + span.usage.output if span.usage else 0 for span in models)]
+        work = merged((span.start_ns, span.end_ns) for span in trace.spans if span.kind in _WORK)
+        self._starts = [start for start, _ in work]
+        self._ends = [end for _, end in work]
+        self._worked = [0, *accumulate(end - start for start, end in work)]
+        ends = {span.span_id: span.end_ns for span in trace.spans}
+        answered = [turn.span_id for turn in trace.turns[:-1] if turn.assistant is not None]
+        self._turn_ends = sorted(ends[span_id] for span_id in answered if span_id in ends)
+
+    def idle_s(self, before: ToolCall, after: ToolCall) -> float:
+        """Measures the seconds from the end of one call to the start of another in which no model and no tool
+        worked."""
+        gap = after.start_ns - before.end_ns
+        if gap <= 0:
+            return 0.0
+        return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
+
+    def knows_work(self, call: ToolCall) -> bool:
+        """Whether the trace shows its model calls and how long this tool call took. If not, what looks idle after the
+        call may have been work."""
+        return bool(self._model_starts) and call.span_id in self._tool_spans
+
+    def tokens(self, start_ns: int, end_ns: int) -> int:
+        """Sums input and output tokens of the model calls that started in this interval."""
+        first, last = bisect_left(self._model_starts, start_ns), bisect_left(self._model_starts, end_ns)
+        return self._tokens[max(first, last)] - self._tokens[first]
+
+    def turn(self, call: ToolCall) -> int:
+        """Counts the turns of the trace that were answered before this call."""
+        return bisect_right(self._turn_ends, call.start_ns)
+
+    def _work_before(self, at_ns: int) -> int:
+        index = bisect_right(self._starts, at_ns)
+        if index == 0:
+            return 0
+        return self._worked[index] - max(0, self._ends[index - 1] - at_ns)
+
+
+def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merges stretches of time that overlap, and sorts them. An interval that ends before it starts is empty."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted((start, max(start, end)) for start, end in intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
 
 LOOPING_ROUNDS = 3
 
@@ -254,3 +322,33 @@ def _spent_on_visits(rally: PingPong) -> tuple[int, int]:
 
 def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
     return sum(max(0, end - start) for start, end in intervals) / 1e9
+
+
+# Is a run whose steps are traces of their own running away?
+#
+# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
+# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
+# longer.
+RUNAWAY = 8
+"""Wasted calls."""
+
+
+def running_away(step: Trace) -> ToolLoop | None:
+    """Finds what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if it is the first by which that
+    is too much; else ``None``. The step's own calls have no results yet and do not count."""
+    answered = tuple(call for call in step.tool_calls if call.has_result)
+    if len(answered) <= RUNAWAY:
+        return None
+    found = tool_loop(replace(step, tool_calls=answered))
+    if not found.looping or found.wasted_calls < RUNAWAY:
+        return None
+    earlier = answered[: -_newest(step) or None]
+    known = tool_loop(replace(step, tool_calls=earlier))
+    return None if known.looping and known.wasted_calls >= RUNAWAY else found
+
+
+def _newest(step: Trace) -> int:
+    """How many calls the step before this one asked for: those of the last message of the history that asks."""
+    calls = [span for span in step.spans if span.kind is Kind.LLM and span.input]
+    messages = calls[-1].input or () if calls else ()
+    return next((len(asked) for message in reversed(messages) if (asked := tool_requests([message]))), 1)

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile, t_quantile, wilson
 
 LEAST_LABELS = 50
 """With fewer the rate is unknown: intervals of fewer labels do not hold what they promise."""
@@ -155,3 +155,154 @@ class _Sample:
 
     def _by_cluster(self, values: Values) -> Values:
         return np.asarray(np.bincount(self._clusters, weights=values), np.float64)
+
+
+# Where may a cheap judge's verdict stand, so that a strong one would rarely have said something else?
+#
+# The cheap judge's score is the surer the farther it lies from the threshold, on either side in parts of what there is.
+# From the surest on, ever more of its verdicts are let stand, as long as the upper confidence bound of the share of
+# runs in which they differ from the strong judge's (Clopper and Pearson 1934) stays within what was promised. Since
+# that share can only grow on the way, stopping at the first bound that is too high needs no correction for looking
+# often (a risk-controlling cut, Bates et al. 2021, arXiv 2101.02703): in nine of ten calibrations the promise holds for
+# runs like these, whatever the two judges are like.
+AGREE, SURE = 0.95, 0.9
+"""What is promised, and in what share of calibrations the promise holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeRule:
+    """The cheap judge decides up to ``low`` and from ``high`` on. Of the ``n`` runs by which this was found the strong
+    one would have been asked in ``asked`` (a share), and the cascade said what the strong one says in ``agreed``."""
+
+    low: float
+    high: float
+    n: int
+    asked: float
+    agreed: float
+
+    def decides(self, score: float) -> bool:
+        """Whether the cheap judge's score stands."""
+        return score <= self.low + 1e-9 or score >= self.high - 1e-9
+
+
+def cascade_rule(
+    cheap: Sequence[float], strong: Sequence[bool], threshold: float, agree: float = AGREE, sure: float = SURE
+) -> CascadeRule | None:
+    """Finds the widest rule that keeps the promise. ``strong``: whether the strong judge passes each run. ``None``
+    where the runs are too few to promise anything of any verdict."""
+    scores, passed = np.asarray(cheap, np.float64), np.asarray(strong, bool)
+    n, differs = len(scores), (scores >= threshold - 1e-9) != passed
+    span = np.where(scores >= threshold, 1.0 - threshold, threshold)
+    sureness = np.abs(scores - threshold) / np.maximum(span, 1e-9)
+    found = None
+    for cut in sorted({*np.round(sureness, 9).tolist()}, reverse=True):
+        stands = sureness >= cut - 1e-9
+        errors = int((stands & differs).sum())
+        if errors >= n or beta_quantile(errors + 1.0, n - errors, sure) > 1.0 - agree:
+            break
+        low, high = threshold - cut * threshold, threshold + cut * (1.0 - threshold)
+        found = CascadeRule(round(low, 6), round(high, 6), n, float(1.0 - stands.mean()), 1.0 - errors / n)
+    return found
+
+
+# A pass rate by labels and several judges at once.
+#
+# Each judge's scores tell something of people's verdicts; the combination that tells most (weighted least squares over
+# the labelled runs) is taken for one judge, by whom the rate is corrected as by any: the multiple regression estimator
+# (Cochran 1977, chapter 7), power tuning over several predictions (Shan et al. 2025, arXiv 2509.21707). Each judge that
+# the combination was fitted by costs a degree of freedom.
+LEAST_JOINT = 100
+"""With fewer labels a combination of judges is refused: its interval would not hold what it promises."""
+WORTH_IT = 1.1
+"""A judge that makes each label worth less than this is not worth its money."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointRate:
+    """``rate``: by labels and all judges; ``alone``: by the labels without a judge. ``each``: what each judge adds to
+    the others, as a factor on the number of labels."""
+
+    rate: CorrectedRate
+    alone: CorrectedRate
+    each: tuple[float, ...]
+
+    @property
+    def worth(self) -> float:
+        """The factor on the number of labels by which labels alone would make an interval as narrow."""
+        return _worth(self.alone, self.rate)
+
+
+def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: float) -> JointRate:
+    """Estimates the rate. ``labelled``: people's verdicts (its ``judge`` is not used); ``scores``: of the same runs, a
+    column for each judge; ``means``: of all ``n`` runs. Raises ``ValueError`` for fewer labels than
+    :data:`LEAST_JOINT`."""
+    if len(labelled.people) < LEAST_JOINT:
+        raise ValueError(f"several judges take {LEAST_JOINT} labels, and there are {len(labelled.people)}")
+    alone = label_rate(labelled)
+    overall = np.asarray(means, np.float64)
+    every = [*range(scores.shape[1])]
+    rate = _rate(labelled, scores, overall, n, every)
+    others = ([each for each in every if each != judge] for judge in every)
+    each = tuple(_worth(_rate(labelled, scores, overall, n, rest) if rest else alone, rate) for rest in others)
+    return JointRate(rate, alone, each)
+
+
+def _rate(labelled: Labelled, scores: Values, means: Values, n: float, judges: list[int]) -> CorrectedRate:
+    of, overall = scores[:, judges], means[judges]
+    weights = labelled.weights / labelled.weights.sum()
+    apart = of - weights @ of
+    root = np.sqrt(weights)
+    slopes, *_ = np.linalg.lstsq(
+        root[:, None] * apart, root * (labelled.people - weights @ labelled.people), rcond=1e-9
+    )
+    one = Labelled(labelled.people, of @ slopes, labelled.weights, labelled.clusters)
+    return corrected_rate(one, Scores(float(overall @ slopes), n), judges=len(judges))
+
+
+def _worth(before: CorrectedRate, after: CorrectedRate) -> float:
+    return (before.width / after.width) ** 2 if after.width else 1.0
+
+
+# Is another way of judging the same runs nearer to people?
+#
+# Of runs that both judge rightly, or both wrongly, nothing is learnt. Of the others it is asked how many the new way
+# gets right: with a rate of one half the two are equally good. The interval is that of a rate by labels alone (Wilson's
+# with the effective number of sessions and Student's quantile), so that a handful of runs proves nothing: seven of
+# seven do, six of six do not.
+@dataclass(frozen=True, slots=True)
+class VerdictChange:
+    """Of ``n`` labelled runs, ``before`` and ``after`` were judged as people do; in ``differ`` only one of the two ways
+    was right. ``low`` to ``high``: 95 % interval of the gain in the share that is judged rightly; ``None`` where it
+    cannot be told."""
+
+    n: int
+    before: int
+    after: int
+    differ: int
+    low: float | None
+    high: float | None
+
+    @property
+    def gain(self) -> float:
+        return (self.after - self.before) / self.n
+
+    @property
+    def proven(self) -> bool:
+        """Whether the new way is credibly better."""
+        return self.low is not None and self.low > 0.0
+
+
+def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange | None:
+    """``before``, ``after``: by run, whether it was judged as people do; ``clusters``: its session. ``None`` without a
+    run."""
+    n = len(before)
+    if not n:
+        return None
+    apart = [at for at in range(n) if before[at] != after[at]]
+    found = VerdictChange(n, sum(before), sum(after), len(apart), None, None)
+    if len(apart) < 2:
+        return found
+    better = [float(after[at]) for at in apart]
+    rate = label_rate(Labelled.of(better, better, None, [clusters[at] for at in apart]))
+    low, high = ((2.0 * end - 1.0) * len(apart) / n for end in (rate.low, rate.high))
+    return VerdictChange(n, found.before, found.after, len(apart), low, high)

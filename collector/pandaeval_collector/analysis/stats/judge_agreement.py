@@ -18,15 +18,91 @@ are weighed by one over their chance to be labelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, label_rate
-from pandaeval_collector.analysis.stats.jackknife import jackknifed
 from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
+
+# A measure of agreement between -1 and 1 that is made of sums over runs, with its interval by the jackknife.
+#
+# Each session is left out once (Tukey 1958); what the measure does then says how far it is off by chance. The interval
+# lies evenly about it on Fisher's scale, on which such measures spread alike wherever they are, with Student's
+# quantile. Where no run disagrees the jackknife sees no spread at all: then the interval is Wilson's for a share of
+# which so many sessions know no exception, stretched from 0..1 to -1..1.
+_LEAST = 3
+"""Sessions below which there is no interval."""
+
+
+def jackknifed(
+    columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
+) -> tuple[float | None, float | None, float | None]:
+    """Computes a measure with its interval. ``columns``: what each run adds to each sum; ``of`` makes the measure of
+    the sums (NaN where it is not defined), for one set of sums or many at once. Value, low and high end; ``None`` for
+    what there is not."""
+    parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
+    sums = parts.sum(1)
+    value = float(of(sums[:, None])[0])
+    if math.isnan(value):
+        return None, None, None
+    n, runs = parts.shape[1], columns.shape[1]
+    if n < _LEAST:
+        return value, None, None
+    without = of(sums[:, None] - parts)
+    if np.isnan(without).any():
+        return value, None, None
+    scaled = np.arctanh(np.clip(np.r_[value, without], 1.0 / runs - 1.0, 1.0 - 1.0 / runs))
+    error, quantile = math.sqrt((n - 1) / n * float(((scaled[1:] - scaled[1:].mean()) ** 2).sum())), t_quantile(n - 2.0)
+    if error > 1e-9:
+        half = quantile * max(error, 1.0 / math.sqrt(runs))
+        low, high = math.tanh(scaled[0] - half), math.tanh(scaled[0] + half)
+    else:
+        low, high = (2.0 * end - 1.0 for end in wilson((value + 1.0) / 2.0, n, quantile))
+    return value, min(low, value), max(high, value)
+
+
+# How far people agree with each other, by the runs that several of them looked at.
+#
+# Krippendorff's alpha (1970) for pass and fail: 1 where they never differ, 0 where they differ as often as verdicts
+# that are dealt out at random would. Its interval is the jackknife's over runs. No judge can be expected to agree with
+# people more than they do among themselves.
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """Of ``runs`` with two verdicts or more, ``alike``: those on which all say the same. ``alpha`` is ``None`` where
+    every verdict is the same, of which nobody can say whether it is agreement."""
+
+    runs: int
+    alike: int
+    alpha: float | None
+    low: float | None
+    high: float | None
+
+
+def annotator_agreement(verdicts: Sequence[Sequence[bool]]) -> AnnotatorAgreement | None:
+    """Computes the agreement from the ``verdicts`` on each run; ``None`` where no run has two."""
+    told = [each for each in verdicts if len(each) > 1]
+    if not told:
+        return None
+    people = np.asarray([len(each) for each in told], np.float64)
+    passed = np.asarray([sum(each) for each in told], np.float64)
+    differing = 2 * passed * (people - passed) / (people - 1)
+    found = jackknifed(np.asarray([people, passed, differing]), np.arange(len(told)), _alpha)
+    return AnnotatorAgreement(len(told), int((differing == 0).sum()), *found)
+
+
+def _alpha(sums: Values) -> Values:
+    people, passed, differing = sums
+    expected = 2 * passed * (people - passed)
+    known = expected > 0
+    found: Values = 1 - np.divide(differing * (people - 1), expected, out=np.full(people.shape, np.nan), where=known)
+    return found
+
 
 _DRAWS, _MOST_WORK = 1000, 5_000_000
 _MOST_THRESHOLDS = 50

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before
 from pandaeval_collector.analysis.rules.response import ASKS_ON, HONEST, Ending
-from pandaeval_collector.analysis.stats.loops import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.line.members import Member, unpack_answers
 from pandaeval_collector.scoring.metric import EarlierOutput

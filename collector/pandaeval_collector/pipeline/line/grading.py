@@ -19,7 +19,7 @@ from pandaeval_collector.scoring.cases.model import Case
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader
-from pandaeval_collector.scoring.evaluator.unit import trace_unit
+from pandaeval_collector.scoring.evaluator.one_metric import trace_unit
 from pandaeval_otel.base import semconv
 from pandaeval_otel.model import Trace
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.analysis.embedding.plain import plain
-from pandaeval_collector.analysis.rules.asked_again import asks_again
-from pandaeval_collector.analysis.rules.course import course
+from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.rules.course import asks_again, course
 from pandaeval_collector.analysis.rules.response_recovery import changed_by
 from pandaeval_collector.analysis.stats.problem_features import Course
 from pandaeval_collector.analysis.stats.similarity import Direction

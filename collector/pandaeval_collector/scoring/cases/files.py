@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+import yaml
+from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.yaml_text import (
+    WORDS,
     BadTextError,
     Place,
     TooLongError,
@@ -16,10 +20,123 @@ from pandaeval_collector.base.untrusted.yaml_text import (
     read_text,
     read_yaml,
 )
+from pandaeval_collector.judge.redact import Hide, redact, redact_value
 from pandaeval_collector.scoring.cases.graders import complete
-from pandaeval_collector.scoring.cases.mistakes import as_told, sentence
-from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_collector.scoring.cases.model import (
+    Case,
+    CountedCalls,
+    ExpectedCall,
+    Interaction,
+    OutputFormat,
+    Recorded,
+    Suite,
+)
 from pandaeval_collector.scoring.registry import registry
+
+# Sentences on what is wrong with a case file: what stands there, and what to write instead.
+_PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
+    "cases": ("a case", Case, "{id: refund-3}"),
+    "expected_tools": ("an expected call", ExpectedCall, "{tool_name: search}"),
+    "interactions": ("an interaction", Interaction, "{expected_tools: []}"),
+    "output_format": ("output_format", OutputFormat, "{type: json}"),
+    "counted_calls": ("counted_calls", CountedCalls, "{tools: changing}"),
+    "recorded": ("recorded", Recorded, "{messages: [...]}"),
+}
+"""By the field that holds them: what parts are called, and how one is written."""
+_MAPS = {
+    "inputs": "{task: Send invoice inv_1}",
+    "parameters": "{to: Bern}",
+    "thresholds": "{tool_correctness: 0.75}",
+    "expected_outcome": "{tools_called: [search]}",
+}
+_LISTS = {"cases": "[{id: refund-3}]", "expected_tools": "[{tool_name: search}]", "graders": "[end_state]"}
+_MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
+    Case: {
+        "inputs: {task: ...}": ("task", "input", "prompt", "question", "query", "message", "user"),
+        "expected_answer": ("expected", "answer", "output", "expected_output", "reference", "ground_truth"),
+        "expected_tools": ("tools", "tool_calls", "expected_calls", "expected_tool_calls"),
+        "graders": ("metrics", "checks", "assertions", "asserts", "evaluators"),
+        "id": ("name", "case", "case_id", "title"),
+        "source or recorded": ("trace", "trace_id", "trace_ids", "session", "session_id"),
+    },
+    ExpectedCall: {
+        "tool_name": ("tool", "function", "tool_call"),
+        "parameters": ("args", "arguments", "input", "inputs", "params", "kwargs"),
+    },
+}
+"""What other tools call these fields."""
+_FORMS = ("tuple[", "dict[", "literal[")
+"""How pydantic tells, within a place, of which form of a field it speaks."""
+
+
+def sentence(problem: Mapping[str, Any]) -> str:
+    """What is wrong by one of pydantic's errors, and the cure."""
+    place, given = problem["loc"], problem["input"]
+    match problem["type"]:
+        case "extra_forbidden":
+            return _unknown(place)
+        case "missing":
+            return "is missing"
+        case "too_short":
+            return "is empty; write a list of cases, such as - id: refund-3"
+        case "string_too_short":
+            return "is empty"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"is no map, such as {_a_map(place)}, but {given!r:.60}"
+        case "tuple_type" | "list_type" if given is None:
+            return f"is empty; write a list, such as {_a_list(place)}"
+        case "tuple_type" | "list_type":
+            return f"is no list, such as {_a_list(place)}, but {given!r:.60}"
+        case "value_error":
+            return str(problem["ctx"]["error"])
+        case "string_type" if place[-1] == "[key]":
+            return f"the key {given!r} is no text; put it into quotes"
+        case "string_type":
+            return f"is no text, but {given!r:.60}{'; put it into quotes' if isinstance(given, int | float) else ''}"
+        case _:
+            text = str(problem["msg"])
+            return f"{text[:1].lower()}{text[1:]}, and is {given!r:.60}"
+
+
+def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Without what follows from others. Of a field that may have several forms one mistake is told, that of the form
+    which fits best; a list of which nothing is left, since all that was in it is told already, is no fault of its
+    own."""
+    forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
+    for each in problems:
+        place = tuple(each["loc"])
+        at = next((at for at, part in enumerate(place) if str(part).startswith(_FORMS)), None)
+        if at is not None:
+            forms.setdefault(place[:at], []).append({**each, "loc": (*place[:at], *place[at + 1 :])})
+        elif each["type"] != "too_short" or len(problems) == 1:
+            yield each
+    for field, several in forms.items():
+        inside = [each for each in several if len(each["loc"]) > len(field)]
+        words = [each for each in several if each["type"] == "literal_error"]
+        yield from inside or words[:1] or several[:1]
+
+
+def _unknown(place: Place) -> str:
+    held = [part for part in place[:-1] if part in _PARTS]
+    called, model, _ = _PARTS[str(held[-1])] if held else ("a case file", Suite, "")
+    name = str(place[-1])
+    for cure, others in _MEANT.get(model, {}).items():
+        if name.lower() in others:
+            return f"is no field of {called}; write {cure}"
+    found = get_close_matches(name, [*model.model_fields, *Case.model_fields, *Suite.model_fields], 1)
+    return (
+        f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
+    )
+
+
+def _a_map(place: Place) -> str:
+    field = next((part for part in reversed(place) if isinstance(part, str)), "cases")
+    return _PARTS[field][2] if field in _PARTS else _MAPS.get(field, "{key: value}")
+
+
+def _a_list(place: Place) -> str:
+    return _LISTS.get(str(place[-1]), "[a, b]")
+
 
 _MOST_BYTES = 64 << 20
 _CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
@@ -96,3 +213,87 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
 
 def _dotted(place: Place) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+
+
+# Makes a case of a recorded run: what it was given, the tools that it had, and what they gave back, without secrets.
+#
+# What it should have done is left open, for a person to fill in: no run tells that by itself. Then the run that the
+# case was made from is its first trial.
+_MOST_CALLS = 500
+_HEAD = """\
+# Made of a recorded run by `pandaeval cases from-trace`; secrets were taken out.
+# What the agent should have done is yours to say:
+#   1. write expected_tools (the calls of tools that change something; [] for none), or an expected outcome;
+#   2. take what you filled in out of "open" (or the whole line). Until then no trial of the case is decided.
+# recorded.calls has what was called and what came back, for replay.
+"""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts into quotes what either YAML or our reader would take for something else than text."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _tag, _pattern, _first in WORDS:
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+
+
+def freeze(
+    traces: Sequence[Mapping[str, Any]], case_id: str, *, description: str = "", hide: Hide = redact
+) -> dict[str, Any]:
+    """The case of a run. ``traces``: as `pandaeval inspect --format json` tells of each, in order, at least one;
+    ``hide``: what is applied to every text, besides values in fields that are named like secrets. Raises ``ValueError``
+    where nothing was captured to make a case of."""
+    runs = [redact_value(trace, hide) for trace in traces]
+    ids = [str(trace["trace_id"]) for trace in traces]
+    messages = [text for run in runs for text in _messages(run)]
+    calls = [_call(call) for run in runs for call in run["tool_calls"]][:_MOST_CALLS]
+    if not messages and not calls:
+        raise ValueError("neither what the user said nor any call was captured: there is nothing to make a case of")
+    session = traces[0].get("session_id")
+    case = {
+        "id": case_id,
+        "description": description,
+        "source": f"session {redact_value(session, hide)}" if session and len(traces) > 1 else f"trace {ids[0]}",
+        "kind": "regression",
+        "inputs": {"task": messages[0]} if messages else {},
+        "counted_calls": {"tools": "changing", "failed": False},
+        "tool_sequence_matters": False,
+        "graders": ["run_ended"],
+        "open": ["expected_tools"],
+        "recorded": {
+            "trace_ids": ids,
+            "tools": _tools(runs),
+            "messages": messages,
+            "calls": calls,
+            "answer": next((run["output"] for run in reversed(runs) if run["output"]), None),
+        },
+    }
+    Case.model_validate(case)
+    return case
+
+
+def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
+    """A case file, with what a person has to do at its top."""
+    text = yaml.dump(
+        {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
+    )
+    return _HEAD + str(text)
+
+
+def _messages(run: Mapping[str, Any]) -> list[str]:
+    """What the user said, in order."""
+    said = [turn["user"] for turn in run["turns"] if turn["user"]]
+    return said or ([run["input"]] if run["input"] else [])
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    made = {"tool_name": call["name"], "parameters": call["arguments"], "result": call["result"]}
+    return {**made, "error": call["error"]} if call["error"] else made
+
+
+def _tools(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
+    return [{key: tool[key] for key in ("name", "description", "parameters") if tool[key]} for tool in found.values()]

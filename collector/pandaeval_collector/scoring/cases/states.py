@@ -1,12 +1,112 @@
-"""End state and exit code of a trial, as it states them."""
+"""Whether the state, the form of the answer and the plan of a trial are as its case expects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import orjson
+
+from pandaeval_collector.base.patterns import compiled
 from pandaeval_collector.scoring.cases.arguments import same
-from pandaeval_collector.scoring.cases.trial import EXIT_CODE, Trial
+from pandaeval_collector.scoring.cases.model import OutputFormat
+from pandaeval_collector.scoring.cases.schemas import schema_errors
+from pandaeval_collector.scoring.cases.trial import EXIT_CODE, PLAN, Trial
+from pandaeval_otel.model import Kind, Reasoning, Text, Trace
+
+# What is wrong with the form of an answer.
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_FENCE = "```"
+_LONGEST = 200_000
+
+
+def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
+    """A sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which texts may
+    stand."""
+    if wanted.type == "json" or wanted.json_schema is not None:
+        yield from _json_faults(wanted, answer)
+    if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:
+        yield f"the pattern {wanted.pattern!r} is not found"
+    said = _plain("\n".join(answers) or answer)
+    yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in said)
+    yield from (f"{text!r} is said" for text in wanted.excludes if _plain(text) in said)
+
+
+def _json_faults(wanted: OutputFormat, answer: str) -> Iterator[str]:
+    try:
+        value: Any = orjson.loads(_unfenced(answer))
+    except ValueError as error:
+        yield f"is no JSON: {str(error)[:200]}"
+        return
+    if wanted.json_schema is not None:
+        yield from schema_errors(wanted.json_schema, value)
+
+
+def _unfenced(answer: str) -> str:
+    """The answer without a fence of Markdown around it."""
+    text = answer.strip()
+    head, line_end, rest = text.partition("\n")
+    fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
+    return rest.removesuffix(_FENCE).strip() if fenced else answer
+
+
+def _plain(text: str) -> str:
+    return _GROUPED.sub("", " ".join(text.split())).casefold()
+
+
+# The tools that an agent said it would use, before it used any.
+#
+# Read are, in this order: the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``); a
+# list of at least two numbered or bulleted lines in what the model thought or said before its first call, of which each
+# line counts for the first tool of the run that it names.
+_ITEM = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.):]|step\s+\d{1,3}\s*[.):-])\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_MOST = 20_000
+
+
+def planned_tools(trial: Trial) -> list[str] | None:
+    """The tools of the declared plan, in order; ``None``: no plan that names any was found."""
+    stated = _stated(trial.stated(PLAN))
+    if stated:
+        return stated
+    names = _known(trial)
+    for text in _before_acting(trial.traces[0]):
+        items = _ITEM.findall(text[:_MOST])
+        found = [name for item in items if (name := _first(item, names)) is not None]
+        if len(items) > 1 and found:
+            return found
+    return None
+
+
+def _stated(plan: Any) -> list[str]:
+    if not isinstance(plan, Sequence) or isinstance(plan, str):
+        return []
+    tools = (step.get("tool") if isinstance(step, dict) else step for step in plan)
+    return [tool for tool in tools if isinstance(tool, str) and tool]
+
+
+def _known(trial: Trial) -> list[str]:
+    """Longest first: ``get_order_status`` is no ``get_order``."""
+    names = {*trial.schemas, *(call.name for call in trial.all_calls), *(e.tool_name for e in trial.expected or ())}
+    names |= {tool.name for trace in trial.traces for tool in trace.tools}
+    return sorted((name for name in names if len(name) > 1), key=lambda name: (-len(name), name))
+
+
+def _first(item: str, names: Sequence[str]) -> str | None:
+    """The tool that a line names first."""
+    found = ((match.start(), name) for name in names if (match := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", item)))
+    return min(found, default=(0, None))[1]
+
+
+def _before_acting(trace: Trace) -> Iterator[str]:
+    """What the model thought and said up to its first call, in order."""
+    first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
+    for span in trace.spans:
+        if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
+            continue
+        for message in span.output or ():
+            yield from (part.text for part in message.parts if isinstance(part, Reasoning | Text) and part.text)
+
 
 _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 

@@ -3,20 +3,91 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import orjson
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.base.score import Finding
-from pandaeval_collector.scoring.cases.custom import source_of
+from pandaeval_collector.base.runtime.modules import ModuleLoadError, load_module, source_digest
+from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+from pandaeval_collector.scoring.cases.arguments import in_best_order
 from pandaeval_collector.scoring.cases.model import Case, CountedCalls, ExpectedCall
-from pandaeval_collector.scoring.cases.tool_parts import in_best_order
 from pandaeval_otel.model import ToolCall, Trace
+
+# Functions of the user's that cases name: graders, and sources of end states.
+#
+# A grader gets a :class:`pandaeval_collector.scoring.cases.Trial` and returns ``True`` or ``False``, a number from 0 to
+# 1, a pair of one of these with a reason, or a ``Score``, ``Assumed`` or ``Unscored``.
+Function = Callable[[Any], Any]
+
+
+@cache
+def function(spec: str) -> Function:
+    """The function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
+    module, _, name = spec.rpartition(":")
+    if not module or not name.isidentifier():
+        raise ModuleLoadError(f"{spec}: write module:function, or ./file.py:function")
+    found = getattr(load_module(module), name, None)
+    if not callable(found):
+        raise ModuleLoadError(f"{spec}: {module} has no function {name}")
+    made: Function = found
+    return made
+
+
+def source_of(spec: str) -> str:
+    """12 hex digits that change with what a function could say; ``""`` for one without source, such as a built-in."""
+    try:
+        return source_digest(function(spec))
+    except (ValueError, AttributeError):  # a partial, an instance, a function of C
+        return ""
+
+
+def finding(said: Any) -> Finding | None:
+    """What a grader's answer means. Raises ``TypeError`` for what is none."""
+    reason = ""
+    if isinstance(said, tuple) and len(said) == 2:
+        said, reason = said[0], str(said[1])
+    if said is None or isinstance(said, Score | Assumed | Unscored):
+        return said
+    if isinstance(said, bool | int | float):
+        return Score(float(said), reason or ("passed" if said else "not passed"))
+    raise TypeError(f"a grader returns True, False or a number from 0 to 1, not a {type(said).__name__}")
+
+
+# The interactions of a trial: what the user said, what came back, and the calls in between.
+@dataclass(frozen=True, slots=True)
+class Interacted:
+    """``answer``: ``None`` where none was captured, or there is none."""
+
+    answer: str | None
+    calls: tuple[ToolCall, ...]
+
+
+def interactions(trial: Trial) -> list[Interacted]:
+    """One for each message of the user's, in order. Where the case expects as many as there are traces, each trace is
+    one; else each turn of a trace is, and a call belongs to the first turn whose answer was not begun before it."""
+    if len(trial.traces) == len(trial.case.interactions):
+        return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
+    return [each for trace in trial.traces for each in _turns(trial, trace)]
+
+
+def _turns(trial: Trial, trace: Trace) -> Iterator[Interacted]:
+    if len(trace.turns) < 2:
+        yield Interacted(trace.output, trial.counted(trace.tool_calls))
+        return
+    starts = {span.span_id: span.start_ns for span in trace.spans}
+    left = list(trace.tool_calls)
+    for at, turn in enumerate(trace.turns):
+        begun = starts.get(turn.span_id)
+        is_last = at == len(trace.turns) - 1
+        own = left if is_last or begun is None else [call for call in left if call.start_ns <= begun]
+        left = [] if is_last or begun is None else [call for call in left if call.start_ns > begun]
+        yield Interacted(turn.assistant, trial.counted(own))
+
 
 END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pandaeval.plan"
 

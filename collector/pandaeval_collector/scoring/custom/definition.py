@@ -10,6 +10,32 @@ from typing import Annotated, Any, Literal, Self
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from pandaeval_collector.base.score import Score
+
+# A number on a metric's own scale, as a score.
+UNIT = (0.0, 1.0)
+
+
+def scaled(
+    raw: float, scale: tuple[float, float], reason: str = "", metadata: Mapping[str, Any] | None = None
+) -> Score:
+    """The score 0..1 of a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises ``ValueError``
+    for a number outside of it."""
+    least, most = scale
+    if not least <= raw <= most:
+        raise ValueError(f"{raw!r} does not lie in the metric's scale {least:g}-{most:g}")
+    held = dict(metadata or {})
+    if scale == UNIT:
+        return Score(float(raw), reason, held)
+    value = (raw - least) / (most - least)
+    return Score(min(1.0, max(0.0, value)), reason, held, raw=float(raw), scale=written(scale))
+
+
+def written(scale: tuple[float, float]) -> str:
+    """A scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
+    return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"
+
+
 Severity = Literal["low", "medium", "high", "critical"]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 _MOST_LABELS = 100

@@ -21,18 +21,14 @@ from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
-from pandaeval_collector.scoring.evaluator.learned import LearnedModels
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
-from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.running import running_metrics
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
+from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation, vectors
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.texts import vectors
 from pandaeval_collector.scoring.evaluator.turns import TurnEvaluation
-from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_collector.scoring.metric import (
     EarlierOutput,
     Metric,

@@ -14,9 +14,8 @@ from pandaeval_collector.scoring.cases.graders import CORRECT, custom, declared,
 from pandaeval_collector.scoring.cases.model import Case, Suite
 from pandaeval_collector.scoring.cases.trial import Graded, Trial, TrialContext
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.unit import trace_unit
 from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 

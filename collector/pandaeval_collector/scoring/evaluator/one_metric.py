@@ -1,16 +1,106 @@
-"""Runs one metric on one subject, or finds out why it must not run."""
+"""Which metrics run, what their results are about, and how one of them runs on one subject."""
 
 from __future__ import annotations
 
+import hashlib
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.base.concluding import keep_little
+from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.foreign import explained
+from pandaeval_collector.base.untrusted.stated import stated
+from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.metric import Metric, Texts
+from pandaeval_otel.assembly import DueTrace
+from pandaeval_otel.base import semconv
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
+
+
+# Which metrics run: those that are enabled, and those that they read.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The metrics that run, in the order of the registry; ``silent``: keys of those that run for session metrics only,
+    so that their results are neither shown nor sent."""
+
+    metrics: tuple[Metric[Any, Any], ...]
+    silent: frozenset[str]
+
+
+def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None) -> Running:
+    """``enabled``: keys of metrics of the ``registry``; ``None``: all. What asks a judge runs only where it is enabled:
+    it costs money."""
+    if enabled is None:
+        return Running(tuple(registry.values()), frozenset())
+    read = {name for key, metric in registry.items() if key in enabled for name in metric.signals}
+    silent = frozenset(
+        key
+        for key, metric in registry.items()
+        if metric.level == "trace" and metric.kind != "llm" and metric.name in read and key not in enabled
+    )
+    return Running(tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent)
+
+
+# What the results of a trace are about.
+def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
+    """The unit of a trace: its evaluated span is the outermost agent's."""
+    case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
+    roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
+    return Unit(
+        level="trace",
+        id=trace.trace_id,
+        trace_id=trace.trace_id,
+        span_id=trace.root_span_id,
+        session_id=trace.session_id,
+        agent=trace.agent,
+        service=trace.service,
+        environment=trace.environment,
+        evidence=evidence or trace.digest,
+        revision=trace.revision,
+        trigger=str(trace.trigger),
+        late_spans=trace.late_spans,
+        response_id=trace.response_id,
+        end_ns=roots[0].end_ns if roots else trace.end_ns,
+        sampled=trace.sampled,
+        case=case,
+        trial=trial,
+    )
+
+
+def turn_unit(view: TurnView) -> Unit:
+    """The unit of a turn: its evaluated span is the one that answers."""
+    unit = trace_unit(view.trace)
+    span_id = view.span_id
+    unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
+    unit.end_ns = next((span.end_ns for span in view.trace.spans if span.span_id == span_id), unit.end_ns)
+    return unit
+
+
+def unread(due: DueTrace) -> Unit:
+    """The unit of a trace that nobody can look at: its evidence are the ids of what came."""
+    known = hashlib.blake2b(b"".join(sorted(due.known)), digest_size=16).hexdigest()
+    return Unit(
+        level="trace",
+        id=due.trace_id.hex(),
+        trace_id=due.trace_id.hex(),
+        span_id="",
+        agent=_UNKNOWN,
+        service=_UNKNOWN,
+        evidence=known,
+        revision=due.revision,
+        trigger=due.trigger.value,
+        late_spans=due.late_spans,
+        end_ns=time.time_ns(),
+    )
+
+
+_UNKNOWN = "unknown_service"
+
 
 _FINDINGS = (Score, Assumed, Unscored)
 _FRAGMENT = Unscored(

@@ -3,16 +3,105 @@ ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding import Embedder, knows
+from pandaeval_collector.analysis.embedding.text import embed_texts
+from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.concluding import Origin
 from pandaeval_collector.base.result import EvaluatorInfo, Identity
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
-from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metric import Metric, Texts, TraceMetric
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS, METRIC
+from pandaeval_otel.model import Trace
+
+
+# The vectors of all texts that metrics want, in one batch.
+def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
+    """The texts that a metric wants of a trace. Where it cannot say, it gets none, and fails when it asks for one."""
+    try:
+        return () if metric.texts is None else metric.texts(trace)
+    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
+        ERRORS.note(METRIC, metric.key, error)
+        return ()
+
+
+def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
+    """Embeds the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
+    of them raises."""
+    traces = list(traces)
+    wanted = [text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace)]
+    try:
+        found = embed_texts(embedder, wanted)
+    except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
+        ERRORS.note(EMBEDDER, embedder.id, error)
+        if len(traces) > 1:
+            raise
+        return Texts({}, frozenset(), embedder.id, embedder.bands, error)
+    return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))
+
+
+# The models that were learned from labels, read from a folder and again when it changes.
+_log = logging.getLogger(__name__)
+
+LOOK_EVERY = 5.0
+"""Seconds after which the folder is looked at again: a model is in use soon after it was written, without a restart."""
+
+
+class LearnedModels:
+    """The models of one folder by level and agent. One thread."""
+
+    def __init__(self, folder: str | None) -> None:
+        """``folder``: may not exist yet; ``None``: there are no models."""
+        self._folder = None if folder is None else Path(folder)
+        self._seen: tuple[tuple[str, int], ...] = ()
+        self._looked = -LOOK_EVERY
+        self._found: dict[tuple[str, str], LearnedModel] = {}
+
+    def of(self, level: str, agent: str) -> LearnedModel | None:
+        """What was learned of an agent at a level (``session`` or ``trace``)."""
+        self._look()
+        return self._found.get((level, agent))
+
+    @property
+    def there(self) -> bool:
+        """Whether there is any model."""
+        self._look()
+        return bool(self._found)
+
+    def _look(self) -> None:
+        if self._folder is not None and time.monotonic() - self._looked >= LOOK_EVERY:
+            self._looked = time.monotonic()
+            self._read(self._folder)
+
+    def _read(self, folder: Path) -> None:
+        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+        seen = tuple((str(file), _changed(file)) for file in files)
+        if seen != self._seen:
+            self._seen = seen
+            self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
+
+
+def _changed(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _model(file: Path) -> LearnedModel | None:
+    """A file that cannot be read is named, and costs no other."""
+    try:
+        return LearnedModel.of_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        _log.error("%s is left out: %s", file, error)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

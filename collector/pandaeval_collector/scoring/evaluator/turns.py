@@ -13,9 +13,8 @@ from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal
+from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, turn_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
-from pandaeval_collector.scoring.evaluator.unit import turn_unit
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.turns import of_turn

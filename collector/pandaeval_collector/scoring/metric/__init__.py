@@ -9,12 +9,12 @@ from pandaeval_collector.scoring.metric.contexts import (
     SessionContext,
     SessionSignal,
     SessionView,
+    Texts,
     TraceContext,
     TraceSummary,
     TurnContext,
 )
 from pandaeval_collector.scoring.metric.declaration import Metric, SessionMetric, TraceMetric, TurnMetric
-from pandaeval_collector.scoring.metric.texts import Texts
 
 __all__ = [
     "EarlierOutput",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pandaeval_collector.analysis.stats.pass_k import PassEstimate, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import (
+    PassEstimate,
+    SuiteEstimate,
+    pass_at_k,
+    pass_pow_k,
+    suite_pass_at_k,
+    suite_pass_pow_k,
+)
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.pictures import BLUE, ORANGE, Curve, PlotPoint, curves
 from pandaeval_collector.show.report.still import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
-from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, median, number, worst_first
 
 FARTHEST = 10
 """Curves go on to this k, or to the largest that was asked for."""

@@ -1,5 +1,5 @@
 """Draws the judged runs that people should look at next; see
-:mod:`pandaeval_collector.analysis.stats.label_drawing`."""
+:mod:`pandaeval_collector.analysis.stats.learned`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pandaeval_collector.analysis.stats.label_drawing import drawn, numbers_of, wanted
+from pandaeval_collector.analysis.stats.learned import drawn, numbers_of, wanted
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
 from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, learn
+from pandaeval_collector.analysis.stats.problem_features import Course, session_features
+from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS, HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.trials.labels.writing import save
-from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import JudgedRow, Store, people
+from pandaeval_collector.trials.labels.files import save
+from pandaeval_collector.trials.learning.labelled_runs import (
+    LabelledRuns,
+    StoredSessions,
+    labelled_runs,
+    of_people,
+    rule_scores,
+)
 
 FOLDER = "learned"
 """Below the data directory."""
@@ -49,3 +66,134 @@ def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
         return LearnedModel.of_json(file_of(folder, level, agent).read_bytes())
     except (OSError, ValueError):
         return None
+
+
+# Draws sessions for people to label, so that both the rate of problems and the problem score gain by it.
+#
+# Half of the wish is spread evenly, half lies on sessions of which the present model is unsure; without a model all are
+# wished for alike. The rate comes of those alone that the even half draws, each with the same known chance: what the
+# model is unsure of depends on the labels that it has seen, and chances that follow from it would bend the rate.
+PROBLEM = "session.problem"
+MOST_SESSIONS = 10_000
+"""The newest ones that are drawn from."""
+_UNSURE = 0.5
+
+
+def metric_of_sessions(connection: sqlite3.Connection) -> str:
+    """The metric of sessions that most labels are about: what a problem score is learned from."""
+    counted = Counter(each.metric for each in people.labels(connection) if each.metric.startswith("session."))
+    return counted.most_common(1)[0][0] if counted else PROBLEM
+
+
+def sessions_to_label(
+    connection: sqlite3.Connection, metric: str, agent: str, folder: Path
+) -> list[tuple[JudgedRow, bool]]:
+    """The newest sessions of an agent (``""``: of all) with the score of what was learned of it (one half where nothing
+    was), and whether somebody labelled them."""
+    labelled = {each.unit for each in people.labels(connection) if each.metric == metric}
+    models: dict[str, LearnedModel | None] = {}
+    runs, found = StoredSessions(connection), []
+    names = connection.execute("SELECT session_id FROM sessions ORDER BY no DESC LIMIT ?", (MOST_SESSIONS,)).fetchall()
+    for (unit,) in names:
+        facts = runs.facts("session", unit)
+        if not facts or agent not in ("", facts[-1]["agent"]):
+            continue
+        name = facts[-1]["agent"]
+        if name not in models:
+            models[name] = kept(folder, "session", name)
+        score = _score(models[name], facts)
+        row = JudgedRow(unit, metric, unit, name, score, None, _UNSURE, "", "", 1.0)
+        found.append((row, unit in labelled))
+    return found
+
+
+def _score(model: LearnedModel | None, facts: Sequence[Mapping[str, Any]]) -> float:
+    courses = [course for each in facts if (course := Course.unpack(each.get("course"))) is not None]
+    if model is None or len(courses) < len(facts):
+        return _UNSURE
+    row = session_features(courses, [rule_scores(each["signals"]) for each in facts])
+    return 1.0 - model.model.probability(row)
+
+
+def drawn_labels(runs: LabelledRuns) -> tuple[list[bool], list[float]]:
+    """Of the labelled runs that were drawn: whether each was bad, and its chance."""
+    pairs = [(bad, chance) for bad, chance in zip(runs.bad, runs.chances, strict=True) if chance is not None]
+    return [bad for bad, _ in pairs], [chance for _, chance in pairs]
+
+
+# Learns in a running collector, as soon as an agent has labels enough, and says when a model has become old.
+#
+# A model that is there is never replaced: :class:`Learning` proposes, and ``pandaeval learn`` does it.
+_log = logging.getLogger(__name__)
+
+GROWN = 1.5
+"""A model that was learned from so many times fewer labels than there are now is old."""
+DRIFTED = 0.15
+"""So is one that states another share of problems among the labelled runs than there is, by more than this."""
+_NAME = "pandaeval.learned"
+
+
+class Learning:
+    """The models of one store, looked after every ``interval`` seconds while there are labels. On one event loop."""
+
+    def __init__(self, store: Store, folder: Path, telemetry: Telemetry, interval: float) -> None:
+        self._store, self._folder, self._interval = store, folder, interval
+        self._shown: dict[tuple[str, Attributes], float] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        self._bell, self._stopping = Bell(), False
+        self._task: asyncio.Task[None] | None = None
+        telemetry.family(lambda: self._shown)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="pandaeval-learning")
+
+    async def stop(self) -> None:
+        """Returns when a fit that is under way has ended."""
+        self._stopping = True
+        self._bell.ring()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._shown = await asyncio.to_thread(self._look)
+            except (sqlite3.Error, UserError, ValueError) as error:
+                _log.error("nothing could be learned from labels (%s); trying again", error)
+            await self._bell.sleep(self._interval)
+
+    def _look(self) -> dict[tuple[str, Attributes], float]:
+        if not self._store.people.has_labels():
+            return {}
+        with self._store.snapshot():
+            connection = self._store.people.reader()
+            found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
+        return {key: value for runs in found for key, value in self._gauges(runs).items()}
+
+    def _gauges(self, runs: LabelledRuns) -> Mapping[tuple[str, Attributes], float]:
+        attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
+        values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}
+        model = kept(self._folder, runs.level, runs.agent)
+        if model is not None and model.evidence.same_length is not None:
+            values["auroc"] = model.evidence.same_length.value
+        return {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
+
+    def _look_after(self, runs: LabelledRuns) -> bool:
+        """Learns where nothing is learned yet. Whether another model is proposed."""
+        model, key = kept(self._folder, runs.level, runs.agent), (runs.level, runs.agent)
+        if model is not None:
+            stated = sum(map(model.model.probability, runs.rows)) / len(runs.rows)
+            drift = abs(stated - sum(runs.bad) / len(runs.bad))
+            return len(runs.rows) >= GROWN * model.evidence.labels or drift > DRIFTED
+        if len(runs.rows) >= LEAST_LABELS and len(runs.rows) != self._seen.get(key):
+            self._seen[key] = len(runs.rows)
+            made, evidence = learned(runs)
+            if made is None:
+                _log.info("agent %r: no problem score was learned: %s", runs.agent, evidence.refusal)
+            else:
+                path = keep(self._folder, made)
+                _log.info(
+                    "agent %r: a problem score was learned from %d labels (AUROC among equally long runs %s): %s",
+                    *(runs.agent, evidence.labels, evidence.same_length, path),
+                )
+        return False

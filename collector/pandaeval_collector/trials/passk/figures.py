@@ -6,10 +6,53 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pandaeval_collector.analysis.stats.bands import assessment
-from pandaeval_collector.analysis.stats.pass_k import MODES, Bounds, PassEstimate, bounds, pass_at_k, pass_pow_k
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import (
+    MODES,
+    Bounds,
+    PassEstimate,
+    SuiteEstimate,
+    bounds,
+    pass_at_k,
+    pass_pow_k,
+    suite_pass_at_k,
+    suite_pass_pow_k,
+)
+from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
+
+# Figures in the words of tables and pages.
+NONE = "-"
+
+
+def number(value: float | None) -> str:
+    """Writes a share to the third digit."""
+    return NONE if value is None else f"{value:.3f}"
+
+
+def between(value: float | None, low: float | None, high: float | None) -> str:
+    """Writes a share with its interval, where there is one."""
+    return number(value) if low is None or high is None else f"{number(value)} ({low:.3f} to {high:.3f})"
+
+
+def mean(estimate: SuiteEstimate) -> str:
+    """Writes the mean of a suite with its interval."""
+    return between(estimate.mean, estimate.ci_low, estimate.ci_high)
+
+
+def median(estimate: PassEstimate) -> str:
+    """Writes the median of a case by the Bayesian estimator, with its interval."""
+    return between(estimate.median, estimate.ci_low, estimate.ci_high)
+
+
+def band(label: str | None) -> str:
+    """Writes an assessment with blanks in place of underscores."""
+    return (label or NONE).replace("_", " ")
+
+
+def worst_first(case: CaseOutcomes) -> tuple[float, str]:
+    """Orders cases by how rarely they succeed; those of which nothing is known come last."""
+    return case.c / case.n if case.n else 2.0, case.id
+
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""

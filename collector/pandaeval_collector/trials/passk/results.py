@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.analysis.stats.pass_k import PassEstimate
-from pandaeval_collector.analysis.stats.pass_suite import SuiteEstimate
+from pandaeval_collector.analysis.stats.pass_k import PassEstimate, SuiteEstimate
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials

@@ -74,7 +74,7 @@ class TestTheEmbeddedModel:
     def test_says_the_same_after_its_memory_was_full(
         self, embedded: EmbeddedEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("pandaeval_collector.analysis.embedding._english.CACHED_WORDS", 2)
+        monkeypatch.setattr("pandaeval_collector.analysis.embedding._wordpiece.CACHED_WORDS", 2)
         texts = [*ENGLISH, *OTHERS.values(), *SCRIPTS.values()]
         assert [EmbeddedEmbedder().known(text) for text in texts] == [embedded.known(text) for text in texts]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
-from pandaeval_collector.analysis.embedding._unigram import Unigram, words
-from pandaeval_collector.analysis.embedding.load import load
-from pandaeval_collector.analysis.embedding.multilingual import BANDS, MultilingualEmbedder
+from pandaeval_collector.analysis.embedding.multilingual import BANDS, MultilingualEmbedder, Unigram, words
 
 TEXTS = [
     "Wie wird das Wetter morgen in Hamburg?",
@@ -68,7 +67,7 @@ class TestMultilingual:
         self, multilingual: MultilingualEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = multilingual.embed(TEXTS)
-        monkeypatch.setattr("pandaeval_collector.analysis.embedding._unigram.CACHED_WORDS", 2)
+        monkeypatch.setattr("pandaeval_collector.analysis.embedding.multilingual.CACHED_WORDS", 2)
         assert MultilingualEmbedder().embed(TEXTS).tobytes() == before.tobytes()
 
     @pytest.mark.parametrize(

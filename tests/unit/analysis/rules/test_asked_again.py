@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.analysis.rules.asked_again import asks_again
+from pandaeval_collector.analysis.rules.course import asks_again
 from tests.unit.analysis.rules.test_grounding import run
 
 

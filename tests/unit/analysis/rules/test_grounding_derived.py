@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.grounding._numbers import readings
+from pandaeval_collector.analysis.rules.grounding._patterns import readings
 from pandaeval_collector.analysis.rules.grounding.grounding import grounding
 from tests.unit.analysis.rules.test_grounding import call, loose, run
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pandaeval_collector.analysis.rules.tool_loop_steps import RUNAWAY, running_away
+from pandaeval_collector.analysis.rules.tool_loop import RUNAWAY, running_away
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.model import Message, Trace
 from pandaeval_otel.normal.trace import Closing, trace_of

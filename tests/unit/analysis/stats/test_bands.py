@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pandaeval_collector.analysis.stats.bands import (
+from pandaeval_collector.analysis.stats.session import (
     assessment,
     consistency_band,
     reliability_band,

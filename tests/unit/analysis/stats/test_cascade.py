@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.cascade import cascade_rule
+from pandaeval_collector.analysis.stats.corrected_rate import cascade_rule
 
 
 def test_a_judge_that_always_agrees_decides_everything() -> None:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats.drop import drop, p_value
+from pandaeval_collector.analysis.stats.paired import drop, p_value
 
 
 def by_hand(pairs: list[tuple[tuple[int, int], tuple[int, int]]]) -> float:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
-from pandaeval_collector.analysis.stats.joint_rate import JointRate, joint_rate
+from pandaeval_collector.analysis.stats.corrected_rate import JointRate, Labelled, Scores, corrected_rate, joint_rate
 
 Values = NDArray[np.float64]
 RUNS = 600

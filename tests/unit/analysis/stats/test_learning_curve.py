@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.learning_curve import drawn_rate, learning_curve
+from pandaeval_collector.analysis.stats.learned import drawn_rate, learning_curve
 
 
 def test_a_rate_is_that_of_all_where_bad_runs_were_likelier_drawn() -> None:

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.pass_k import MODES, bounds
-from pandaeval_collector.analysis.stats.pass_suite import interval, suite_pass_at_k, suite_pass_pow_k
+from pandaeval_collector.analysis.stats.pass_k import MODES, bounds, interval, suite_pass_at_k, suite_pass_pow_k
 from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 from pandaeval_collector.stats import assessment, pass_at_k, pass_pow_k
 

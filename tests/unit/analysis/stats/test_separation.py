@@ -6,7 +6,7 @@ import pytest
 
 from bench._labelled_runs import Scored
 from bench.labelled import rows
-from pandaeval_collector.analysis.stats.separation import auroc, auroc_within, share, thirds
+from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, share, thirds
 
 
 def test_counts_pairs_in_order_and_ties_as_half() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pandaeval_collector.analysis.stats._session_inputs import DEFAULT_WEIGHTS, clamp01, merged_weights
+from pandaeval_collector.analysis.stats.session import DEFAULT_WEIGHTS, clamp01, merged_weights
 from pandaeval_collector.stats import (
     agent_consistency,
     agent_reliability,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.analysis.stats.tokens import STOPWORDS_VERSION
+from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
 from pandaeval_collector.stats import content_tokens
 
 

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_collector.scoring.metrics.trace._facts import says_something
-from pandaeval_collector.scoring.metrics.trace._refusals import refused
+from pandaeval_collector.scoring.metrics.trace.argument_correctness import refused
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
 from support.asked import ScriptedJudge

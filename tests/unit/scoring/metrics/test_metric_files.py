@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.embedding import Bands
-from pandaeval_collector.analysis.embedding.plain import plain
-from pandaeval_collector.analysis.stats.tokens import content_tokens
+from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.stats.topic import content_tokens
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.scoring.metric import (
     EarlierOutput,

@@ -9,8 +9,7 @@ import pytest
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.analysis.stats.problem_features import RULES, Course
-from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel
-from pandaeval_collector.analysis.stats.separation import ShareEstimate
+from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures, ProblemModel, ShareEstimate
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionContext, SessionSignal, SessionView, TraceSummary
 from pandaeval_collector.scoring.metrics.session.problem import METRIC, rule_scores

@@ -17,7 +17,7 @@ from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.scoring.evaluator.running import running_metrics
+from pandaeval_collector.scoring.evaluator.one_metric import running_metrics
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
 from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_LOOP
 from pandaeval_collector.scoring.registry import registry

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters.attributes import encode_attributes

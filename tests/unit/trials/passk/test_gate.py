@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.analysis.stats.drop import Drop
-from pandaeval_collector.analysis.stats.paired import PairedDifference
+from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
 from pandaeval_collector.trials.passk.attempts import trials

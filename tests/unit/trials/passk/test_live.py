@@ -16,9 +16,15 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.stats import pass_pow_k
 from pandaeval_collector.store import ResultRow, Store
-from pandaeval_collector.trials.passk.live import MOST_CASES, MOST_UNITS, LiveTrials
-from pandaeval_collector.trials.passk.monitor import Monitor
-from pandaeval_collector.trials.passk.stream import MOST_AGENTS, OTHER, LiveGates
+from pandaeval_collector.trials.passk.live import (
+    MOST_AGENTS,
+    MOST_CASES,
+    MOST_UNITS,
+    OTHER,
+    LiveGates,
+    LiveTrials,
+    Monitor,
+)
 
 METRIC = "trace.task_completion"
 

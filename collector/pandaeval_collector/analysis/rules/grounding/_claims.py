@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
-from pandaeval_collector.analysis.rules._latest import once_a_trace
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules._volatile import ARGUMENT_KEYS
-from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
 from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without, without_code
 from pandaeval_collector.analysis.rules.grounding._sources import leaves, moment
 from pandaeval_collector.analysis.rules.grounding._together import SENTENCE
@@ -28,7 +26,10 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     TIME,
     URL,
     Value,
+    fold,
+    squeezed,
 )
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -43,31 +44,27 @@ _LONGEST_ARGUMENT = 200
 """A longer argument, or one of several lines, is something written (a text, code), not a fact."""
 _SETTINGS = lazily(
     r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
-    r"|query|sql|regex|pattern|expression|content|body|^count$",
-    re.IGNORECASE,
+    r"|query|sql|regex|pattern|expression|content|body|^count$"
 )
-_MONEY = lazily(r"amount|price|total|cost|fee|payment|refund|balance|charge|salary|budget", re.IGNORECASE)
-_IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
+_MONEY = lazily(r"amount|price|total|cost|fee|payment|refund|balance|charge|salary|budget")
+_IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$")
 
 
 _CASE = lazily(
     r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
     r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
-    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b",
-    re.IGNORECASE,
+    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
 _IN_GENERAL = lazily(
-    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general)\b",
-    re.IGNORECASE,
+    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general)\b"
 )
 """What stands before examples and rules of thumb: a name or a number after it is no fact of the case."""
-_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|say)),?:? ?[\"'(*`]*$", re.IGNORECASE)
+_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|say)),?:? ?[\"'(*`]*$")
 """What stands right before an example of anything."""
-_ALTERNATIVE = lazily(r"\b(?:like|or) \"$", re.IGNORECASE)
+_ALTERNATIVE = lazily(r"\b(?:like|or) \"$")
 _PROPOSED = lazily(
-    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?)\b",
-    re.IGNORECASE,
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?)\b"
 )
 """What stands before a time that the agent proposes."""
 _TERMS = (
@@ -77,39 +74,32 @@ _TERMS = (
 _RULE_BEFORE = lazily(
     rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
     r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
-    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$",
-    re.IGNORECASE,
+    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$"
 )
-_ARTICLE = lazily(r"\ban? [*]*$", re.IGNORECASE)
-_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b", re.IGNORECASE)
-_RATE_AFTER = lazily(
-    r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]", re.IGNORECASE
-)
+_ARTICLE = lazily(r"\ban? [*]*$")
+_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b")
+_RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]")
 """How terms are stated that hold for everybody: a rate (for $30 per passenger, each additional bag has a fee of $50), a
 limit, or something that is handed out (a $50 certificate)."""
-_HANDED_OUT = lazily(r"\b(?:issu(?:e|ing)|offer(?:ing)?|compensat\w+|goodwill|gesture)\b", re.IGNORECASE)
+_HANDED_OUT = lazily(r"\b(?:issu(?:e|ing)|offer(?:ing)?|compensat\w+|goodwill|gesture)\b")
 _LABEL = lazily(
     r"\b(?:price|fare|costs?|amount|charge|balance|depart\w*|arriv\w*|flights?|orders?|bookings?|"
-    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$",
-    re.IGNORECASE,
+    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$"
 )
 """What stands before a value of something that was looked up: Departure: 09:00, reservation ID FDZ0T5."""
 _RECKONED = re.compile(r"\b(?:difference|total|sum|additional|extra|remaining|savings?)\b", re.IGNORECASE)
 """What stands before an amount that was reckoned rather than looked up, of values that may be named far from it."""
-_DONE_BEFORE = lazily(
-    r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$", re.IGNORECASE
-)
+_DONE_BEFORE = lazily(r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$")
 """What stands before an amount that was handed out: I have issued a $50 certificate."""
 _OF_NOW = lazily(
     r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
-    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b",
-    re.IGNORECASE,
+    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b"
 )
 """What stands behind an amount of this case, however it is introduced: a fee of $30 was charged."""
-_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$", re.IGNORECASE)
+_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$")
 _PROSE = 8
 """Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
-_PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
+_PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding._fold import fold
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Source, parsed
-from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DATE, IDENTIFIER, NUMBER, TIME, Value
+from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DATE, IDENTIFIER, NUMBER, TIME, Value, fold
 
 _KINDS = {AMOUNT: "number", NUMBER: "number", DATE: "date", TIME: "time", IDENTIFIER: "identifier"}
 _MOST_VALUES, _MOST_OBJECTS, _MOST_PLACES = 60, 200, 4

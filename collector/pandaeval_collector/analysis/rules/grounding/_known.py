@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from pandaeval_collector.analysis.rules.grounding._fold import squeezed
-from pandaeval_collector.analysis.rules.grounding._index import Index
+from pandaeval_collector.analysis.rules.grounding._patterns import PLAIN, readings
 from pandaeval_collector.analysis.rules.grounding._scan import scan
-from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Source
+from pandaeval_collector.analysis.rules.grounding._sources import RESULT, USER, Source
 from pandaeval_collector.analysis.rules.grounding._together import (
     MOST_GROUPS,
     SENTENCE,
@@ -18,8 +18,108 @@ from pandaeval_collector.analysis.rules.grounding._together import (
     together,
     words_of,
 )
-from pandaeval_collector.analysis.rules.grounding._value import DATE, Value
+from pandaeval_collector.analysis.rules.grounding._value import (
+    AMOUNT,
+    DATE,
+    DURATION,
+    IDENTIFIER,
+    NUMBER,
+    PERCENTAGE,
+    TIME,
+    Value,
+    squeezed,
+)
 from pandaeval_collector.analysis.rules.grounding._zones import Zones, zones
+
+# All values of all sources, by kind, with the time of the first source that has each.
+Times = dict[float, int]
+
+
+class Index:
+    """``numbers``: of all kinds, of identifiers too; ``plain``: those to calculate with; ``said``: the user's.
+    ``keys``: identifiers and numbers without case and separators. ``dates_of``: days without years, by who has them."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.numbers: Times = {}
+        self.plain: Times = {}
+        self.said: Times = {}
+        self.dates: Times = {}
+        self.times: Times = {}
+        self.durations: Times = {}
+        self.keys: dict[str, int] = {}
+        self.dates_of: dict[str, set[float]] = {}
+        for source in sources:
+            for value in scan(source.text):
+                self._take(source, value)
+            for length in source.counts:
+                self.numbers.setdefault(float(length), source.at)
+
+    def _take(self, source: Source, value: Value) -> None:
+        at = source.at
+        if value.kind == DATE:
+            _note(self.dates, value.readings, at)
+            self.dates_of.setdefault(source.who, set()).update([each % 10000 for each in value.readings])
+        elif value.kind == TIME:
+            _note(self.times, value.readings, at)
+        elif value.kind == DURATION:
+            _note(self.durations, value.readings, at)
+            _note(self.plain, readings(value.text)[0], at)
+            _note(self.numbers, readings(value.text)[0], at)
+        elif value.kind == IDENTIFIER:
+            self.keys.setdefault(value.key, at)
+            _note(self.numbers, value.readings, at)
+        else:
+            self.keys.setdefault(value.key, at)
+            _note(self.numbers, value.readings, at)
+            _note(self.plain, value.readings, at)
+            if value.kind == PERCENTAGE:
+                _note(self.numbers, [each / 100 for each in value.readings], at)
+            if source.who == USER:
+                _note(self.said, value.readings, at)
+            if " " in value.text and value.readings:  # two numbers side by side, or one with blanks between groups
+                for part in value.text.split():
+                    _note(self.numbers, readings(part)[0], at)
+
+
+def _note(times: Times, values: Iterable[float], at: int) -> None:
+    for value in values:
+        times.setdefault(value, at)
+
+
+# Values that stand in a source just as they were stated: most of them do, and to see that takes no reading.
+_DIGITS = re.compile(PLAIN)
+
+
+def verbatim(value: Value, sources: Sequence[Source], at: int) -> bool:
+    """Whether a source has the value by then, letter for letter, and not as a part of a longer one."""
+    wanted = value.text
+    if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
+        digits = _DIGITS.search(wanted)
+        if digits is None or (digits.end() < len(wanted) and wanted[digits.end()].isalnum()):
+            return False
+        wanted = digits[0]
+    return any(source.at <= at and _stands(wanted, source.text) for source in sources)
+
+
+def _stands(wanted: str, text: str) -> bool:
+    place = text.find(wanted)
+    while place >= 0:
+        if _free(text, place - 1, -1) and _free(text, place + len(wanted), 1):
+            return True
+        place = text.find(wanted, place + 1)
+    return False
+
+
+def _free(text: str, place: int, step: int) -> bool:
+    """Whether a value may end at this place: no letter, no digit, and no sign between two digits."""
+    if not 0 <= place < len(text):
+        return True
+    sign = text[place]
+    if (sign.isalnum() and sign < "\u2e80") or sign == "_":
+        return False
+    beyond = place + step
+    return sign not in ".,:-/" or not 0 <= beyond < len(text) or not text[beyond].isalnum()
+
 
 MOST_STEPS = 40_000
 """Numbers with which the values of one trace are compared, to see whether they follow from them. What is not looked at

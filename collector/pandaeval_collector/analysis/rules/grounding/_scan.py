@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pandaeval_collector.analysis.rules.grounding._dates import DATE as DATED
-from pandaeval_collector.analysis.rules.grounding._dates import MONTHS, dates, minutes
-from pandaeval_collector.analysis.rules.grounding._fold import squeezed
-from pandaeval_collector.analysis.rules.grounding._numbers import readings
-from pandaeval_collector.analysis.rules.grounding._patterns import ADDRESS, CODES, FENCED, IDIOM, QUOTED, SIGNS, VALUE
+from pandaeval_collector.analysis.rules.grounding._patterns import (
+    ADDRESS,
+    CODES,
+    FENCED,
+    IDIOM,
+    MONTHS,
+    QUOTED,
+    SIGNS,
+    VALUE,
+    dates,
+    minutes,
+    readings,
+)
+from pandaeval_collector.analysis.rules.grounding._patterns import DATE as DATED
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -20,6 +29,7 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     PERCENTAGE,
     TIME,
     Value,
+    squeezed,
 )
 
 _DIGIT = re.compile(r"[0-9]")

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pandaeval_collector.analysis.rules.grounding._fold import fold
-from pandaeval_collector.analysis.rules.grounding._numbers import readings
+from pandaeval_collector.analysis.rules.grounding._patterns import readings
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import parsed
-from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DURATION, NUMBER, PERCENTAGE
+from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DURATION, NUMBER, PERCENTAGE, fold
 
 
 class Group(NamedTuple):

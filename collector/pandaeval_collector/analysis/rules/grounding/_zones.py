@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.rules.grounding._dates import minutes
+from pandaeval_collector.analysis.rules.grounding._patterns import minutes
 from pandaeval_collector.analysis.rules.grounding._scan import scan
 from pandaeval_collector.analysis.rules.grounding._sources import CALL, RESULT, Source
 from pandaeval_collector.analysis.rules.grounding._value import TIME

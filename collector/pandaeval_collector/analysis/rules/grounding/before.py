@@ -15,8 +15,17 @@ from typing import Any
 
 import zstandard
 
-from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, instructed, not_captured, shows_history
-from pandaeval_collector.analysis.rules.grounding._sources import CALL, RESULT, TOLD, USER, leaves
+from pandaeval_collector.analysis.rules.grounding._sources import (
+    BEFORE,
+    CALL,
+    RESULT,
+    TOLD,
+    USER,
+    instructed,
+    leaves,
+    not_captured,
+    shows_history,
+)
 from pandaeval_collector.analysis.rules.grounding._sources import Before as Before
 from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.normal.session import is_history

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.rules.grounding._claims import (
     of_case,
     of_the_rules,
 )
-from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, used
+from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, spelled, used
 from pandaeval_collector.analysis.rules.grounding._derive import (
     from_dates,
     from_durations,
@@ -24,14 +24,22 @@ from pandaeval_collector.analysis.rules.grounding._derive import (
     from_numbers,
     from_own,
     from_times,
+    in_another_unit,
 )
 from pandaeval_collector.analysis.rules.grounding._exchanged import exchanged
-from pandaeval_collector.analysis.rules.grounding._fold import fold, squeezed
-from pandaeval_collector.analysis.rules.grounding._hidden import BEFORE, INSTRUCTIONS, hidden, instructed, shows_history
-from pandaeval_collector.analysis.rules.grounding._known import Known
+from pandaeval_collector.analysis.rules.grounding._known import Known, verbatim
 from pandaeval_collector.analysis.rules.grounding._scan import scan
-from pandaeval_collector.analysis.rules.grounding._sources import RESULT, Before, moment, sources
-from pandaeval_collector.analysis.rules.grounding._units import in_another_unit
+from pandaeval_collector.analysis.rules.grounding._sources import (
+    BEFORE,
+    INSTRUCTIONS,
+    RESULT,
+    Before,
+    hidden,
+    instructed,
+    moment,
+    shows_history,
+    sources,
+)
 from pandaeval_collector.analysis.rules.grounding._value import (
     AMOUNT,
     DATE,
@@ -44,9 +52,9 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     TIME,
     URL,
     Value,
+    fold,
+    squeezed,
 )
-from pandaeval_collector.analysis.rules.grounding._verbatim import verbatim
-from pandaeval_collector.analysis.rules.grounding._words import spelled
 from pandaeval_otel.model import Kind, Trace
 
 _ROUNDS = 3

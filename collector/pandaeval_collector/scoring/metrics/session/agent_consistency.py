@@ -12,8 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.stats.bands import consistency_band, session_profile
-from pandaeval_collector.analysis.stats.session import Consistency, agent_consistency, agent_reliability
+from pandaeval_collector.analysis.stats.session import (
+    Consistency,
+    agent_consistency,
+    agent_reliability,
+    consistency_band,
+    session_profile,
+)
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, was_drawn

@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.analysis.stats.bands import reliability_band
-from pandaeval_collector.analysis.stats.session import Reliability, agent_reliability
+from pandaeval_collector.analysis.stats.session import Reliability, agent_reliability, reliability_band
 from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView

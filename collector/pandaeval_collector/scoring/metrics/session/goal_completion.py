@@ -20,8 +20,7 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.judge.turns import Conversation
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told
-from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, told, undetermined
 
 
 class Goal(Verdict):

@@ -16,6 +16,7 @@ Source: PandaProbe, trace metrics, *Argument Correctness*.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -26,11 +27,47 @@ from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.trace._facts import parameters, said_before, user_input
-from pandaeval_collector.scoring.metrics.trace._refusals import refused
-from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
-from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    TASK,
+    parameters,
+    said_before,
+    task_of,
+    undetermined,
+    user_input,
+)
 from pandaeval_otel.model import ToolCall, Trace
+
+# Errors by which a tool says that its arguments did not have the shape it asks for: facts, not opinions.
+_PLAIN = re.compile(
+    r"-32602\b"  # JSON-RPC's number for invalid params, which MCP servers answer
+    r"|\binvalid (?:tool |function |input )?(?:arguments?|params|parameters)\b"
+    r"|\b(?:arguments?|tool input|input) (?:did|does|do) not match (?:the |its )?(?:\w+ )?schema\b"
+    r"|\bjsonschema\b.{0,80}\bvalidationerror\b"
+    r"|\bgot an unexpected keyword argument\b"
+    r"|\bmissing \d+ required (?:positional|keyword-only) arguments?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_TITLED = re.compile(r"\b\d+ validation errors? for (?:call\[)?([\w.\- ]{1,120})", re.IGNORECASE)
+_LOOKED_AT = 4000
+
+
+def refused(call: ToolCall) -> bool:
+    """Whether the call failed because its arguments do not fit the tool's schema.
+
+    A validation error of pydantic counts only if it names the tool (``1 validation error for BookFerryInput``): a tool
+    may as well have failed to read what another service answered, which is not the arguments' fault.
+    """
+    if not call.error:
+        return False
+    error = call.error[:_LOOKED_AT]
+    name = _bare(call.name)
+    titles = (_bare(found[1]) for found in _TITLED.finditer(error))
+    return _PLAIN.search(error) is not None or (bool(name) and any(title.startswith(name) for title in titles))
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()
+
 
 MAX_JUDGED = 40
 _SHOWN = 3000

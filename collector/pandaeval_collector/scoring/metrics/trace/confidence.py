@@ -16,8 +16,15 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    BY_THE_GUIDE,
+    NOTHING_TOLD,
+    Part,
+    answered,
+    has_steps,
+    told,
+    undetermined,
+)
 from pandaeval_otel.model import Trace
 
 

@@ -22,8 +22,7 @@ from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, has_steps, told
-from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, has_steps, told, undetermined
 from pandaeval_otel.model import Trace
 
 _FIRST, _MOST = 3, 60

@@ -12,10 +12,10 @@ Source: PandaProbe, trace metrics, *Loop Detection*.
 
 from __future__ import annotations
 
-from pandaeval_collector.analysis.embedding.plain import plain
-from pandaeval_collector.analysis.stats.loops import DEFAULT_WINDOW as WINDOW
-from pandaeval_collector.analysis.stats.loops import OutputComparison, loop_detection
-from pandaeval_collector.analysis.stats.tokens import STOPWORDS_VERSION
+from pandaeval_collector.analysis.embedding.text import plain
+from pandaeval_collector.analysis.stats.similarity import DEFAULT_WINDOW as WINDOW
+from pandaeval_collector.analysis.stats.similarity import OutputComparison, loop_detection
+from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.scoring.metric import EarlierOutput, Metric, TraceContext

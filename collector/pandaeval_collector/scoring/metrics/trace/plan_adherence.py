@@ -19,9 +19,8 @@ from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, TASK, undetermined
 from pandaeval_collector.scoring.metrics.trace._plan import NO_PLAN, PLAN, before_asking, declared_plan
-from pandaeval_collector.scoring.metrics.trace._task import TASK
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, undetermined
 from pandaeval_otel.model import Trace
 
 

@@ -20,10 +20,17 @@ from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, has_steps, told
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    BY_THE_GUIDE,
+    NOTHING_TOLD,
+    TASK,
+    answered,
+    has_steps,
+    task_of,
+    told,
+    undetermined,
+)
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
-from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, undetermined
 from pandaeval_otel.model import Trace
 
 

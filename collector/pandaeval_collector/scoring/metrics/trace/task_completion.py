@@ -26,17 +26,19 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
+    BY_THE_GUIDE,
     NOTHING_TOLD,
+    TASK,
+    Part,
     answer_missing,
     answered,
     crashed,
     has_steps,
+    task_of,
     told,
+    undetermined,
 )
-from pandaeval_collector.scoring.metrics.trace._limits import completion_limit
-from pandaeval_collector.scoring.metrics.trace._outcome import as_sentences, outcome
-from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
+from pandaeval_collector.scoring.metrics.trace._limits import as_sentences, completion_limit, outcome
 from pandaeval_otel.model import Trace
 
 

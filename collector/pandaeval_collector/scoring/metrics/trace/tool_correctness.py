@@ -21,15 +21,18 @@ from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
+    BY_THE_GUIDE,
     NOTHING_TOLD,
+    TASK,
+    Part,
     answered,
     available_tools,
+    task_of,
     told,
     tools_called,
+    undetermined,
     user_input,
 )
-from pandaeval_collector.scoring.metrics.trace._task import TASK, task_of
-from pandaeval_collector.scoring.metrics.trace._verdicts import BY_THE_GUIDE, Part, undetermined
 from pandaeval_otel.model import Trace
 
 

@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, tool_loop
-from pandaeval_collector.analysis.rules.tool_loop_steps import running_away
+from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, running_away, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace

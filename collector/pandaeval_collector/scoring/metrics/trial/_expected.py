@@ -2,10 +2,62 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.base.score import Assumed
-from pandaeval_collector.scoring.cases.arguments import differing
-from pandaeval_collector.scoring.cases.tool_parts import matched
-from pandaeval_collector.scoring.cases.trial import Trial
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pandaeval_collector.base.score import Assumed, Score
+from pandaeval_collector.scoring.cases.arguments import differing, matched, tool_parts
+from pandaeval_collector.scoring.cases.model import WEIGHTS, ExpectedCall
+from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
+from pandaeval_otel.model import ToolCall
+
+
+# The four parts of tool correctness put together, and between what the whole lies where one of them is not known.
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """``parts``: each 0..1, ``None``: not known; ``least`` and ``most``: what the weighted mean is if what is not known
+    were 0, and 1: the same number where all is known."""
+
+    parts: Mapping[str, float | None]
+    weights: Mapping[str, float]
+    least: float
+    most: float
+
+    @property
+    def value(self) -> float | None:
+        """The weighted mean, 0..1; ``None`` where a part that counts is not known."""
+        return self.least if self.least == self.most else None
+
+
+def weighed(
+    trial: Trial, context: TrialContext, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]
+) -> Weighed:
+    """``expected`` and ``calls``: those that count for the case of the trial."""
+    parts: dict[str, float | None] = {**tool_parts(expected, calls, trial.case.tool_sequence_matters)}
+    if arguments_missing(expected, calls):
+        parts["parameters"] = None
+    parts["utilization"] = _utilization(trial, context)
+    weights: dict[str, float] = dict.fromkeys(WEIGHTS, 0.25) | {**trial.case.tool_weights}
+    known = math.fsum(weights[name] * part for name, part in parts.items() if part is not None)
+    open_ = math.fsum(weights[name] for name, part in parts.items() if part is None)
+    return Weighed(parts, weights, min(1.0, known), min(1.0, known + open_))
+
+
+def arguments_missing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> bool:
+    """Whether arguments are expected, and those of a call were not captured."""
+    return any(each.parameters or each.acceptable for each in expected) and any(not c.has_arguments for c in calls)
+
+
+def _utilization(trial: Trial, context: TrialContext) -> float | None:
+    """As a judge says of the whole trial; 1 where the case does not ask for it, or says so itself."""
+    if not trial.case.results_must_be_used:
+        return 1.0
+    found = context.judged.get("result_utilization")
+    if isinstance(found, Score):
+        return found.value
+    return 1.0 if found is None and trial.case.results_used else None
+
 
 NOTHING_EXPECTED = Assumed("the case expects no call")
 COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_called"

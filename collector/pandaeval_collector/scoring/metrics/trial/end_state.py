@@ -16,9 +16,8 @@ from reprlib import Repr
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.scoring.cases.custom import function
 from pandaeval_collector.scoring.cases.states import differences
-from pandaeval_collector.scoring.cases.trial import END_STATE, Trial, TrialContext
+from pandaeval_collector.scoring.cases.trial import END_STATE, Trial, TrialContext, function
 from pandaeval_collector.scoring.metric import Metric
 
 _SHORT = Repr()

@@ -23,8 +23,13 @@ from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.cases.trial import Trial, TrialContext
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trial._expected import COUNTED, compared, wrong_arguments
-from pandaeval_collector.scoring.metrics.trial._weighed import arguments_missing, weighed
+from pandaeval_collector.scoring.metrics.trial._expected import (
+    COUNTED,
+    arguments_missing,
+    compared,
+    weighed,
+    wrong_arguments,
+)
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:

@@ -2,19 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandaeval_collector.base.score import Finding, Score, Why
-from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.judge.desk import Judge, NoVerdictError
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
-from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
-from pandaeval_collector.scoring.metrics.turn._about import ABOUT, answers, asked, unsaid
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    NOTHING_TOLD,
+    TASK,
+    says_something,
+    task_of,
+    told,
+    undetermined,
+)
+
+
+# The templates that a metric of level turn may send, for people to read.
+def templates(part: QuestionPart[Any]) -> tuple[Rubric[Any], ...]:
+    """The extraction of the task, and the metric's own question; in a call that several share, its criteria stand word
+    for word under its name."""
+    return TASK, rubric_of((part,))
+
+
+# What the questions about one turn share: their introduction, what is given with them, and how an answer is had.
+P = TypeVar("P", bound=BaseModel)
+
+ABOUT = """
+Judge one turn of a conversation: the user's last words, what the agent did then, and what it answered. All that was
+said before is context: it is known, and not judged again. Goal and profile of the user and what is known for certain
+are given below as far as anybody stated them; a goal that nobody stated is what the user wants in this conversation by
+his own words. Answer each question by itself: an answer can be right and too long, or short and wrong.
+"""
+
+
+async def asked(part: QuestionPart[P], view: TurnView, judge: Judge) -> P:
+    """The judge's answer to one question about the turn: out of the call that it shares with the others, or, where
+    their verdict does not hold, out of one of its own. Raises as :meth:`Judge.ask`."""
+    given = await given_of(view, judge)
+    if part in judge.together and len(judge.together) > 1:
+        try:
+            shared = await judge.ask(rubric_of(judge.together), given)
+        except NoVerdictError as error:
+            if error.why is not Why.INVALID_VERDICT:
+                raise
+        else:
+            return _own(part, shared)
+    return _own(part, await judge.ask(rubric_of((part,)), given))
+
+
+def _own(part: QuestionPart[P], verdict: Any) -> P:
+    found = getattr(verdict, part.name)
+    assert isinstance(found, part.answer)
+    return found
+
+
+async def given_of(view: TurnView, judge: Judge) -> dict[str, Any]:
+    """What goes with every question about a turn. The goal is the stated one, else the task of this turn."""
+    given: dict[str, Any] = {"goal": view.goal or await _task(view, judge), "profile": view.profile}
+    given["knowledge"] = "\n".join(f"- {each}" for each in view.knowledge)
+    return {**{name: text for name, text in given.items() if text}, "calls": len(view.tool_calls)}
+
+
+async def _task(view: TurnView, judge: Judge) -> str:
+    try:
+        return await task_of(view.trace, judge)
+    except NoVerdictError:
+        return ""
+
+
+def answers(view: TurnView) -> bool:
+    """Whether the answer of this turn can be judged: a run that failed or ended in a call of a tool has none."""
+    return view.agent_message is not None or not (view.trace.error is not None or view.trace.ends_in_tool_call)
+
+
+def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
+    """Why the answer of a turn cannot be judged; ``None`` where a judge can be asked."""
+    if not told(view.trace):
+        return NOTHING_TOLD
+    turn = view.trace.turns[0]
+    if not says_something(turn.user) and not turn.media_only:
+        return Unscored(Why.NO_CONTENT, "what the user said was not captured, or says nothing")
+    if not says_something(turn.assistant):
+        return Unscored(Why.NO_CONTENT, "the answer was not captured, or says nothing")
+    return None
+
+
+# Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
+NO_FAILURE = "no failure"
+MOST_LABELS, MOST_CALLS = 4, 20
+
+
+def wrong(labels: Sequence[str], calls: Sequence[int], reason: str, known: int) -> str | None:
+    """What is wrong with an answer: it contradicts itself, or names a call that does not exist. ``known``: how many
+    calls there are."""
+    if NO_FAILURE in labels and len(set(labels)) > 1:
+        return f'labels: "{NO_FAILURE}" stands alone'
+    if missing := [number for number in calls if not 1 <= number <= known]:
+        return f"calls: there is no call {missing[0]}"
+    return None if any(map(str.isalnum, reason)) else "reason: it says nothing"
+
+
+def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: dict[str, Any], **more: Any) -> Score:
+    """1 for no failure, else 0 with the gravest of the ``labels`` by ``order``; all of them, gravest first, are in the
+    metadata."""
+    found = [label for label in order if label in labels]
+    metadata = {**about, "labels": found or [NO_FAILURE]}
+    if not found:
+        return Score(1.0, reason, metadata, **more)
+    return Score(0.0, reason, metadata, label=found[0], failed=True, **more)
+
 
 SCALE, LEAST, MOST = "1-5", 1.0, 5.0
 

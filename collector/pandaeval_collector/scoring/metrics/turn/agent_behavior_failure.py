@@ -19,15 +19,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told
-from pandaeval_collector.scoring.metrics.trace._verdicts import undetermined
-from pandaeval_collector.scoring.metrics.turn._about import ABOUT, asked
-from pandaeval_collector.scoring.metrics.turn._labels import MOST_CALLS, MOST_LABELS, labelled, wrong
-from pandaeval_collector.scoring.metrics.turn._rating import about
-from pandaeval_collector.scoring.metrics.turn._sent import templates
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told, undetermined
+from pandaeval_collector.scoring.metrics.turn._rating import (
+    ABOUT,
+    MOST_CALLS,
+    MOST_LABELS,
+    about,
+    asked,
+    labelled,
+    templates,
+    wrong,
+)
 
 LABELS = (
     "unsafe state",

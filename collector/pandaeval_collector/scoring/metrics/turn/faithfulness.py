@@ -13,8 +13,7 @@ from __future__ import annotations
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import TurnContext
-from pandaeval_collector.scoring.metrics.turn._about import unsaid
-from pandaeval_collector.scoring.metrics.turn._rating import rated
+from pandaeval_collector.scoring.metrics.turn._rating import rated, unsaid
 
 _NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "no knowledge and no result of a tool is there to be contradicted")
 

@@ -1,0 +1,217 @@
+"""Faults of the family ``call``: a call of a tool is wrong, or missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from pandaeval_collector.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject, spelled
+from pandaeval_collector.drill.faults._places import changes, chosen, scrambled, specific, unknown, with_arguments
+from pandaeval_collector.drill.raw import RawTrace
+from pandaeval_otel.model import ToolCall, Trace
+
+
+def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
+    """Leaves out a call whose result alone holds a value of the answer."""
+    named = specific(subject.answer)
+
+    def needed(call: ToolCall) -> bool:
+        own = spelled(call.result)
+        elsewhere = subject.known.replace(own, "")
+        return any(each in own and each not in elsewhere for each in named)
+
+    return without_call(subject.trace, chosen(subject, rng, "result that the answer alone rests on", needed))
+
+
+_CODE = re.compile(r"(?!\d{4}-\d\d-\d\d)(?=[\w#-]*\d)[\w#-]{4,40}")
+_LEAST_WORDS = 3
+"""A shorter message stands elsewhere by chance, in the history or as a value."""
+
+
+def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
+    """Has the user correct, in the last message before a call, a value that the call is made with all the same."""
+    last = subject.trace.turns[-1] if subject.trace.turns else None
+    said = last.user if last is not None else None
+    if last is None or said is None or len(said.split()) < _LEAST_WORDS:
+        raise NotApplicableError("the user's last message was not captured, or is too short to be told from others")
+
+    def used(call: ToolCall) -> list[str]:
+        return [held for held in call.arguments.values() if isinstance(held, str) and _CODE.fullmatch(held)]
+
+    def fits(call: ToolCall) -> bool:
+        return with_arguments(call) and call.start_ns >= last.start_ns and bool(used(call))
+
+    call = subject.trace.tool_calls[
+        chosen(subject, rng, "call with a number or code as argument in its last turn", fits)
+    ]
+    old = rng.choice(used(call))
+    new = unknown(subject, rng, old, scrambled)
+    corrected = f"{said}\nAnd one correction: it is not {old}. It is {new}."
+    return _told(said, corrected, f"{call.name} was called with {old}, the user said: not {old}, it is {new}")
+
+
+def _told(said: str, corrected: str, what: str) -> CustomEdit:
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(text_change(said, corrected))
+
+    def test(before: Trace, after: Trace) -> bool:
+        same = [call.arguments for call in after.tool_calls] == [call.arguments for call in before.tool_calls]
+        heard = [turn.user for turn in after.turns] == [*(turn.user for turn in before.turns[:-1]), corrected]
+        return same and heard and after.output == before.output
+
+    return CustomEdit(change, test, what)
+
+
+_MADE_UP = ("override_policy", "priority_level", "internal_mode", "skip_checks")
+
+
+def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    known = {tool.name for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
+    index = chosen(
+        subject,
+        rng,
+        "call of a tool whose arguments are defined",
+        lambda call: with_arguments(call) and call.name in known,
+    )
+    call, key = subject.trace.tool_calls[index], rng.choice(_MADE_UP)
+    return ArgumentsEdit(index, {**call.arguments, key: True}, f"{call.name} with {key}")
+
+
+def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Leaves out a required argument; of two arguments or more, so that the call still has some."""
+    schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
+
+    def required(call: ToolCall) -> list[str]:
+        return [key for key in schemas.get(call.name, {}).get("required") or () if key in call.arguments]
+
+    def fits(call: ToolCall) -> bool:
+        return with_arguments(call) and len(call.arguments) > 1 and bool(required(call))
+
+    index = chosen(subject, rng, "call with a required argument beside others", fits)
+    call = subject.trace.tool_calls[index]
+    key = rng.choice(required(call))
+    kept = {name: held for name, held in call.arguments.items() if name != key}
+    return ArgumentsEdit(index, kept, f"{call.name} without {key}")
+
+
+def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
+    index = chosen(subject, rng, "changing call", changes(subject))
+    return repeated(subject.trace, [index], 1, f"{subject.trace.tool_calls[index].name} made twice")
+
+
+def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
+    """Swaps a call and a later one that was made with what only the first one's result told."""
+    calls = subject.trace.tool_calls
+    pairs = [
+        (first, then)
+        for first, told in enumerate(calls)
+        for then in range(first + 1, len(calls))
+        if _differ(told, calls[then]) and _rests_on(subject, first, then)
+    ]
+    if not pairs:
+        raise NotApplicableError("no call is made with what only an earlier call's result told")
+    first, then = rng.choice(pairs)
+    return _swapped(subject.trace, first, then)
+
+
+def _differ(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls can be told from each other wherever messages speak of them."""
+    apart = one.name != other.name and spelled(one.result) != spelled(other.result)
+    return apart and with_arguments(one) and with_arguments(other) and one.has_result and other.has_result
+
+
+def _rests_on(subject: Subject, first: int, then: int) -> bool:
+    calls = subject.trace.tool_calls
+    told = spelled(calls[first].result)
+    before = "\n".join(_said(subject, first))
+    return any(each in told and each not in before for each in specific(spelled(calls[then].arguments)))
+
+
+def _said(subject: Subject, first: int) -> Iterator[str]:
+    """What stood in the session before a call: all that users and instructions say, and what earlier calls told."""
+    for trace in (*subject.earlier, subject.trace):
+        yield trace.input or ""
+        for span in trace.spans:
+            yield span.system or ""
+            yield from (message.text for message in span.input or () if message.role in ("user", "system", "developer"))
+    for call in (*(each for trace in subject.earlier for each in trace.tool_calls), *subject.trace.tool_calls[:first]):
+        yield f"{spelled(call.arguments)}\n{spelled(call.result)}"
+    yield from (trace.output or "" for trace in subject.earlier)
+
+
+def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
+    """Each call keeps its place and its id, and gets the other's name, arguments and result."""
+    one, other = trace.tool_calls[first], trace.tool_calls[then]
+    what = f"{other.name} is made before {one.name}"
+
+    def exchange(held: Any) -> Any:
+        for mine, theirs in ((one, other), (other, one)):
+            for old, new in ((mine.arguments, theirs.arguments), (mine.result, theirs.result)):
+                if type(held) is type(old) and held == old:
+                    return new
+        return held
+
+    def change(raw: RawTrace, before: Trace) -> None:
+        raw.rewrite(exchange)
+        ToolNameEdit(first, other.name, what).write(raw, before)
+        ToolNameEdit(then, one.name, what).write(raw, before)
+
+    def test(before: Trace, after: Trace) -> bool:
+        wanted = [*map(_facts, before.tool_calls)]
+        wanted[first], wanted[then] = wanted[then], wanted[first]
+        return [*map(_facts, after.tool_calls)] == wanted and after.output == before.output
+
+    return CustomEdit(change, test, what)
+
+
+def _facts(call: ToolCall) -> tuple[Any, ...]:
+    return call.name, call.arguments, call.result
+
+
+def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Makes up the value of one argument that holds digits."""
+
+    def specific(call: ToolCall) -> list[str]:
+        return [
+            key
+            for key, held in call.arguments.items()
+            if isinstance(held, str) and 4 <= len(held) <= 60 and any(map(str.isdigit, held))
+        ]
+
+    index = chosen(
+        subject, rng, "call with a specific argument", lambda call: with_arguments(call) and bool(specific(call))
+    )
+    call = subject.trace.tool_calls[index]
+    key = rng.choice(specific(call))
+    new = unknown(subject, rng, call.arguments[key], scrambled)
+    return ArgumentsEdit(index, {**call.arguments, key: new}, f"{call.name}: {key} {call.arguments[key]} → {new}")
+
+
+def wrong_tool(subject: Subject, rng: Random) -> ToolNameEdit:
+    index = chosen(subject, rng, "call", lambda call: bool(call.name))
+    old = subject.trace.tool_calls[index].name
+    others = [tool.name for tool in subject.trace.tools if tool.name and tool.name != old]
+    others = others or sorted({call.name for trace in subject.earlier for call in trace.tool_calls} - {old})
+    if not others:
+        raise NotApplicableError("no other tool is known")
+    new = rng.choice(others)
+    return ToolNameEdit(index, new, f"{old} → {new}")
+
+
+FAULTS = {
+    "call_left_out": Fault("call", "A call that alone told what the answer says was never made.", call_left_out),
+    "ignored_correction": Fault(
+        "call", "A call is made with a value that the user had just corrected.", ignored_correction
+    ),
+    "invented_argument": Fault("call", "A call has an argument that its tool does not know.", invented_argument),
+    "missing_argument": Fault("call", "A call lacks an argument that its tool requires.", missing_argument),
+    "repeated_write": Fault("call", "A call that changes something is made twice.", repeated_write),
+    "swapped_calls": Fault(
+        "call", "Two calls are swapped: one uses what only the other's result tells later.", swapped_calls
+    ),
+    "wrong_argument": Fault("call", "A call is made with a value that nobody gave.", wrong_argument),
+    "wrong_tool": Fault("call", "A call goes to another tool of those that the model could choose.", wrong_tool),
+}

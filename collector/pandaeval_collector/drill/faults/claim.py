@@ -1,0 +1,98 @@
+"""Faults of the family ``claim``: the answer says what the run does not bear out."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pandaeval_collector.drill.edits import ArgumentsEdit, CustomEdit, ToolResultEdit, without_call
+from pandaeval_collector.drill.fault import Fault, Subject, spelled
+from pandaeval_collector.drill.faults._places import (
+    changes,
+    chosen,
+    last_change,
+    scrambled,
+    specific,
+    unknown,
+    with_arguments,
+)
+from pandaeval_collector.drill.raw import rewritten
+from pandaeval_otel.model import ToolCall
+
+
+def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
+    return without_call(subject.trace, last_change(subject))
+
+
+def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
+    """Makes a changing call with another value where the answer names the one that it was made with."""
+    answer, changing = subject.answer, changes(subject)
+
+    def named(call: ToolCall) -> list[str]:
+        return [
+            key
+            for key, held in call.arguments.items()
+            if isinstance(held, str | int) and any(map(str.isdigit, spelled(held))) and spelled(held) in answer
+        ]
+
+    def fits(call: ToolCall) -> bool:
+        return with_arguments(call) and changing(call) and bool(named(call))
+
+    index = chosen(subject, rng, "changing call with a value that the answer names", fits)
+    call = subject.trace.tool_calls[index]
+    key = rng.choice(named(call))
+    old = call.arguments[key]
+    new = unknown(subject, rng, spelled(old), scrambled)
+    made = {**call.arguments, key: new if isinstance(old, str) else int(new)}
+    return ArgumentsEdit(index, made, f"{call.name} was called with {key} {new}, the answer says {old}")
+
+
+def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
+    """Changes a value in the one result that holds it: the answer names what no result says."""
+    named = specific(subject.answer)
+
+    def told(call: ToolCall) -> list[str]:
+        own = spelled(call.result)
+        elsewhere = subject.known.replace(own, "")
+        return sorted(each for each in named if each in own and each not in elsewhere)
+
+    index = chosen(subject, rng, "result that alone holds a value of the answer", lambda call: bool(told(call)))
+    old = rng.choice(told(subject.trace.tool_calls[index]))
+    new = unknown(subject, rng, old, scrambled)
+    result = rewritten(
+        subject.trace.tool_calls[index].result,
+        lambda held: held.replace(old, new) if isinstance(held, str) and old in held else _number(held, old, new),
+    )
+    return ToolResultEdit(index, result, f"the result says {new}, the answer {old}")
+
+
+def _number(held: Any, old: str, new: str) -> Any:
+    is_it = type(held) in (int, float) and str(held) == old
+    return type(held)(new) if is_it else held
+
+
+_ERRORS = (
+    "Error: the request could not be processed (HTTP 500)",
+    "Error: permission denied",
+    "Error: the service is not available, nothing was changed",
+)
+
+
+def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
+    error = rng.choice(_ERRORS)
+    index = last_change(subject)
+    return ToolResultEdit(index, error, f"{subject.trace.tool_calls[index].name} failed: {error}", failed=True)
+
+
+FAULTS = {
+    "claim_without_call": Fault(
+        "claim", "The answer says that something was done, and the call was never made.", claim_without_call
+    ),
+    "contradicted_argument": Fault(
+        "claim", "The answer names a value other than the changing call was made with.", contradicted_argument
+    ),
+    "dropped_result": Fault(
+        "claim", "The answer names a value where the only result that held it says another.", dropped_result
+    ),
+    "false_success": Fault("claim", "The last change failed, and the answer says that it was done.", false_success),
+}
