@@ -55,7 +55,7 @@ from pandaeval_collector.store.failures.gauges import GroupGauges
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
-from pandaeval_collector.trials.learning.models import Learning
+from pandaeval_collector.trials.learning import Learning
 from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,46 @@ from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.drill import Drill
 from pandaeval_collector.drill.fault import faults
-from pandaeval_collector.drill.stored import stored_requests
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.last_drill import FILE_NAME, last_drill
+from pandaeval_collector.store.wanted import Wanted
 from pandaeval_otel.assembly import CloseRules
+
+# Reads what a collector's data directory keeps of its agents' runs, for a drill over them.
+_PAGE = 200
+_LIMIT_S = 120.0
+
+
+def stored_requests(folder: Path, most: int | None = None) -> Iterator[Request]:
+    """The messages of the newest ``most`` runs (``None``: all), each with all of its session. Reads only, beside a
+    collector too."""
+    finder = Finder(folder, limit_s=_LIMIT_S)
+    given: set[str] = set()
+    try:
+        for trace_id, session in islice(_newest(finder), most):
+            for each in (trace_id, *(finder.members(session) if session else ())):
+                if each not in given:
+                    given.add(each)
+                    yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(each)))
+    finally:
+        finder.close()
+
+
+def _newest(finder: Finder) -> Iterator[tuple[str, str | None]]:
+    """Ids of traces, and of their sessions, newest first."""
+    after = None
+    while True:
+        page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
+        for row in page.rows:
+            yield row.facts["id"], row.session
+        after = page.next
+        if after is None:
+            return
+
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
-from pandaeval_collector.trials.learning.models import FOLDER
+from pandaeval_collector.trials.learning import FOLDER
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:

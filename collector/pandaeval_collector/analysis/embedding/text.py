@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Embedder, unit_rows
+from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 
 # How inputs and answers become text for an embedder.

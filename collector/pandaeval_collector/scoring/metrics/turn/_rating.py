@@ -92,6 +92,15 @@ def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
     return None
 
 
+def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
+    """Why what the agent did in a turn cannot be judged; ``None`` where a judge can be asked."""
+    if not told(view.trace):
+        return NOTHING_TOLD
+    if says_something(view.agent_message) or view.tool_calls:
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
+
+
 # Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.
 NO_FAILURE = "no failure"
 MOST_LABELS, MOST_CALLS = 4, 20
