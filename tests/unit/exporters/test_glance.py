@@ -22,7 +22,7 @@ LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=Tru
 
 def shown(*results: Result, page: str = "", shows_failed: bool = True) -> Span:
     """The one span of these results."""
-    [span] = spans([encode_attributes(each, page) for each in results], shows_failed)
+    [span] = spans(encode_attributes(results, page), shows_failed)
     return Span.FromString(span)
 
 
@@ -204,7 +204,7 @@ class TestLinks:
 class TestAddress:
     def test_of_a_trace_opens_the_evaluated_span(self) -> None:
         address = f"{PAGE}/#/trace/{TRACE_ID}?span={SPAN_ID}"
-        record = LogRecord.FromString(log_record(encode_attributes(result(), PAGE)))
+        record = LogRecord.FromString(log_record(encode_attributes([result()], PAGE)[0]))
         assert attributes(shown(result(), page=PAGE).attributes)["pandaeval.url"] == address
         assert attributes(record.attributes)["pandaeval.url"] == address
 
@@ -215,7 +215,7 @@ class TestAddress:
 
     def test_is_not_there_without_a_page(self) -> None:
         assert "pandaeval.url" not in facts(result())
-        record = LogRecord.FromString(log_record(encode_attributes(result())))
+        record = LogRecord.FromString(log_record(encode_attributes([result()])[0]))
         assert "pandaeval.url" not in attributes(record.attributes)
 
 

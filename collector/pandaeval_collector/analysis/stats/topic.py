@@ -174,6 +174,13 @@ def _names(message: str) -> bool:
     return len(topic_words(asked(message))) >= (1 if message.endswith(_QUESTION_MARKS) else FEWEST)
 
 
+def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
+    """Whether a message names a subject, and whether its answer says one; the first is told only where the second is
+    true."""
+    says = says_a_subject(answer)
+    return says and names_a_subject(message), says
+
+
 def says_a_subject(answer: str) -> bool:
     """Whether an answer says what it is about: "yes", "done" and a bare number do not."""
     return len(answer) > PLAINLY or _says(answer)
@@ -208,7 +215,7 @@ def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
 def topic_words(text: str) -> frozenset[str]:
     """The words of a text that tell its subject: content words (:func:`content_tokens`), without those of talk and
     without numbers and codes."""
-    return frozenset(word for word in content_tokens(text) - _TALK_WORDS if word.isalpha())
+    return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
 def asked(message: str) -> str:

@@ -247,7 +247,7 @@ class Judged:
         model = self._judge.model_of(metric.key)
         found = Question("", metric, unit, model, prepared.threshold, choice, self._judge.guidance(metric, unit.agent))
         if not found.guidance.texts:
-            return replace(found, id=prepared.identity.of(unit))
+            return replace(found, id=prepared.origin.identity.of(unit))
         depends = self._preparation.depends_on(metric, prepared.threshold)
         return replace(found, id=Identity(metric.key, found.version, model, depends).of(unit))
 

@@ -172,8 +172,11 @@ class Metric(Generic[S, C]):
     """The judge's model, unless ``judge.models`` names another."""
     about: str = ""
     """What :attr:`description` gives instead of the docstring of its module."""
+    key: str = field(init=False, repr=False, compare=False)
+    """``level.name``, unique."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.level}.{self.name}")
         check(self)
 
     @property
@@ -185,11 +188,6 @@ class Metric(Generic[S, C]):
         if self.kind == "llm":
             can |= _JUDGED
         return tuple(why for why in Why if why in can)
-
-    @property
-    def key(self) -> str:
-        """``level.name``, unique."""
-        return f"{self.level}.{self.name}"
 
     @property
     def description(self) -> str:

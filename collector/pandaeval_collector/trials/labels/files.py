@@ -1,5 +1,5 @@
-"""Reads people's verdicts from CSV or JSON lines, and writes them. Every mistake is told with its line and what would be
-right."""
+"""Reads people's verdicts from CSV or JSON lines, and writes them. Every mistake is told with its line and what would
+be right."""
 
 from __future__ import annotations
 

@@ -213,9 +213,9 @@ def test_the_log_event_names_the_group() -> None:
     unit = Unit("trace", "a" * 32, "a" * 32, "b" * 16)
     by = EvaluatorInfo("code", "1")
     made = Result("r" * 32, "response", unit, Score(0.0, label="error", failed=True), by, 0.5, 1, True, 0.0, now())
-    assert b"pandaeval.failure.group" not in log_record(encode_attributes(made, ""))
+    assert b"pandaeval.failure.group" not in log_record(encode_attributes([made])[0])
     assert b"pandaeval.failure.group\x12\x0e\n\x0c0123456789ab" in log_record(
-        encode_attributes(replace(made, failure_group="0123456789ab"), "")
+        encode_attributes([replace(made, failure_group="0123456789ab")])[0]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
@@ -28,11 +29,14 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     fold,
     squeezed,
 )
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
 """Of one trace; later ones are not checked, and noted."""
+_MOST_FOUND = 3_000
+"""Values that are found before the first of those that count are checked."""
 MOST_ANSWER = 20_000
 """Characters of an answer that are looked at."""
 _LONGEST_SENTENCE = 400
@@ -118,6 +122,7 @@ class Claim:
     aside: bool = False
 
 
+@once_a_trace
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
     """(text, time of its span's end, span id) of each answer."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
@@ -128,8 +133,14 @@ def answers(trace: Trace) -> list[tuple[str, int, str]]:
     return [(fold(text[:MOST_ANSWER]), ends.get(span_id, last), span_id) for text, span_id in said]
 
 
-def in_answers(trace: Trace) -> Iterator[Claim]:
-    """Every specific value of the answers."""
+@once_a_trace
+def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
+    """The specific values of the answers, and those of the arguments of calls that change something; of many the first
+    ones."""
+    return [*islice(_in_answers(trace), _MOST_FOUND)], [*islice(_in_calls(trace), _MOST_FOUND)]
+
+
+def _in_answers(trace: Trace) -> Iterator[Claim]:
     for text, end, span_id in answers(trace):
         prose = without_code(text)
         there = addresses(prose)
@@ -157,8 +168,7 @@ def _is_no_fact(text: str, start: int, value: Value) -> bool:
     return value.kind in (NAME, NUMBER) and _IN_GENERAL.search(text, start, value.start) is not None
 
 
-def in_calls(trace: Trace) -> Iterator[Claim]:
-    """Every specific value of the arguments of calls that change something."""
+def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
         for key, item in _arguments(call.arguments):
             for value in _of_argument(key, item):
@@ -208,8 +218,11 @@ def _accepted(value: Value, call: ToolCall) -> bool:
     return any(value.key in squeezed(fold(text)) for text in leaves(call.result, []))
 
 
+@once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
     """The calls with captured arguments that may change the state of things."""
+    if not trace.tool_calls:
+        return []
     hints = {tool.name: tool.read_only for tool in trace.tools}
     return [
         call
