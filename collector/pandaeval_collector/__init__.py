@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pandaeval_collector.drill.edits import ToolNameEdit as ToolNameEdit
     from pandaeval_collector.drill.edits import ToolResultEdit as ToolResultEdit
     from pandaeval_collector.drill.fault import Fault as Fault
-    from pandaeval_collector.drill.subject import NotApplicableError as NotApplicableError
-    from pandaeval_collector.drill.subject import Subject as Subject
+    from pandaeval_collector.drill.fault import NotApplicableError as NotApplicableError
+    from pandaeval_collector.drill.fault import Subject as Subject
     from pandaeval_collector.exporters import Exporter as Exporter
     from pandaeval_collector.exporters import Repeating as Repeating
     from pandaeval_collector.exporters import RetryLaterError as RetryLaterError
@@ -82,7 +82,7 @@ _WHERE = {
     "Finding": "base.score",
     "Judge": "judge.desk",
     "Metric": "scoring.metric",
-    "NotApplicableError": "drill.subject",
+    "NotApplicableError": "drill.fault",
     "PositiveDuration": "base.section",
     "Reason": "judge.rubric",
     "Repeating": "exporters",
@@ -99,7 +99,7 @@ _WHERE = {
     "SessionView": "scoring.metric",
     "Share": "base.section",
     "Size": "base.section",
-    "Subject": "drill.subject",
+    "Subject": "drill.fault",
     "Surroundings": "exporters",
     "Text": "base.section",
     "Texts": "scoring.metric",

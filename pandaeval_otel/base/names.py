@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 MAX_NAME_CHARS = 128
 _DIGEST_BYTES = 8
@@ -17,6 +18,11 @@ def bounded(name: str, most: int = MAX_NAME_CHARS) -> str:
         return shown
     digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{escaped(name[:most])[: most - len(digest) - 1]}~{digest}"
+
+
+def all_bounded(names: Iterable[str]) -> list[str]:
+    """Returns each name as :func:`bounded` does."""
+    return [bounded(name) for name in names]
 
 
 def escaped(text: str) -> str:

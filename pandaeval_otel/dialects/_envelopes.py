@@ -38,6 +38,13 @@ _FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "sche
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
 """Members of MCP's text content."""
+_WRAPS = frozenset(
+    {
+        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
+        "output",
+    }
+)
+"""Members of which every wrapper has at least one."""
 _ERRORS = ("error-text", "error-json")
 _VALUES = ("text", "json", "content", *_ERRORS)
 """Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
@@ -90,6 +97,8 @@ def _of_list(found: list[Any]) -> tuple[Any, bool] | None:
 
 
 def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
+    if _WRAPS.isdisjoint(found):
+        return None
     keys = found.keys()
     for read in (_of_message, _of_llama_index, _of_reply):
         inner = read(found)

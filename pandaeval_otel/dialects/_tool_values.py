@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
@@ -25,6 +26,13 @@ _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status ma
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 _OF_SERVER = "mcp__"
+
+
+@lru_cache(maxsize=1024)
+def may_be_final_answer(name: str) -> bool:
+    """Returns whether :func:`is_final_answer` may say yes to some call of the tool ``name``."""
+    word = name.lower()
+    return word == _FINISH or word in FINAL_ANSWERS
 
 
 def is_final_answer(name: str, value: Any) -> bool:

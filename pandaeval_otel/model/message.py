@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ class Message:
     def hidden(self) -> bool:
         """Whether part of this message was not captured: its ``text`` is then incomplete, and an empty one does not
         mean "said nothing"."""
-        return NOT_CAPTURED in self.parts
+        return any_hidden((self,))
 
     @property
     def tool_requests(self) -> tuple[ToolRequest, ...]:
@@ -94,3 +95,12 @@ class Message:
     def tool_responses(self) -> tuple[ToolResponse, ...]:
         """The tool results that this message carries, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResponse))
+
+
+def any_hidden(messages: Iterable[Message]) -> bool:
+    """Whether part of any of these messages was not captured."""
+    for message in messages:
+        for part in message.parts:
+            if type(part) is OtherPart and part == NOT_CAPTURED:
+                return True
+    return False

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.model.span import Captured, Kind, Span, ToolDefinition, Usage
 
+_UNREAD = "_unread"
+_END_NS = attrgetter("end_ns")
+
 
 class _ReadWhenAsked:
-    """A field that may be set to a :class:`Captured`, and then returns its value."""
+    """A field that was given as a :class:`Captured`, and is read from it when it is first asked for: from then on it
+    stands in its object like any other, and this is not called again."""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = f"_{name}"
+        self._name = name
 
     def __get__(self, instance: object, owner: type) -> Any:
         if instance is None:
             return None  # the field's default
-        given = getattr(instance, self._name)
-        return given.value if type(given) is Captured else given
-
-    def __set__(self, instance: object, value: Any) -> None:
+        value = getattr(instance, _UNREAD).value
         setattr(instance, self._name, value)
+        return value
 
 
 @dataclass(unsafe_hash=True)
@@ -41,6 +44,11 @@ class ToolCall:
     end_ns: int = 0
     has_arguments: bool = False
     has_result: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.result) is Captured:
+            setattr(self, _UNREAD, self.result)
+            del self.result  # so that it is read when it is asked for
 
 
 class Trigger(StrEnum):
@@ -151,7 +159,7 @@ class Trace:
 
     @property
     def end_ns(self) -> int:
-        return max((span.end_ns for span in self.spans), default=0)
+        return max(map(_END_NS, self.spans), default=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._tool_values import is_final_answer
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Media, Message, Part, Span, Text, ToolRequest, ToolResponse
 
 _REPLAYS = ("For context:", "Observation:\n")
@@ -76,7 +76,8 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
 def asks_for_tool(request: ToolRequest) -> bool:
     """Returns whether a request is for a tool, rather than the model's way to hand over its answer or a call whose name
     is lost."""
-    return bool(request.name) and not is_final_answer(request.name, request.arguments)
+    name = request.name
+    return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
 def user_messages(messages: Sequence[Message]) -> list[str]:

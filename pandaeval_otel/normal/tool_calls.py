@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from operator import attrgetter
 
-from pandaeval_otel.dialects._tool_values import is_final_answer
+from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolRequest
 from pandaeval_otel.normal.call import Call, arguments_key
 from pandaeval_otel.normal.speech import current_turn, tool_requests
@@ -32,7 +32,7 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
-        if span.kind is _TOOL and not is_final_answer(span.tool_name, span.arguments and span.arguments.value)
+        if span.kind is _TOOL and not (may_be_final_answer(span.tool_name) and _hands_over_answer(span))
     ]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
@@ -43,6 +43,10 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     calls = sorted([*run, *[call for call in asked if not call.matched]], key=_ORDER)
     give_results(speakers, calls)
     return tuple([call.finished() for call in calls])
+
+
+def _hands_over_answer(span: Span) -> bool:
+    return is_final_answer(span.tool_name, span.arguments and span.arguments.value)
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_otel.base.names import bounded
+from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
 from pandaeval_otel.model.raw import RawLog
@@ -64,19 +64,21 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     models = facts.models
     session = session_id(tree)
     calls = tool_calls(tree)
-    agent, user = bounded(_agent(root, tree, facts.agents)), user_id(tree)
+    names = (_agent(root, tree, facts.agents), root.service, root.environment, *facts.agents)
+    agent, service, environment, *agents = all_bounded(names)
+    user = user_id(tree)
     responses, continues = exchanged(facts.exchanges)
     if session is None and not continues:
-        told, continues = conversations(models, roots, said.turns, (bounded(root.service), agent, user or ""))
+        told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
         root_span_id=root.span_id,
         agent=agent,
-        agents=tuple([bounded(name) for name in facts.agents]),
-        service=bounded(root.service),
-        environment=bounded(root.environment) or None,
+        agents=tuple(agents),
+        service=service,
+        environment=environment or None,
         session_id=session,
         user_id=user,
         error=_error(roots or [root], tree, output),

@@ -31,8 +31,11 @@ from pandaeval_collector.config import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.runs.settings import evaluator  # noqa: E402
-from pandaeval_collector.scoring.cases.files import read_suite  # noqa: E402
-from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml  # noqa: E402
+from pandaeval_collector.scoring.cases.files import (  # noqa: E402
+    freeze,
+    read_suite,
+    to_yaml,
+)
 from pandaeval_collector.scoring.cases.matching import TrialMatcher  # noqa: E402
 from pandaeval_collector.scoring.cases.trial import Trial  # noqa: E402
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader  # noqa: E402

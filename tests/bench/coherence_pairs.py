@@ -33,8 +33,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 from bench._labelled_runs import FileRun, Input, default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from bench.embedding_quality import SET, auroc  # noqa: E402
-from pandaeval_collector.analysis.embedding import Bands, Embedder, knows  # noqa: E402
-from pandaeval_collector.analysis.embedding.load import load  # noqa: E402
+from pandaeval_collector.analysis.embedding import (  # noqa: E402
+    Bands,
+    Embedder,
+    knows,
+    load,
+)
 from pandaeval_collector.analysis.embedding.text import embed_texts  # noqa: E402
 from pandaeval_collector.analysis.stats.topic import say_enough  # noqa: E402
 from pandaeval_collector.base.score import Score, Unscored  # noqa: E402

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -195,6 +196,7 @@ def main() -> None:
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--page", action="store_true", help="write the newest run into the page, and leave")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the system under test is stopped on the way out
     if not asked.page:
         chosen = [peer for peer in peers() if asked.only.lower() in peer.name.lower()]
         run(chosen, asked.rounds, asked.seconds, asked.install, asked.ledger)

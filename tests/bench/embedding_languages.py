@@ -25,8 +25,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import Bands, Embedder, load
 from pandaeval_collector.analysis.embedding.text import embed_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

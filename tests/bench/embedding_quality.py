@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import Bands, Embedder, load
 from pandaeval_collector.analysis.embedding.text import embed_texts
 
 SET = Path(__file__).with_name("embedding_set.json")

@@ -20,7 +20,7 @@ from pathlib import Path
 from _table import table
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line

@@ -24,7 +24,7 @@ from _table import table
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from synthetic import SIZES, request
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line

@@ -38,11 +38,14 @@ os.environ["TIKTOKEN_CACHE_DIR"] = str(_LITELLM / "litellm_core_utils" / "tokeni
 import tiktoken  # noqa: E402
 
 from pandaeval_collector.cli._inputs import requests  # noqa: E402
-from pandaeval_collector.judge.call import ModelAnswer, ModelCall  # noqa: E402
+from pandaeval_collector.judge.call import (  # noqa: E402
+    CallParameters,
+    ModelAnswer,
+    ModelCall,
+)
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
-from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.pipeline.line.stored_traces import closing_of, stored  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402

@@ -30,7 +30,7 @@ import pandaeval_collector.pipeline.intake as intake_module
 import pandaeval_collector.pipeline.line.stored_traces as reading_module
 import pandaeval_collector.pipeline.workers.pool as pool_module
 import pandaeval_otel.normal.trace as trace_module
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.telemetry import Telemetry

@@ -30,11 +30,14 @@ from _judgements import tables  # noqa: E402
 
 from pandaeval_collector.base.score import Finding, Score, Unscored  # noqa: E402
 from pandaeval_collector.cli._inputs import requests  # noqa: E402
-from pandaeval_collector.judge.call import Caller, CallFailedError  # noqa: E402
+from pandaeval_collector.judge.call import (  # noqa: E402
+    Caller,
+    CallFailedError,
+    CallParameters,
+)
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess  # noqa: E402
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError  # noqa: E402
 from pandaeval_collector.judge.pack import pack  # noqa: E402
-from pandaeval_collector.judge.parameters import CallParameters  # noqa: E402
 from pandaeval_collector.judge.prompt import PROMPT_VERSION  # noqa: E402
 from pandaeval_collector.judge.redact import redacted  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
-from pandaeval_collector.analysis.embedding.load import load  # noqa: E402
+from pandaeval_collector.analysis.embedding import load  # noqa: E402
 from pandaeval_collector.base.telemetry import Telemetry  # noqa: E402
 from pandaeval_collector.config import Config  # noqa: E402
 from pandaeval_collector.runs.manager import Runs  # noqa: E402

@@ -3,11 +3,14 @@
 Follows every call of our own code from an OTLP request to the decision about its traces and their session, on every
 thread, and counts how often a call or a return leads from one room into another.
 
-    python tests/bench/walk.py
+    python tests/bench/walk.py [--functions 40]
+
+``--functions`` adds the functions of other rooms that are called most often, and from where.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -17,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
@@ -41,6 +44,8 @@ class Walk:
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.changes: Counter[tuple[str, str]] = Counter()
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """Calls into another room, by the room that made them and the function."""
         self._at: dict[int, str] = {}
         self._rooms: defaultdict[str, str | None] = defaultdict()
 
@@ -51,7 +56,11 @@ class Walk:
     def follow(self, frame: FrameType, event: str, _: Any) -> None:
         """As ``sys.setprofile`` calls it."""
         if event == "call":
+            before = self._at.get(threading.get_ident())
             self._enter(frame.f_code.co_filename)
+            room = self._rooms[frame.f_code.co_filename]
+            if room is not None and before not in (None, room):
+                self.calls[str(before), f"{room}: {_name(frame)}"] += 1
         elif event == "return" and frame.f_back is not None:
             self._enter(frame.f_back.f_code.co_filename)
 
@@ -76,6 +85,11 @@ def _room(file: str) -> str | None:
         if found and "/" in inside and not inside.startswith("_proto"):
             return f"{package.removeprefix('pandaeval_')}.{inside.partition('/')[0]}"
     return None
+
+
+def _name(frame: FrameType) -> str:
+    name = frame.f_code.co_name if sys.version_info < (3, 11) else frame.f_code.co_qualname
+    return f"{Path(frame.f_code.co_filename).stem}.{name}"
 
 
 async def _walk(folder: Path, watch: Walk | None) -> None:
@@ -109,6 +123,9 @@ def walked() -> Walk:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", type=int, default=0, help="so many of the functions called from other rooms")
+    asked = parser.parse_args()
     found = walked()
     shared = sum(times for pair, times in found.changes.items() if _SHARED & {*pair})
     print(f"{len(found.files)} files, {len(found.rooms)} rooms, {sum(found.changes.values())} room changes,")
@@ -118,6 +135,8 @@ def main() -> None:
         pairs[tuple(sorted(pair))] += times
     for pair, times in pairs.most_common(15):
         print(f"{times:5} {' – '.join(pair)}")
+    for (caller, function), times in found.calls.most_common(asked.functions):
+        print(f"{times:5} {function}, from {caller}")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from random import Random
 
 import pytest
 
-from pandaeval_collector.drill.fault import faults, plant
-from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.drill.fault import NotApplicableError, Subject, faults, plant
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_otel.wire.splitting import split_logs, split_traces

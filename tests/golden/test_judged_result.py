@@ -46,10 +46,10 @@ def surfaces() -> dict[str, Any]:
     about["judge"] |= {"pack": "00ff00ff00ff00ff", "prompt_version": "1"}
     finding = Score(finding.value, finding.reason, {**finding.metadata, **about}, span_ids=finding.span_ids)
     made = result("argument_correctness", finding, evaluator=JUDGE, cost_usd=spent.cost_usd, tokens=spent.tokens)
-    [span] = [Span.FromString(each) for each in spans([encode_attributes(made)])]
+    [span] = [Span.FromString(each) for each in spans([encode_attributes([made])[0]])]
     return {
         "json": json.loads(made.to_json()),
-        "log": attributes(LogRecord.FromString(log_record(encode_attributes(made))).attributes),
+        "log": attributes(LogRecord.FromString(log_record(encode_attributes([made])[0])).attributes),
         "span": attributes(span.attributes),
         "links": [f"{link.trace_id.hex()}:{link.span_id.hex()}" for link in span.links],
     }

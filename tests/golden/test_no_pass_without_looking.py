@@ -13,8 +13,7 @@ import pytest
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.config import load
-from pandaeval_collector.drill.fault import faults, plant
-from pandaeval_collector.drill.subject import NotApplicableError
+from pandaeval_collector.drill.fault import NotApplicableError, faults, plant
 from pandaeval_collector.pipeline.line.stored_traces import Part
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun

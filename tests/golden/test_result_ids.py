@@ -16,7 +16,7 @@ import pytest
 FOLDER = Path(__file__).parent
 sys.path[:0] = [str(FOLDER.parents[1]), str(FOLDER.parents[1] / "collector")] if __name__ == "__main__" else []
 
-from pandaeval_collector.analysis.embedding.load import load  # noqa: E402
+from pandaeval_collector.analysis.embedding import load  # noqa: E402
 from pandaeval_collector.receivers.files import Input  # noqa: E402
 from pandaeval_collector.runs.filerun import FileRun  # noqa: E402
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings  # noqa: E402

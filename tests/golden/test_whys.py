@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun

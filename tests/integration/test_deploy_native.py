@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
 from support.deploy import COMPOSE, DEPLOY, ROOT, mounts, services
 from support.jaeger import BINARY as JAEGER
 from support.otelcol import BINARY as OTELCOL
+from support.ports import free_ports
 from support.processes import Process
 from support.programs import CACHE
 

@@ -25,7 +25,6 @@ from pandaeval_collector.exporters._otlp import over_grpc, over_http
 from pandaeval_collector.exporters.delivery import standing as outlet
 from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
-from support.collector import free_ports
 from support.database import open_database
 from support.doors import grpc_client, http_client, until
 from support.made_traces import Composer
@@ -41,6 +40,7 @@ from support.otlp_sink import (
     slow_down,
     too_large,
 )
+from support.ports import free_ports
 
 TRACES = 12
 MEGABYTE = "x" * (1 << 20)

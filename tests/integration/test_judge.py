@@ -18,14 +18,12 @@ import pytest_asyncio
 
 from pandaeval_collector.jobs.setup import Limits as LimitsOfDay
 from pandaeval_collector.jobs.setup import StoredPurse
-from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelCall, OverBudgetError
-from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelCall, OverBudgetError
+from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess, estimated
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.limits import LimitedCaller
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.parameters import CallParameters
 from pandaeval_collector.judge.prompt import messages
-from pandaeval_collector.judge.usage import estimated
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.store import Store
 from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from support import forked
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
+from support.ports import free_ports
 
 _ROOT = Path(__file__).parents[2]
 _RECORDING = _ROOT / "tests" / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"
@@ -35,9 +36,11 @@ provider.add_span_processor(PandaEvalSpanProcessor(shutdown_timeout=1))
 with provider.get_tracer("my.agent").start_as_current_span("invoke_agent a") as span:
     span.set_attribute("gen_ai.operation.name", "invoke_agent")
     span.set_attribute("gen_ai.agent.name", "a")
-provider.force_flush(5000)
+provider.force_flush(int(sys.argv[1]))
 provider.shutdown()
 """
+_FLUSH_MS, _IN_VAIN_MS = 60_000, 1000
+"""How long the application waits until its spans are taken; the latter where nobody takes them."""
 _needs_litellm = pytest.mark.skipif(
     importlib.util.find_spec("litellm") is None, reason='litellm is not installed: pip install . "./collector[judge]"'
 )
@@ -80,7 +83,7 @@ def _wait_for(collector: CollectorProcess, text: str) -> None:
 
 def test_no_collector() -> None:
     [port] = free_ports(1)
-    said = _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
+    said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
     assert f"the collector at 127.0.0.1:{port} cannot be reached" in said
     assert "is it running" in said
     assert "PANDAEVAL_ENDPOINT" in said
@@ -90,7 +93,7 @@ def test_no_collector() -> None:
 class TestWrongPort:
     def test_grpc_to_the_port_of_http(self, collector: CollectorProcess) -> None:
         """Both sides say so."""
-        said = _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
+        said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
         assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in said
         _wait_for(collector, f"a gRPC client came to 127.0.0.1:{collector.http_port}, which speaks OTLP/HTTP")
         assert "give it the address of server.grpc (port 4327)" in collector.log()
@@ -115,7 +118,8 @@ class TestWrongPort:
 
 class TestWhatIsMissingInTraces:
     def test_no_content_and_no_session_id(self, collector: CollectorProcess) -> None:
-        assert _run(code=_APPLICATION, PANDAEVAL_ENDPOINT=collector.grpc, OTEL_SERVICE_NAME="shop").stderr == ""
+        done = _run(_FLUSH_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=collector.grpc, OTEL_SERVICE_NAME="shop")
+        assert done.stderr == ""
         _wait_for(collector, "the spans of service 'shop' say nothing of what was asked and answered")
         assert "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in collector.log()
         _wait_for(collector, "the traces of service 'shop' name no session")

@@ -11,8 +11,9 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from support.agents import run_agent, scored
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
 from support.otelcol import BINARY, Otelcol
+from support.ports import free_ports
 from support.processors import provider, until
 
 _ROOT = Path(__file__).parents[2]

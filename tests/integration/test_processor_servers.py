@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from support.agents import scored
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
+from support.ports import free_ports
 from support.processors import until
 
 pytest.importorskip("gunicorn", reason="needs gunicorn (the dev extra has it)")

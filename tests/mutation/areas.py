@@ -18,7 +18,7 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
-        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/stream.py"),
+        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/live.py"),
         ("cli/test_gates.py", "trials/passk/test_gate.py", "trials/passk/test_live.py"),
     ),
     "series": Area(

@@ -12,9 +12,10 @@ from pathlib import Path
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from support.collector import CollectorProcess, free_ports
+from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import ConfiguredOtelcol
+from support.ports import free_ports
 from support.processors import until
 from support.senders import GrpcDoor
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import random
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +22,7 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
 from support import forked
+from support.ports import free_ports
 
 START_S, STOP_S, DONE_S = 120.0, 120.0, 120.0
 """Deadlines, for machines that have a lot to do."""
@@ -279,23 +278,6 @@ def snapshot(data: Path, scratch: Path) -> Iterator[sqlite3.Connection]:
     shutil.rmtree(copy)
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
-    for a moment finds its port again. No port is given out twice, neither here nor by a test process beside this one.
-    """
-    found: list[int] = []
-    worker = int(environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _TEST_PROCESSES
-    while len(found) < number:
-        port = random.randrange(15_000 + worker, 32_000, _TEST_PROCESSES)
-        if port in _given:
-            continue
-        with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
-            attempt.bind(("127.0.0.1", port))
-            found.append(port)
-            _given.add(port)
-    return found
-
-
 def _end(process: subprocess.Popen[bytes] | forked.Forked) -> None:
     if process.poll() is None:
         process.kill()
@@ -310,5 +292,3 @@ def _end_all() -> None:
 
 
 _alive: set[subprocess.Popen[bytes] | forked.Forked] = set()
-_TEST_PROCESSES = 16
-_given: set[int] = set()

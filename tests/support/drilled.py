@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.drill.subject import Subject
+from pandaeval_collector.drill.fault import Subject
 from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.receivers.files import Request
 from pandaeval_otel.model import Trace

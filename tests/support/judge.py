@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
-from pandaeval_collector.judge.parts import TOGETHER
+from pandaeval_collector.judge.rubric import TOGETHER
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.store.failures.question import RUBRIC as ERROR_DEDUPLICATION
 

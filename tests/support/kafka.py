@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.collector import free_ports
+from support.ports import free_ports
 from support.programs import CACHE
 
 if TYPE_CHECKING:

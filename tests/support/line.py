@@ -13,8 +13,7 @@ from typing import Any
 import orjson
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.analysis.embedding import Embedder
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.line import Line, Ownership
 from pandaeval_collector.pipeline.pipeline import Pipeline

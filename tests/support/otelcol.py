@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from support.collector import free_ports
+from support.ports import free_ports
 from support.processes import Process
 from support.programs import CACHE
 

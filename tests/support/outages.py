@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from support.asked import GOOD, said
-from support.collector import CollectorProcess, free_ports, open_chunks, snapshot
+from support.collector import CollectorProcess, open_chunks, snapshot
 from support.hostile.beside import Memory
 from support.judge import JudgeServer, Say, rubric_of
 from support.kills import differences, sink_problems, standing_results
 from support.kills_judged import by_a_file
 from support.oracle import Oracle, problems_of
+from support.ports import free_ports
 from support.sink import Sink
 from support.stored import exported_problems, requests_by_trace, series_problems
 

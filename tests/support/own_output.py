@@ -32,7 +32,7 @@ def output_about(traces: Iterable[MadeTrace], instance: str = "another") -> Outp
             run.add(Request(False, trace.request().SerializeToString()))
         results = list(run.results())
     judged = replace(results[0], id="f" * 32, metric="plan_quality", evaluator=EvaluatorInfo("llm", "1", "m"))
-    encoded = [encode_attributes(result) for result in [*results, judged]]
+    encoded = encode_attributes([*results, judged])
     around = Envelope(instance)
     return Output(
         ExportTraceServiceRequest.FromString(around.request(spans(encoded))),

@@ -9,7 +9,7 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
-from support.collector import free_ports
+from support.ports import free_ports
 from support.processes import Process, data_at
 from support.programs import CACHE
 

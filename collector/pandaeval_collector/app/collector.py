@@ -17,8 +17,7 @@ from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, session_token, tls_files
-from pandaeval_collector.drill.scheduled import Drills
-from pandaeval_collector.drill.worker import DrillSetup
+from pandaeval_collector.drill.scheduled import Drills, DrillSetup
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -54,11 +53,9 @@ from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
 from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
-from pandaeval_collector.trials.labels.monitor import PassRates
-from pandaeval_collector.trials.learning.monitor import Learning
-from pandaeval_collector.trials.passk.live import LiveTrials
-from pandaeval_collector.trials.passk.monitor import Monitor, Watch
-from pandaeval_collector.trials.passk.stream import LiveGates
+from pandaeval_collector.trials.labels.rates import PassRates
+from pandaeval_collector.trials.learning import Learning
+from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 

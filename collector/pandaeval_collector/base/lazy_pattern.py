@@ -6,8 +6,9 @@ import re
 from typing import Any, cast
 
 
-def lazily(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """What ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a pattern."""
+def lazily(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """What ``re.compile`` gives, by its methods and attributes; functions of ``re`` do not take it for a pattern. Case
+    does not matter, unless other ``flags`` are given."""
     return cast(re.Pattern[str], _Uncompiled(pattern, flags))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -121,8 +121,11 @@ class Result:
     is_verdict: bool = field(init=False)
     """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its score is
     how sure it is."""
+    time_ns: int = field(init=False)
+    """When it was concluded, Unix nanoseconds, exact to the microsecond."""
 
     def __post_init__(self) -> None:
+        self.time_ns = nanoseconds(self.time)
         self.is_verdict = self.threshold is not None or self.unit.level == "task"
         self.score = self.why = self.success = self.label = None
         match self.finding:
@@ -135,11 +138,6 @@ class Result:
                 self.outcome, self.score, self.success, self.label = "assumed", value, True, "assumed"
             case Unscored(why=why):
                 self.outcome, self.why = "unscored", why.value
-
-    @property
-    def time_ns(self) -> int:
-        """When it was concluded, Unix nanoseconds, exact to the microsecond."""
-        return nanoseconds(self.time)
 
     @property
     def said_at(self) -> str:
@@ -216,6 +214,11 @@ class Result:
         return orjson.dumps(_pruned(self.to_dict()), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
+def to_json(results: Iterable[Result]) -> list[bytes]:
+    """The JSON of each result."""
+    return [result.to_json() for result in results]
+
+
 class Identity:
     """The part of a result's id that all results of one metric share: its version, judge or embedder, and settings."""
 
@@ -226,13 +229,26 @@ class Identity:
 
     def of(self, unit: Unit) -> str:
         """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
-        about, evidence = orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
+        return self.of_encoded(*encoded_unit(unit))
+
+    def of_encoded(self, about: bytes, evidence: bytes) -> str:
+        """The same, of a unit as :func:`encoded_unit` gives it."""
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
+
+
+def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
+    """What a unit is, and its evidence, as they enter the ids of its results."""
+    return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
 def cut(text: str, most: int) -> str:
     """The text, or so many characters of it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def cut_each(texts: Iterable[str], most: int) -> list[str]:
+    """Each of the texts, or so many characters of it."""
+    return [text if len(text) <= most else cut(text, most) for text in texts]
 
 
 def _pruned(value: Any, deep: int = _DEEPEST) -> Any:

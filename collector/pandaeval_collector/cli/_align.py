@@ -175,7 +175,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
     from pandaeval_collector.runs.judges import hasty_judge
     from pandaeval_collector.runs.settings import judge
     from pandaeval_collector.scoring.registry import registry
-    from pandaeval_collector.trials.labels.proposals import disagreements, plain, proposing_rubric
+    from pandaeval_collector.trials.labels.align import disagreements, plain, proposing_rubric
 
     configured, name = judge(judging.config), judging.config.judge.model
     assert configured is not None

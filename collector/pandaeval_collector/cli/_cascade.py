@@ -68,9 +68,8 @@ def _found(
     cheap: Path, strong: Path | None, labels: Path | None, agree: float, config: Path | None
 ) -> list[FoundCascade]:
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.trials.labels.cascading import against_labels, against_results
+    from pandaeval_collector.trials.labels.cascading import against_labels, against_results, from_lines
     from pandaeval_collector.trials.labels.files import read_labels
-    from pandaeval_collector.trials.labels.standing import from_lines
 
     first = from_lines(cheap)
     if labels is not None:

@@ -84,7 +84,7 @@ def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) 
 
 
 def _check_names(config: Config) -> Iterable[Problem]:
-    from pandaeval_collector.analysis.embedding.load import schemes
+    from pandaeval_collector.analysis.embedding import schemes
     from pandaeval_collector.config import check_embedder, check_metrics
     from pandaeval_collector.scoring.metric.declaration import ends
     from pandaeval_collector.scoring.registry import of_packages, registry

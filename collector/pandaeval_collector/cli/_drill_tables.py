@@ -17,8 +17,7 @@ from pandaeval_collector.drill.tally import NoticedShare
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.drill.compare import NoticedLess
-    from pandaeval_collector.drill.tally import FaultTally, Tally
+    from pandaeval_collector.drill.tally import FaultTally, NoticedLess, Tally
 
 
 def baseline_of(path: Path) -> dict[str, Any]:

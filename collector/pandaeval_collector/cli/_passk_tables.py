@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.cli._output import table
-from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import band, mean, median, number, worst_first
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,12 +10,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.parts import TOGETHER, rubric_of
 from pandaeval_collector.judge.prompt import messages, repair, response_format, shape
 from pandaeval_collector.judge.redact import redacted
-from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.rubric import TOGETHER, Guidance, Rubric, Verdict, rubric_of
 from pandaeval_collector.scoring.metric import Metric, TraceMetric
 from pandaeval_otel.model import Trace
 

@@ -42,7 +42,7 @@ class RunSource:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
         from pandaeval_collector.base.errors import UserError
         from pandaeval_collector.cli._inputs import requests
-        from pandaeval_collector.drill.stored import stored_requests
+        from pandaeval_collector.drill.scheduled import stored_requests
 
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.store import JudgedRow
-    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
-    from pandaeval_collector.trials.labels.joint import JointPassRate
+    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, JointPassRate
     from pandaeval_otel.wire.labels import HumanLabel
 
 
@@ -51,9 +50,8 @@ def calibrate(
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.trials.labels import calibration
-    from pandaeval_collector.trials.labels.calibration import Calibrations
+    from pandaeval_collector.trials.labels.calibration import Calibrations, joint_pass_rates
     from pandaeval_collector.trials.labels.files import read_labels
-    from pandaeval_collector.trials.labels.joint import joint_pass_rates
 
     if bool(results) == (store is not None):
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
@@ -94,7 +92,7 @@ def _standings(
     """The scores of each judge; ``whole``: those of runs without a label too, where a store has them."""
     from pandaeval_collector.cli._config import opened_folder
     from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.standing import from_lines, from_store
+    from pandaeval_collector.trials.labels.cascading import from_lines, from_store
 
     if store is None:
         return [from_lines(each) for each in results]
@@ -110,7 +108,7 @@ def _print_joint(found: Sequence[JointPassRate]) -> None:
 
     from pandaeval_collector.analysis.stats.corrected_rate import LEAST_JOINT, WORTH_IT
     from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.trials.labels.standing import CODE
+    from pandaeval_collector.trials.labels.cascading import CODE
 
     if not found:
         return

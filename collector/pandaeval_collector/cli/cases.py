@@ -76,8 +76,8 @@ def promote(
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.trials.passk.attempts import trials
+    from pandaeval_collector.trials.passk.figures import between
     from pandaeval_collector.trials.passk.promoting import promotion
-    from pandaeval_collector.trials.passk.words import between
 
     if (output is None) != (cases is None):
         raise UserError("--cases and --output go together: the proposed cases of that file are written to this one")
@@ -128,7 +128,7 @@ def from_trace(
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._output import OutputFile
-    from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.scoring.cases.files import freeze, to_yaml
 
     traces = _from_files(id_, file) if file else _from_collector(id_, api)
     try:
@@ -156,7 +156,7 @@ def from_failure(
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._failed_runs import from_collector, from_results
     from pandaeval_collector.cli._output import OutputFile
-    from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
+    from pandaeval_collector.scoring.cases.files import freeze, to_yaml
 
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
@@ -177,7 +177,7 @@ def from_failure(
 def _hide(config: Path | None) -> Any:
     """Secrets always, and what else the configuration takes out of texts (``redact``)."""
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.jobs.hiding import hider
+    from pandaeval_collector.jobs.job_traces import hider
     from pandaeval_collector.scoring.evaluator import JudgeSettings
 
     found = resolve_config(config).config.redact

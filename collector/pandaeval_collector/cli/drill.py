@@ -79,8 +79,8 @@ def drill(
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.cli.judge import settings_of
     from pandaeval_collector.cli.passk import write_lines
-    from pandaeval_collector.drill.compare import drops
     from pandaeval_collector.drill.drill import Drill
+    from pandaeval_collector.drill.tally import drops
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, evaluator
     from pandaeval_collector.scoring.evaluator import Evaluator

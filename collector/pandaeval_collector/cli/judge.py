@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import CheckRun, Sheet
     from pandaeval_collector.jobs.check.plan import CheckItem
-    from pandaeval_collector.jobs.check.probes import Probe
+    from pandaeval_collector.jobs.check.sheet import Probe
     from pandaeval_collector.judge.known import Price
 
 _INTERRUPTED = 130
@@ -103,7 +103,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._output import progress
     from pandaeval_collector.jobs.check import JudgeAwayError
-    from pandaeval_collector.jobs.complaints import cure_of
+    from pandaeval_collector.jobs.outcome import cure_of
 
     try:
         with progress(out, "asking") as told, _away():

@@ -98,9 +98,9 @@ def next_(
     With --learn, sessions instead: half at random, half where the learned problem score is unsure."""
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.store import people
+    from pandaeval_collector.trials.labels.files import save, written
     from pandaeval_collector.trials.labels.queue import draw_from, metric_to_label
-    from pandaeval_collector.trials.labels.writing import save, written
-    from pandaeval_collector.trials.learning.drawing import sessions_to_label
+    from pandaeval_collector.trials.learning import sessions_to_label
 
     with opened_store(config, store) as connection:
         if learn:
@@ -131,7 +131,7 @@ def _metric_to_learn(connection: sqlite3.Connection, metric: str, config: Path |
     """The key of the metric of sessions to label; that of most labels where none is named."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.trials.learning.drawing import metric_of_sessions
+    from pandaeval_collector.trials.learning import metric_of_sessions
 
     if not metric:
         return metric_of_sessions(connection)
@@ -154,8 +154,7 @@ def _print_gain(connection: sqlite3.Connection, metric: str, agent: str) -> None
     from pandaeval_collector.analysis.stats.learned import drawn_rate, learning_curve
     from pandaeval_collector.cli._output import console, many, table
     from pandaeval_collector.store import people
-    from pandaeval_collector.trials.learning.drawing import drawn_labels
-    from pandaeval_collector.trials.learning.labelled_runs import StoredSessions, labelled_runs, of_people
+    from pandaeval_collector.trials.learning import StoredSessions, drawn_labels, labelled_runs, of_people
 
     out, labels = console(), (each for each in people.labels(connection) if each.metric == metric)
     for runs in labelled_runs(StoredSessions(connection), of_people(labels), agent or None):
@@ -185,7 +184,7 @@ def export(
     """Write all verdicts as import reads them."""
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.writing import row_of, save, written
+    from pandaeval_collector.trials.labels.files import row_of, save, written
 
     known = metric_names(config).keys
     with opened_store(config, store) as connection:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
     from pandaeval_collector.pipeline.line.decision import Decision
     from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.trials.learning.labelled_runs import LabelledRuns, RunVerdict
+    from pandaeval_collector.trials.learning import LabelledRuns, RunVerdict
 
 
 def register(app: typer.Typer) -> None:
@@ -58,8 +58,7 @@ def learn(
     from pandaeval_collector.cli._tables import print_problems
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.runs.settings import close_rules, learned_folder, learning_evaluator
-    from pandaeval_collector.trials.learning.labelled_runs import labelled_runs
-    from pandaeval_collector.trials.learning.models import keep, learned
+    from pandaeval_collector.trials.learning import keep, labelled_runs, learned
 
     settings = resolve_config(config).config
     store = source.store
@@ -119,7 +118,7 @@ def _verdicts(labels: Path | None, judged: str | None, store: Path | None, confi
     from pandaeval_collector.cli._config import metric_names, opened_folder
     from pandaeval_collector.store import people
     from pandaeval_collector.trials.labels.files import read_labels
-    from pandaeval_collector.trials.learning.labelled_runs import of_judge, of_people
+    from pandaeval_collector.trials.learning import of_judge, of_people
 
     if labels is not None:
         return list(of_people(read_labels(labels, metric_names(config)).labels))

@@ -35,7 +35,7 @@ def metrics(
     page: Annotated[bool, typer.Option("--page", help="Print the reference page of all metrics (Markdown).")] = False,
 ) -> None:
     """List the metrics: name, level, kind, default threshold, what they need."""
-    from pandaeval_collector.analysis.embedding.load import load
+    from pandaeval_collector.analysis.embedding import load
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console, table

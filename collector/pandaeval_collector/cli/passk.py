@@ -70,7 +70,7 @@ def passk(
 
             target.write(page(found, str(file)))
         elif format_ is FigureFormat.json:
-            from pandaeval_collector.trials.passk.results import suite_objects, task_results
+            from pandaeval_collector.trials.passk.figures import suite_objects, task_results
 
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:

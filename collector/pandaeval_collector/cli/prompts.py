@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pandaeval_collector.config import Config
-    from pandaeval_collector.judge.guidelines import Guidance
+    from pandaeval_collector.judge.rubric import Guidance
     from pandaeval_collector.scoring.metric import Metric
     from pandaeval_otel.model import Trace
 
@@ -43,7 +43,7 @@ def prompts(
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._prompts import of_failures, sent, shared
     from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.judge.parts import TOGETHER
+    from pandaeval_collector.judge.rubric import TOGETHER
     from pandaeval_collector.scoring.registry import registry
 
     settings = resolve_config(config).config
@@ -83,7 +83,7 @@ def prompts(
 
 def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
     """The guidelines that are adopted for the metric, those of the trace's agent included."""
-    from pandaeval_collector.judge.guidelines import Guidance, guidance
+    from pandaeval_collector.judge.rubric import Guidance, guidance
     from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 
     if settings.judge.guidelines is None or not metric.rubrics:

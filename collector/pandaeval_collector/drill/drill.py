@@ -16,8 +16,7 @@ from random import Random
 from types import TracebackType
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.drill.fault import Fault, Planted, plant
-from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
 from pandaeval_collector.drill.tally import CopyOutcome, Tally
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pandaeval_collector.drill.fault import NotApplicableError
 from pandaeval_collector.drill.raw import Change, RawTrace, rewritten
-from pandaeval_collector.drill.subject import NotApplicableError
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _LEAST = 12

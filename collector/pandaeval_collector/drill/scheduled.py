@@ -1,5 +1,5 @@
-"""Makes drills in a running collector at their times, and keeps the last one: as gauges, and as a file of the data
-directory that ``pandaeval drill --baseline`` takes."""
+"""Drills in a running collector at their times, each in a process of its own. The last one is kept: as gauges, and as a
+file of the data directory that ``pandaeval drill --baseline`` takes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,62 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.runtime.backoff import Bell
-from pandaeval_collector.base.runtime.child import Child, start_child
+from pandaeval_collector.base.runtime.child import Child, Parent, start_child
 from pandaeval_collector.base.runtime.cron import next_time
+from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.drill.worker import DrillSetup
+from pandaeval_collector.drill.drill import Drill
+from pandaeval_collector.drill.fault import faults
+from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs import wire
+from pandaeval_collector.runs.filerun import FileRun
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.last_drill import FILE_NAME, last_drill
+from pandaeval_collector.store.wanted import Wanted
+from pandaeval_otel.assembly import CloseRules
+
+# Reads what a collector's data directory keeps of its agents' runs, for a drill over them.
+_PAGE = 200
+_LIMIT_S = 120.0
+
+
+def stored_requests(folder: Path, most: int | None = None) -> Iterator[Request]:
+    """The messages of the newest ``most`` runs (``None``: all), each with all of its session. Reads only, beside a
+    collector too."""
+    finder = Finder(folder, limit_s=_LIMIT_S)
+    given: set[str] = set()
+    try:
+        for trace_id, session in islice(_newest(finder), most):
+            for each in (trace_id, *(finder.members(session) if session else ())):
+                if each not in given:
+                    given.add(each)
+                    yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(each)))
+    finally:
+        finder.close()
+
+
+def _newest(finder: Finder) -> Iterator[tuple[str, str | None]]:
+    """Ids of traces, and of their sessions, newest first."""
+    after = None
+    while True:
+        page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
+        for row in page.rows:
+            yield row.facts["id"], row.session
+        after = page.next
+        if after is None:
+            return
+
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +130,7 @@ class Drills:
 
     async def _answer(self) -> tuple[str, Any]:
         try:
-            child = self._child = await start_child("pandaeval_collector.drill.worker", self._environ)
+            child = self._child = await start_child("pandaeval_collector.drill.scheduled", self._environ)
         except OSError as error:
             return "broken", str(error)
         try:
@@ -129,3 +172,58 @@ def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], 
     for metric, share in found["untouched"].items():
         if share["share"] is not None:
             yield (f"{_NAME}.flagged", (("gen_ai.evaluation.name", metric),)), float(share["share"])
+
+
+# The process of a scheduled drill: ``python -m pandaeval_collector.drill.scheduled``.
+#
+# It reads the collector's store and writes nothing there, so it may be killed at any time. One frame comes in on
+# standard input, the setup; one leaves on standard output, what the drill found. When standard input ends, it ends.
+_NICE = 19
+"""Everything else goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrillSetup:
+    """``store``: the data directory. ``runs``: so many of its newest are looked at; ``copies``: of each fault at most;
+    ``seconds``: time after which the drill ends with what it has counted."""
+
+    store: Path
+    embedding: str
+    settings: EvaluatorSettings
+    rules: CloseRules
+    runs: int
+    copies: int
+    seconds: float
+    log_level: int
+
+
+def drilled(setup: DrillSetup) -> dict[str, Any]:
+    """What the drill found, without examples: those would outlive what is stored of the runs."""
+    end = time.monotonic() + setup.seconds
+    scorer = Evaluator(load(setup.embedding), setup.settings)
+    with Drill(lambda where: FileRun(scorer, setup.rules, where=where), faults(), setup.copies) as drill:
+        for request in stored_requests(setup.store, setup.runs):
+            drill.add(request)
+        found = drill.run(is_over=lambda: time.monotonic() > end).to_dict()
+    return {**found, "faults": {name: {**each, "examples": []} for name, each in found["faults"].items()}}
+
+
+def main() -> None:
+    """Makes one drill."""
+    parent = Parent(nice=_NICE)
+    first = parent.receive()
+    if first is None:
+        return
+    setup: DrillSetup = wire.unpacked(first)
+    set_up(setup.log_level)
+    parent.listen(lambda frame: None)
+    try:
+        answer: Any = ("done", drilled(setup))
+    except Exception as error:  # noqa: BLE001 - the parent has to hear why there is nothing
+        answer = ("broken", f"{type(error).__name__}: {error}"[:500])
+    parent.send(wire.body(answer))
+    os._exit(0)  # the thread that reads holds standard input, over which the interpreter would stumble
+
+
+if __name__ == "__main__":
+    main()

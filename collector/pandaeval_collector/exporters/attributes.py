@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pandaeval_collector.base.result import Result, cut
+from pandaeval_collector.base.result import Result, cut_each
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
 from pandaeval_collector.exporters._fields import (
     before_number,
@@ -64,21 +64,25 @@ class SharedAttributes(NamedTuple):
     kind: Alike
 
 
-def encode_attributes(result: Result, page: str = "") -> EncodedResult:
-    """Encodes all attributes of a result, ready to be put into a log record, a span or a span event. ``page``: address
-    of the page that shows the result, without a slash at its end; ``""``: none."""
-    unit = result.unit
-    ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
-    kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
-    return EncodedResult(result, _own(result), _about(page, *ids, *kind), _verdict(result))
+def encode_attributes(results: Sequence[Result], page: str = "") -> list[EncodedResult]:
+    """Encodes all attributes of each result, ready to be put into a log record, a span or a span event. ``page``:
+    address of the page that shows the results, without a slash at its end; ``""``: none."""
+    encoded = []
+    reasons = cut_each([result.finding.reason for result in results], MAX_TEXT)
+    for result, reason in zip(results, reasons, strict=True):
+        unit = result.unit
+        ids = (unit.trace_id, unit.span_id, unit.response_id, unit.session_id)
+        kind = (unit.level, unit.service, unit.agent, unit.environment, unit.trigger, unit.late_spans)
+        encoded.append(EncodedResult(result, _own(result, reason), _about(page, *ids, *kind), _verdict(result)))
+    return encoded
 
 
-def _own(result: Result) -> list[bytes]:
+def _own(result: Result, reason: str) -> list[bytes]:
     """The attributes that hardly another result has. ``score.value`` only where something was measured."""
     finding = result.finding
     own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
-    if finding.reason:
-        text = cut(finding.reason, MAX_TEXT).encode()
+    if reason:
+        text = reason.encode()
         own.append(before_text("gen_ai.evaluation.explanation", len(text)) + text)
     id_ = result.id.encode()
     own.append(before_text("pandaeval.result.id", len(id_)) + id_)

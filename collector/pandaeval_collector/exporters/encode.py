@@ -15,7 +15,7 @@ from functools import lru_cache
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.base.result import nanoseconds, written
+from pandaeval_collector.base.result import written
 from pandaeval_collector.exporters._fields import (
     fixed64,
     measured,
@@ -51,7 +51,9 @@ def log_record(each: EncodedResult) -> bytes:
     result, about = each.result, each.about
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
-    return b"".join((_log_times(result.time), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log))
+    return b"".join(
+        (_log_times(result.time_ns), about.place, alike, about.log_ids, own, each.verdict.log, about.kind.log)
+    )
 
 
 def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[bytes]:
@@ -120,8 +122,8 @@ def _link(target: str) -> bytes:
 
 
 @lru_cache(maxsize=512)
-def _log_times(time: datetime) -> bytes:
-    encoded = fixed64(nanoseconds(time))
+def _log_times(time_ns: int) -> bytes:
+    encoded = fixed64(time_ns)
     return b"\x09" + encoded + b"\x59" + encoded
 
 

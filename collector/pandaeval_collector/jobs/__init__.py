@@ -4,14 +4,13 @@ Imports analysis, base, config, judge, pipeline, receivers, scoring, store.
 """
 
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.budgets import RecordBudgets
 from pandaeval_collector.jobs.canaries import Canaries
 from pandaeval_collector.jobs.canary_file import read_canaries
 from pandaeval_collector.jobs.checks import open_checks
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.outcome import Patience
+from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import (
+    Desks,
     JudgeConfig,
     Limits,
     NoJudgeError,

@@ -14,20 +14,24 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.base.untrusted.foreign import explained
-from pandaeval_collector.jobs.budgets import RecordBudgets
-from pandaeval_collector.jobs.cascade import Cascade
+from pandaeval_collector.base.untrusted.foreign import explained, told
+from pandaeval_collector.jobs.anew import Cascade, Votes
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.complaints import Complaints, Kinship
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.hiding import hider
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader
-from pandaeval_collector.jobs.outcome import GivenUp, Later, Patience, after_failure, unfinished, until_next_day
-from pandaeval_collector.jobs.pauses import Pauses
-from pandaeval_collector.jobs.setup import StoredMemory
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
+from pandaeval_collector.jobs.outcome import (
+    Complaints,
+    GivenUp,
+    Kinship,
+    Later,
+    Patience,
+    RecordBudgets,
+    after_failure,
+    unfinished,
+    until_next_day,
+)
+from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
-from pandaeval_collector.jobs.votes import Votes
-from pandaeval_collector.judge.call import Caller, CallFailedError, OverBudgetError
+from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
@@ -45,6 +49,56 @@ from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
+
+# When no judge is asked as it failed too often just now: how long all jobs wait, and when nobody asks any more.
+_SAME_PAUSE_S = 1.0
+_IN_VAIN_AT_FIRST, _IN_VAIN = 1, 10
+"""After more pauses in a row than this, a run that somebody waits for asks no more: a judge that never answered is not
+there, one that did may come back."""
+
+
+class Pauses:
+    """The pauses of one runner. ``interactive``: somebody waits for its jobs. Times are those of the store's running
+    clock. On one event loop."""
+
+    def __init__(self, interactive: bool) -> None:
+        self._interactive = interactive
+        self._until = 0.0
+        self._in_vain, self._answered = 0, False
+        """Pauses since a judge answered last, and whether one ever did."""
+        self._last = ""
+
+    @property
+    def given_up(self) -> str:
+        """Why no judge is asked any more in this run; ``""`` as long as it is."""
+        most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
+        if not self._interactive or self._in_vain <= most:
+            return ""
+        return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
+
+    def room(self, now: float, slots: int) -> int:
+        """How many jobs may run now: none in a pause; after one, a single job finds out whether the judge is back."""
+        if self.given_up:
+            return slots
+        if now < self._until:
+            return 0
+        return 1 if self._in_vain else slots
+
+    def begin(self, until: float) -> None:
+        """A call was not even tried, and none will be before ``until``."""
+        if until > self._until + _SAME_PAUSE_S:
+            self._until = until
+            self._in_vain += 1
+
+    def answered(self) -> None:
+        """A judge gave an answer, whatever it holds."""
+        self._in_vain, self._answered = 0, True
+
+    def failed(self, error: CallFailedError) -> None:
+        """A call failed."""
+        if error.failure is not CallFailure.COOLDOWN:
+            self._last = told(error)
+
 
 _log = logging.getLogger(__name__)
 

@@ -3,18 +3,263 @@ judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from pandaeval_collector.analysis.stats import paired
+from pandaeval_collector.analysis.stats.paired import Pair, PairedEstimate
+from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.agreement import Agreement
-from pandaeval_collector.jobs.cascade import Cascade
-from pandaeval_collector.jobs.compare import AskedAgain
-from pandaeval_collector.jobs.complaints import warn_of_second
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.setup import JudgeConfig, StoredMemory
-from pandaeval_collector.jobs.votes import Votes
+from pandaeval_collector.jobs.anew import Again, Cascade, Forgetful, Votes, anew, pay
+from pandaeval_collector.jobs.canary_file import said
+from pandaeval_collector.jobs.outcome import warn_of_second
+from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
+from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
+from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.selection import included
+from pandaeval_collector.scoring.evaluator import Question
 from pandaeval_collector.store import Store
+
+# Keeps what two verdicts on the same run said, a judge's own second one or another judge's, and shows how far they
+# agree. Kept in the store, shown as gauges.
+#
+# Never a score of anybody's agent: nothing here enters results' values, sessions or series of scores.
+_log = logging.getLogger(__name__)
+
+_KEY = "judge.compared"
+_KEEP = 200
+"""Comparisons that figures are over, for each check, metric and model: old ones must not hide a change."""
+ENOUGH = 20
+"""With fewer comparisons, no statement is made on whether a judge discriminates."""
+_LEAST_SPREAD, _LEAST_DISCRIMINATION = 0.02, 0.2
+"""A judge whose verdicts on different runs are closer than this, or differ by chance for the most part, does not
+discriminate."""
+ALIKE = "does not discriminate"
+
+Series = tuple[str, str, str]
+"""Check (``retest`` or ``second``), metric, model."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictAgreement:
+    """What the newest ``n`` comparisons show. ``agreement``: 1 minus the mean distance; ``flips``: pairs on two sides
+    of the threshold; ``noise``: standard deviation of verdicts on one run, ``spread``: of first verdicts on different
+    runs, ``discrimination``: the share of variance that is of the runs (both NaN for a single comparison)."""
+
+    n: int
+    agreement: float
+    flips: int
+    noise: float
+    spread: float
+    discrimination: float
+    kappa: PairedEstimate | None
+    difference: PairedEstimate | None
+
+    @property
+    def alike(self) -> bool:
+        """Whether the judge says much the same of all runs, so that its agreement with itself is worth nothing. That
+        may be right of agents that are all good: only runs that are known to be bad can tell."""
+        if self.n < ENOUGH:
+            return False
+        return self.spread < _LEAST_SPREAD or self.discrimination < _LEAST_DISCRIMINATION
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures for the metadata of a result."""
+        shown: dict[str, Any] = {"value": self.agreement, "n": self.n, "flips": self.flips, "noise": self.noise}
+        if self.n > 1:
+            shown["spread"] = self.spread
+        for name, each in (("kappa", self.kappa), ("difference", self.difference)):
+            if each is not None:
+                shown[name] = {"value": each.value, "ci_low": each.low, "ci_high": each.high}
+        return {**shown, "label": ALIKE} if self.alike else shown
+
+
+class Agreement:
+    """All comparisons of one store. On one event loop."""
+
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store, self._telemetry = store, telemetry
+        self._pairs: dict[Series, list[Pair]] = {}
+        self._thresholds: dict[Series, float] = {}
+        self._figures: dict[Series, VerdictAgreement] = {}
+        self._named: set[Series] = set()
+        for name, held in json.loads(store.get(_KEY) or "{}").items():
+            check, metric, model = name.split("\t")
+            self._take((check, metric, model), [(one, other) for one, other in held["pairs"]], held["threshold"])
+
+    async def add(self, check: str, metric: str, model: str, pair: Pair, threshold: float) -> None:
+        """One comparison: first and second verdict, and from where on a verdict passes; in the store when this
+        returns."""
+        series = check, metric, model
+        self._take(series, [*self._pairs.get(series, ()), pair][-_KEEP:], threshold)
+        self._name(series)
+        body = {
+            "\t".join(each): {"threshold": self._thresholds[each], "pairs": pairs}
+            for each, pairs in self._pairs.items()
+        }
+        await asyncio.wrap_future(self._store.put(_KEY, json.dumps(body)))
+
+    def of(self, check: str, metric: str, model: str) -> VerdictAgreement | None:
+        """``None`` as long as nothing was compared."""
+        return self._figures.get((check, metric, model))
+
+    def _take(self, series: Series, pairs: list[Pair], threshold: float) -> None:
+        is_new = series not in self._pairs
+        self._pairs[series], self._thresholds[series] = pairs, threshold
+        self._figures[series] = compared(pairs, threshold)
+        if is_new:
+            self._show(series)
+
+    def _name(self, series: Series) -> None:
+        """Logs, once, that a judge says the same of everything."""
+        figures = self._figures[series]
+        if figures.alike and series not in self._named:
+            self._named.add(series)
+            _log.warning(
+                "the judge %s %s by %s: its verdicts on %d runs spread by %.3f, those on one and the same by %.3f; "
+                "its agreement with itself says nothing (see: pandaeval judge check)",
+                series[2],
+                ALIKE,
+                series[1],
+                figures.n,
+                figures.spread,
+                figures.noise,
+            )
+
+    def _show(self, series: Series) -> None:
+        check, metric, model = series
+        about = {"check": check, "metric": metric, "model": model}
+
+        def gauge(name: str, read: Callable[[VerdictAgreement], float], **more: str) -> None:
+            self._telemetry.gauge(f"pandaeval.judge.{name}", lambda: read(self._figures[series]), **about, **more)
+
+        gauge("agreement", lambda found: found.agreement)
+        gauge("flips", lambda found: found.flips / found.n)
+        gauge("spread", lambda found: found.noise, of="repeats")
+        gauge("spread", lambda found: found.spread, of="runs")
+        gauge("discrimination", lambda found: found.discrimination)
+        for bound, read in _BOUNDS.items():
+            gauge("kappa", lambda found, read=read: read(found.kappa), bound=bound)  # type: ignore[misc]
+            gauge("difference", lambda found, read=read: read(found.difference), bound=bound)  # type: ignore[misc]
+
+
+_BOUNDS: Mapping[str, Callable[[PairedEstimate | None], float]] = {
+    "estimate": lambda found: math.nan if found is None else found.value,
+    "low": lambda found: math.nan if found is None else found.low,
+    "high": lambda found: math.nan if found is None else found.high,
+}
+
+
+def compared(pairs: list[Pair], threshold: float) -> VerdictAgreement:
+    """The figures of at least one pair."""
+    return VerdictAgreement(
+        len(pairs),
+        paired.agreement(pairs),
+        paired.flips(pairs, threshold),
+        paired.noise(pairs),
+        paired.spread([first for first, _ in pairs]),
+        paired.discrimination(pairs),
+        paired.kappa(pairs, threshold),
+        paired.difference(pairs),
+    )
+
+
+# Puts a share of the questions that have a verdict once more, to the same judge or to another, and notes beside the
+# verdict what came of it.
+#
+# The same judge (``judge.retest``) sees the same words behind other fences, without the first verdict in memory: what
+# differs is chance. Another one (``judge.second``), best of another make, is less likely to share a whim. What was
+# extracted from the run before (its task, its plan) stands for both. No score changes; each costs one call, within the
+# judge's limits and budget.
+class AskedAgain:
+    """Looks at a verdict once more, and changes no score. ``share``: of the results, 0..1, by a hash of their id;
+    ``model``: another judge, whose verdicts are remembered in ``memory``; without one the same judge is asked. On one
+    event loop."""
+
+    def __init__(
+        self,
+        desks: Desks,
+        agreement: Agreement,
+        telemetry: Telemetry,
+        share: float,
+        model: str | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self._desks, self._agreement, self._telemetry, self._share = desks, agreement, telemetry, share
+        self._model, self._memory = model, memory or Forgetful()
+        self._name = "retest" if model is None else "second"
+        self._counter = "pandaeval.judge.retests" if model is None else "pandaeval.judge.seconds"
+
+    async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
+        """The finding, with what was said the second time in its metadata if this is one of those that are asked about
+        again (``retest``, ``second``), and with how far the two agreed so far (``judge_agreement``,
+        ``second_agreement``). The score is the first verdict's, always; its costs are those of both."""
+        if not isinstance(finding, Score):
+            return finding
+        key, by, second = question.metric.key, decided_by(question, finding), None
+        if by == self._model or (self._model is None and not first.spent.calls):
+            return finding
+        both = by if self._model is None else f"{by} / {self._model}"
+        if included(f"{self._name} {question.id}", self._share):
+            fence = "again" if self._model is None else "second"
+            other = anew(self._desks, self._memory, pack, self._model or by, fence, question.guidance)
+            second, outcome = await asked_again(question, subject, first, other)
+            self._telemetry.add(self._counter, outcome)
+        if second is not None:
+            await self._agreement.add(self._name, key, both, (said(finding), said(second)), question.passes_from)
+        so_far = "judge_agreement" if self._model is None else "second_agreement"
+        more = {} if self._model is None else {"model": self._model}
+        figures = self._agreement.of(self._name, key, both)
+        return with_comparison(finding, question, second, self._name, so_far, figures, **more)
+
+
+async def asked_again(question: Question, subject: Any, first: Judge, other: Judge) -> tuple[Score | None, str]:
+    """The score that ``other`` gives, or ``None`` where there is nothing to compare: that a provider is away says
+    nothing about a judge. And ``compared``, ``no_verdict`` or ``not_asked``."""
+    asked = question.metric.ask
+    assert asked is not None
+    try:
+        found = await asked(subject, Again(first, other, question.metric.name))
+    except NoVerdictError:
+        found = None
+    except (CallFailedError, OverBudgetError):
+        return None, "not_asked"
+    finally:
+        pay(first.spent, other.spent)
+    return (found, "compared") if isinstance(found, Score) else (None, "no_verdict")
+
+
+def decided_by(question: Question, finding: Score) -> str:
+    """The model whose verdict stands: the judge's, or that of the cheap one that was asked first."""
+    cascade = finding.metadata.get("cascade")
+    return str(cascade["model"]) if isinstance(cascade, dict) and not cascade["asked"] else question.model
+
+
+def with_comparison(
+    finding: Score,
+    question: Question,
+    second: Score | None,
+    name: str,
+    so_far: str,
+    figures: VerdictAgreement | None,
+    **more: Any,
+) -> Score:
+    """The finding with what the judge said the second time (before any limit that facts set) under ``name`` in its
+    metadata, and the figures of all so far under ``so_far``."""
+    about: dict[str, Any] = {}
+    if second is not None:
+        one, other = said(finding), said(second)
+        flipped = (one >= question.passes_from) != (other >= question.passes_from)
+        about[name] = {**more, "score": other, "difference": abs(other - one), "flipped": flipped}
+    if figures is not None:
+        about[so_far] = figures.to_dict()
+    return replace(finding, metadata={**finding.metadata, **about}) if about else finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,130 @@ The jobs of one trace share the work.
 
 from __future__ import annotations
 
+import importlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache, reduce
 from typing import Any
 
 import orjson
 
-from pandaeval_collector.jobs.earlier import EarlierTraces
-from pandaeval_collector.judge.before import tells_of_before
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.judge.before import lines_of, tells_of_before
 from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_collector.judge.redact import Hide, redacted
+from pandaeval_collector.judge.redact import Hide, PersonalData, check_installed, redact, redacted
 from pandaeval_collector.judge.turns import Conversation, TurnView, conversation, turn_view
+from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
+from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.store import Job, Store
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
+
+
+# Makes the function that redacts a trace before a judge sees it, from the settings.
+def hider(judge: JudgeSettings) -> Hide | None:
+    """What is applied to every text of a trace, ``None`` when nothing is hidden. For one thread. Raises
+    :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
+    steps: list[Hide] = [redact] if judge.secrets else []
+    if judge.pii:
+        check_installed()
+        steps.append(_personal_data)
+    steps += [_named(name) for name in judge.custom]
+    if not steps:
+        return None
+    return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
+
+
+def _personal_data(text: str) -> str:
+    return _recognisers()(text)
+
+
+@cache
+def _recognisers() -> PersonalData:
+    """At the first text, on the thread that packs: it takes seconds to import them."""
+    return PersonalData()
+
+
+def _named(name: str) -> Callable[[str], str]:
+    """``package.module:function``, a function from text to text."""
+    module, _, function = name.partition(":")
+    try:
+        found: Callable[[str], str] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"redact.custom: {name} cannot be imported ({error})") from error
+    if not callable(found):
+        raise UserError(f"redact.custom: {name} is not a function")
+    return found
+
+
+# What was said and done in the earlier traces of a session, for a judge of a later one.
+NEWEST = 24
+"""So many of the earlier traces are read."""
+_REMEMBER_SAID = 512
+
+
+class EarlierTraces:
+    """Reads them from the store, and keeps what the last 512 of them said. One thread."""
+
+    def __init__(self, store: Store, hide: Hide | None) -> None:
+        self._store, self._hide = store, hide
+        self._said: OrderedDict[tuple[bytes, str], tuple[str, ...]] = OrderedDict()
+
+    def before(self, trace: Trace) -> tuple[str, ...]:
+        """What was said, called and given back in the session before ``trace`` began, oldest first, redacted; nothing
+        without a session. A trace whose spans are not kept any more is left out."""
+        if trace.session_id is None:
+            return ()
+        rows = self._store.session_traces(trace.session_id)
+        own = bytes.fromhex(trace.trace_id)
+        earlier = [row.trace_id for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
+        return tuple(line for trace_id in earlier[-NEWEST:] for line in self._lines(trace_id))
+
+    def turns(self, trace: Trace) -> int | None:
+        """How many turns of its conversation came before ``trace``; ``None`` without a session."""
+        if trace.session_id is None:
+            return None
+        rows = self._store.session_traces(trace.session_id)
+        own = bytes.fromhex(trace.trace_id)
+        before = (row for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own)
+        return sum(from_row(row).facts.turns for row in before)
+
+    def whole(self, session_id: str) -> tuple[list[Trace], int]:
+        """The first and the newest traces of a session, oldest first, redacted, and how many of it are missing."""
+        ids = [row.trace_id for row in self._store.session_traces(session_id)]
+        shown = ids if len(ids) <= NEWEST else [ids[0], *ids[1 - NEWEST :]]
+        found = [trace for trace_id in shown if (trace := self._trace(trace_id)) is not None]
+        hide = self._hide
+        return found if hide is None else [redacted(trace, hide) for trace in found], len(ids) - len(found)
+
+    def _trace(self, trace_id: bytes) -> Trace | None:
+        return rebuilt(self._store.contents(trace_id), Closing(Trigger.SESSION_CHANGED)).trace
+
+    def _lines(self, trace_id: bytes) -> tuple[str, ...]:
+        held = self._store.held(trace_id)
+        if held is None:
+            return ()
+        key = trace_id, held[0]
+        found = self._said.get(key)
+        if found is None:
+            found = self._said[key] = self._read(trace_id)
+            while len(self._said) > _REMEMBER_SAID:
+                self._said.popitem(last=False)
+        return found
+
+    def _read(self, trace_id: bytes) -> tuple[str, ...]:
+        trace = self._trace(trace_id)
+        if trace is None:  # its spans are not kept any more
+            return ()
+        return lines_of(trace if self._hide is None else redacted(trace, self._hide))
+
 
 _REMEMBER = 32
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.client import JudgeProcessSetup, WorkerProcess
+from pandaeval_collector.judge.desk import Desk, Memory
+from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.store import Store
 
 if TYPE_CHECKING:
@@ -108,3 +111,22 @@ def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) ->
     process = WorkerProcess(judge.setup, environ)
     purse = StoredPurse(store, limits) if (limits.daily_usd, limits.daily_tokens) != (None, None) else None
     return process, LimitedCaller(process, limits.concurrency, limits.rpm, limits.tpm, purse)
+
+
+@dataclass(frozen=True, slots=True)
+class Desks:
+    """``judge``: the settings; ``None``: the defaults."""
+
+    caller: Caller
+    judge: JudgeSettings | None = None
+
+    @property
+    def secrets(self) -> bool:
+        """Whether secrets are redacted in what is given with a question."""
+        return self.judge is None or self.judge.secrets
+
+    def desk(self, memory: Memory) -> Desk:
+        """A desk that remembers in ``memory``."""
+        if self.judge is None:
+            return Desk(self.caller, memory)
+        return Desk(self.caller, memory, language=self.judge.language, asked_with=self.judge.asked_with)

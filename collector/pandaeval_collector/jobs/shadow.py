@@ -16,7 +16,7 @@ import orjson
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack

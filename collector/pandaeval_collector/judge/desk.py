@@ -17,15 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from pandaeval_collector.base.score import Why
-from pandaeval_collector.judge.answers import AnswerCost, Answers, NoVerdictError
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelCall
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION, echo_code, messages, repair, response_format
 from pandaeval_collector.judge.redact import redact_value
-from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
-from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.judge.reply import AnswerCost, Answers, InvalidReplyError, NoVerdictError, read_reply
+from pandaeval_collector.judge.rubric import Guidance, QuestionPart, Rubric, Verdict
 
 __all__ = ["AnswerCost", "Desk", "Judge", "Memory", "NoVerdictError"]
 

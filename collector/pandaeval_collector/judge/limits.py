@@ -13,8 +13,8 @@ from typing import Protocol
 from aiolimiter import AsyncLimiter
 
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError, Permit
+from pandaeval_collector.judge.client import estimated
 from pandaeval_collector.judge.known import FREE, Price
-from pandaeval_collector.judge.usage import estimated
 
 _STEADY, _BURST = 0.97, 0.025
 """Parts of a limit: what is used steadily, and what may be used at once after a pause. Together a little less than the

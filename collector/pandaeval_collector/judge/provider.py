@@ -15,10 +15,145 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pandaeval_collector.base.untrusted.foreign import secrets_in
-from pandaeval_collector.judge.answered import answered
-from pandaeval_collector.judge.failures import Reply, failed, failure_of, is_too_long, was_not_asked
+import httpx
+
+from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 from pandaeval_collector.judge.route import Route
+
+# From an exception of litellm's, or an answer that is none, to the failure of a call. For the worker's process.
+Reply = dict[str, Any]
+"""The worker's report of a call, as a JSON object."""
+
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "exceeds the available context",
+)
+"""Words by which providers say that a prompt is longer than the model's window."""
+_LONGEST_ASKED_S = 900.0
+
+
+def failed(kind: str, message: str, retry_after: float | None = None, answered: bool = False) -> Reply:
+    """``kind``: of :class:`pandaeval_collector.judge.call.Failure`; ``answered``: the provider gave something that
+    nobody could read, and may bill for it."""
+    return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after, "answered": answered}
+
+
+def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
+    """The failure that an exception of litellm's means, told without ``secrets``."""
+    message = explained(error, secrets)
+    if is_too_long(litellm, error):
+        return failed("too_long", message)
+    if was_not_asked(error):
+        return failed("denied", message)
+    kinds: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
+        ("timeout", (litellm.Timeout,)),
+        ("denied", (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)),
+        ("refused", (litellm.ContentPolicyViolationError, litellm.BadRequestError)),
+        ("rate_limit", (litellm.RateLimitError,)),
+    )
+    kind = next((kind for kind, types in kinds if isinstance(error, types)), "unavailable")
+    return failed(kind, message, _retry_after(error), unreadable(error))
+
+
+def was_not_asked(error: Exception) -> bool:
+    """Whether litellm found out by itself that nobody can be asked; by class it may be a server's error."""
+    said = str(error).lower()
+    return "missing credentials" in said or "llm provider not provided" in said
+
+
+def is_too_long(litellm: Any, error: Exception) -> bool:
+    """Whether the prompt is longer than the model takes: some servers say it with a class of errors of their own."""
+    if isinstance(error, litellm.ContextWindowExceededError):
+        return True
+    of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
+    said = str(error).lower()
+    return of_request and any(words in said for words in _TOO_LONG)
+
+
+def unreadable(error: BaseException | None) -> bool:
+    """Whether a try failed over what the provider answered: nothing went wrong on the way, and no status says so."""
+    link = error
+    while link is not None:
+        if isinstance(link, OSError | httpx.HTTPError):
+            return False
+        if isinstance(link, ArithmeticError | AttributeError | LookupError | TypeError | ValueError):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
+    except (KeyError, ValueError):
+        return None
+
+
+# From litellm's response to the worker's reply: the words, what they took, and whether they are a whole answer.
+MAX_TEXT = 65_000
+"""No verdict is longer; what is behind is not passed on."""
+_LONGEST_COUNT = 20
+_CUT, _NATIVE = "length", "native_finish_reason"
+_REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
+"""Reasons for which an answer ended that make it none, by OpenAI's names and others that pass through litellm."""
+
+
+def answered(response: Any, model: str, max_tokens: int) -> Reply:
+    """The reply that a response makes. ``cut``: it ended at its limit of tokens, whatever it holds. An answer that the
+    provider or the model itself broke off, or refused to give, is a failure even where its words look like a verdict.
+    """
+    choice = response.choices[0] if response.choices else None
+    message = getattr(choice, "message", None)
+    reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}
+    if reasons & _REFUSED or _own(message, "refusal"):
+        return failed("refused", "the model or its provider refused to answer", answered=True)
+    if "error" in reasons:
+        return failed("unavailable", "the provider broke the answer off", answered=True)
+    text = getattr(message, "content", None)
+    return {
+        "ok": True,
+        "text": text[:MAX_TEXT] if isinstance(text, str) else "",
+        "cut": _CUT in reasons,
+        "usage": _usage(response),
+        "max_tokens": max_tokens,
+        "model": model,
+    }
+
+
+def _own(part: Any, name: str) -> Any:
+    """What of a provider's own fields litellm passes on beside those that all have."""
+    return (getattr(part, "provider_specific_fields", None) or {}).get(name)
+
+
+def _usage(response: Any) -> dict[str, Any]:
+    """Tokens and US dollars as the provider reports them; ``None`` for what is no number."""
+    usage = getattr(response, "usage", None)
+    about = getattr(usage, "prompt_tokens_details", None)
+    hidden = getattr(usage, "completion_tokens_details", None)
+    stated = {
+        "prompt_tokens": getattr(usage, "prompt_tokens", None),
+        "completion_tokens": getattr(usage, "completion_tokens", None),
+        "cached_tokens": getattr(about, "cached_tokens", None),
+        "reasoning_tokens": getattr(hidden, "reasoning_tokens", None),
+        "cost_usd": (getattr(response, "_hidden_params", None) or {}).get("response_cost"),
+    }
+    return {name: _number(value) for name, value in stated.items()}
+
+
+def _number(value: Any) -> int | float | None:
+    """Some servers write counts as text."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < _LONGEST_COUNT:
+        return int(value)
+    return value if isinstance(value, int | float) else None
+
 
 _RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0

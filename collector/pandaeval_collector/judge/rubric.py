@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 Reason = Annotated[str, Field(max_length=1200)]
 """Free text of a judge: shown to people, never parsed. Bounded, or small models ramble until the reply is cut."""
@@ -49,3 +51,120 @@ class Rubric(Generic[V]):
     max_tokens: int = 900
     check: Callable[[V, Mapping[str, Any]], str | None] | None = None
     sees: Literal["run", "outset"] = "run"
+
+
+# Questions that are put in one call, each with its own criteria and an answer of its own in the verdict.
+P = TypeVar("P", bound=BaseModel)
+_TOKENS, _MORE = 900, 350
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPart(Generic[P]):
+    """A question that may share a call. ``name``: that of its metric; ``about``: what is judged, the same text for all
+    that are put together; ``text``: its own criteria; ``answer``: the shape of its part of the verdict; ``check``: what
+    is wrong with that part on what was given, as in :class:`Rubric`."""
+
+    name: str
+    version: str
+    about: str
+    text: str
+    answer: type[P]
+    check: Callable[[P, Mapping[str, Any]], str | None] | None = None
+
+
+def rubric_of(parts: Sequence[QuestionPart[Any]]) -> Rubric[Any]:
+    """The question of one part, or of several in their order; its verdict has a field for each, named like it."""
+    return _rubric_of(tuple(parts))
+
+
+@lru_cache(maxsize=256)
+def _rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
+    alone = len(parts) == 1
+    return Rubric(
+        name=parts[0].name if alone else TOGETHER,
+        version=parts[0].version if alone else " ".join(f"{part.name}:{part.version}" for part in parts),
+        text="\n\n".join([parts[0].about.strip(), *(_asked(part, alone) for part in parts)]),
+        verdict=_verdict(parts),
+        max_tokens=_TOKENS + _MORE * (len(parts) - 1),
+        check=_check(parts),
+    )
+
+
+TOGETHER = "turn"
+"""The name of a question of several parts."""
+
+
+def _asked(part: QuestionPart[Any], alone: bool) -> str:
+    return part.text.strip() if alone else f"## {part.name}\n\n{part.text.strip()}"
+
+
+def _verdict(parts: Sequence[QuestionPart[Any]]) -> type[Verdict]:
+    fields: dict[str, Any] = {
+        part.name: (part.answer, Field(description=f"The answer to {part.name}")) for part in parts
+    }
+    made: type[Verdict] = create_model("TurnVerdict", __base__=Verdict, **fields)
+    return made
+
+
+def _check(parts: Sequence[QuestionPart[Any]]) -> Callable[[Any, Mapping[str, Any]], str | None]:
+    def check(verdict: Any, given: Mapping[str, Any]) -> str | None:
+        found = (
+            f"{part.name}: {wrong}"
+            for part in parts
+            if part.check is not None and (wrong := part.check(getattr(verdict, part.name), given)) is not None
+        )
+        return "; ".join(found) or None
+
+    return check
+
+
+# What the people who are responsible for an agent ask a judge to heed beyond the words of a question.
+#
+# A guideline belongs to one metric, and to one agent or to all. It is put behind the criteria of the question that
+# gives the metric's verdict, and marks the version of that question and of its results: verdicts with and without it
+# are never taken for one another.
+MOST_CHARS = 600
+_HEAD = """\
+The people who are responsible for this agent add the following. Where it differs from the criteria above, it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guideline:
+    """``metric``: its key (``trace.task_completion``); ``agent``: ``""`` for all."""
+
+    metric: str
+    text: str
+    agent: str = ""
+
+    def concerns(self, metric: str, agent: str) -> bool:
+        """Whether a judge is to heed it in a question about a run of this agent."""
+        return self.metric == metric and self.agent in ("", agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """The guidelines for one question. ``rubric``: the name of the one that gives the metric's verdict."""
+
+    rubric: str = ""
+    texts: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """What tells versions apart; ``""`` without a guideline."""
+        if not self.texts:
+            return ""
+        return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest()
+
+    def added_to(self, rubric: Rubric[V]) -> Rubric[V]:
+        """The question with the guidelines, where it is the one that they are for."""
+        if not self.texts or rubric.name != self.rubric:
+            return rubric
+        lines = "\n".join(f"- {text}" for text in self.texts)
+        return replace(
+            rubric, version=f"{rubric.version}{self.mark}", text=f"{rubric.text.strip()}\n\n{_HEAD}\n{lines}"
+        )
+
+
+def guidance(guidelines: Iterable[Guideline], metric: str, rubric: str, agent: str) -> Guidance:
+    """Returns the guidelines that concern a question, in their order."""
+    return Guidance(rubric, tuple(each.text for each in guidelines if each.concerns(metric, agent)))

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandaeval_collector.judge.before import EarlierTurns, media_asked
-from pandaeval_collector.judge.facts import CallFacts
 from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_collector.judge.steps import OwnWords, StepLimits, clock, steps
+from pandaeval_collector.judge.steps import CallFacts, OwnWords, StepLimits, clock, steps
 from pandaeval_otel.model import Trace
 
 _NOTHING = OwnWords("(nothing was captured)")

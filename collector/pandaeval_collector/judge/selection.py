@@ -8,6 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
+# A cheap judge that is asked first.
+@dataclass(frozen=True, slots=True)
+class CascadeStep:
+    """Its ``model``, and where its verdict stands: up to ``low``, and from ``high`` on."""
+
+    model: str
+    low: float
+    high: float
+
+    def decides(self, score: float) -> bool:
+        """Whether its score stands."""
+        return score <= self.low + 1e-9 or score >= self.high - 1e-9
+
+
 def included(id_: str, share: float) -> bool:
     """Whether a session (or a trace without one) is in a sample of this share, 0..1. A larger sample holds every
     smaller one, and every collector and every run picks the same ones, by a hash."""

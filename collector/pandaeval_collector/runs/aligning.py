@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.config import Config
-from pandaeval_collector.judge.guidelines import Guideline
+from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, judge, scoring
@@ -62,7 +62,7 @@ class FileJudging:
     def evaluator(self, text: str) -> Evaluator:
         """Scores this metric alone."""
         if text not in self._evaluators:
-            from pandaeval_collector.analysis.embedding.load import load
+            from pandaeval_collector.analysis.embedding import load
 
             settings = scoring(self.config)
             assert settings.judge is not None

@@ -23,7 +23,7 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
 )
-from pandaeval_collector.jobs.hiding import hider
+from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.jobs.trial_questions import TrialJudge
 from pandaeval_collector.judge.call import Caller

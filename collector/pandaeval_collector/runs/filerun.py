@@ -41,7 +41,7 @@ from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
 from pandaeval_collector.trials.passk.attempts import slim
-from pandaeval_collector.trials.passk.results import repeated
+from pandaeval_collector.trials.passk.figures import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked

@@ -27,8 +27,8 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.config import ConfigError, read_yaml
-from pandaeval_collector.judge.cascade import CascadeStep
-from pandaeval_collector.judge.guidelines import MOST_CHARS, Guideline
+from pandaeval_collector.judge.rubric import MOST_CHARS, Guideline
+from pandaeval_collector.judge.selection import CascadeStep
 
 # The file that says where a cheap judge decides (JSON), which ``pandaeval judge cascade --write`` makes.
 _log = logging.getLogger(__name__)

@@ -19,16 +19,15 @@ from pandaeval_collector.config import (
 from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
-from pandaeval_collector.judge.cascade import CascadeStep
-from pandaeval_collector.judge.parameters import CallParameters
-from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judge.call import CallParameters
+from pandaeval_collector.judge.selection import CascadeStep, Selection
 from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
-from pandaeval_collector.trials.learning.models import FOLDER
+from pandaeval_collector.trials.learning import FOLDER
 from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
@@ -46,21 +45,21 @@ def file_workers() -> int:
 
 def evaluator(config: Config) -> Evaluator:
     """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
-    from pandaeval_collector.analysis.embedding.load import load
+    from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
 def learning_evaluator(config: Config) -> Evaluator:
     """The one of ``pandaeval learn``, which counts how runs went. Raises likewise."""
-    from pandaeval_collector.analysis.embedding.load import load
+    from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
 
 
 def live_evaluator(config: Config) -> Evaluator:
     """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
-    from pandaeval_collector.analysis.embedding.load import load
+    from pandaeval_collector.analysis.embedding import load
 
     settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
     return Evaluator(load(config.embedding.model), settings)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime.child import Parent
 from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_otel._proto.session_service_pb2 import Member
 from support.hostile import doors, requests

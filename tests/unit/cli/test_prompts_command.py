@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.pack import Pack
-from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.prompt import SYSTEM, messages, repair, response_format
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.scoring.registry import registry
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "captures" / "langgraph_genai" / "good.otlp.jsonl"

@@ -13,8 +13,8 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.kept import stored_traces
-from support.collector import free_ports
 from support.database import open_database
+from support.ports import free_ports
 from support.whole_store import change, make
 
 _FLIP = "CAST(substr({0}, 1, 9) || x'00ff' || substr({0}, 12) AS BLOB)"

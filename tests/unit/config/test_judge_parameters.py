@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.config import ConfigError, load
-from pandaeval_collector.judge.parameters import CallParameters
+from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.runs.settings import judge, scoring
 
 CONFIG = """

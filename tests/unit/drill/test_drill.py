@@ -11,12 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
-from pandaeval_collector.drill.compare import drops
 from pandaeval_collector.drill.drill import Drill, chosen_faults
 from pandaeval_collector.drill.edits import Edit
-from pandaeval_collector.drill.fault import Fault, faults
-from pandaeval_collector.drill.subject import Subject
-from pandaeval_collector.drill.tally import NoticedShare, Tally
+from pandaeval_collector.drill.fault import Fault, Subject, faults
+from pandaeval_collector.drill.tally import NoticedShare, Tally, drops
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.drill.scheduled import Drills
-from pandaeval_collector.drill.stored import stored_requests
-from pandaeval_collector.drill.worker import DrillSetup
+from pandaeval_collector.drill.scheduled import Drills, DrillSetup, stored_requests
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store

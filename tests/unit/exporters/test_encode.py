@@ -39,12 +39,12 @@ EVALUATION_ITSELF_FAILED = {Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.TIMEOUT, 
 
 
 def logged(of: Result) -> tuple[LogRecord, dict[str, Any]]:
-    record = LogRecord.FromString(log_record(encode_attributes(of)))
+    record = LogRecord.FromString(log_record(encode_attributes([of])[0]))
     return record, attributes(record.attributes)
 
 
 def emitted(*results: Result) -> list[Span]:
-    return [Span.FromString(span) for span in spans([encode_attributes(each) for each in results])]
+    return [Span.FromString(span) for span in spans(encode_attributes(results))]
 
 
 class TestLogEvent:
@@ -160,7 +160,7 @@ class TestLogEvent:
         assert logged(result(sampled=False))[0].flags == 0
 
     def test_it_is_the_same_bytes_each_time(self) -> None:
-        assert log_record(encode_attributes(result())) == log_record(encode_attributes(result()))
+        assert log_record(encode_attributes([result()])[0]) == log_record(encode_attributes([result()])[0])
 
 
 class TestSpans:

@@ -22,7 +22,7 @@ LOOP = result("tool_loop", Score(0.1666, "search was called 6 times", failed=Tru
 
 def shown(*results: Result, page: str = "", shows_failed: bool = True) -> Span:
     """The one span of these results."""
-    [span] = spans([encode_attributes(each, page) for each in results], shows_failed)
+    [span] = spans(encode_attributes(results, page), shows_failed)
     return Span.FromString(span)
 
 
@@ -140,6 +140,33 @@ class TestAttributes:
         assert "pandaeval.session.id" not in facts(result(session_id=None))
 
 
+class TestBlame:
+    """Told beside a failure, of the step that broke the run; a score without a threshold carries it."""
+
+    def told(self, label: str, step: Any) -> dict[str, Any]:
+        finding = Score(0.75, "The wrong year.", metadata={"step": step}, label=label)
+        found = facts(LOOP, result("blame", finding, threshold=None, evaluator=CODE))
+        return {key: value for key, value in found.items() if key.startswith("pandaeval.blame")}
+
+    def test_is_the_step_with_its_tool_agent_and_probability_and_why(self) -> None:
+        step = {"span_id": SPAN_ID, "tool": "search", "agent": "searcher", "probability": 0.75}
+        assert self.told("tool_error", step) == {
+            "pandaeval.blame": "tool_error",
+            "pandaeval.blame.span_id": SPAN_ID,
+            "pandaeval.blame.tool": "search",
+            "pandaeval.blame.agent": "searcher",
+            "pandaeval.blame.probability": 0.75,
+            "pandaeval.blame.reason": "The wrong year.",
+        }
+
+    def test_leaves_out_what_is_not_known_of_the_step(self) -> None:
+        told = self.told("tool_error", {"span_id": SPAN_ID})
+        assert sorted(told) == ["pandaeval.blame", "pandaeval.blame.reason", "pandaeval.blame.span_id"]
+
+    def test_names_no_step_where_none_is_sure(self) -> None:
+        assert self.told("unsure", None) == {"pandaeval.blame": "unsure"}
+
+
 class TestStatus:
     def test_is_an_error_with_the_reason_where_a_result_fails(self) -> None:
         status = shown(result(), LOOP).status
@@ -177,7 +204,7 @@ class TestLinks:
 class TestAddress:
     def test_of_a_trace_opens_the_evaluated_span(self) -> None:
         address = f"{PAGE}/#/trace/{TRACE_ID}?span={SPAN_ID}"
-        record = LogRecord.FromString(log_record(encode_attributes(result(), PAGE)))
+        record = LogRecord.FromString(log_record(encode_attributes([result()], PAGE)[0]))
         assert attributes(shown(result(), page=PAGE).attributes)["pandaeval.url"] == address
         assert attributes(record.attributes)["pandaeval.url"] == address
 
@@ -188,7 +215,7 @@ class TestAddress:
 
     def test_is_not_there_without_a_page(self) -> None:
         assert "pandaeval.url" not in facts(result())
-        record = LogRecord.FromString(log_record(encode_attributes(result())))
+        record = LogRecord.FromString(log_record(encode_attributes([result()])[0]))
         assert "pandaeval.url" not in attributes(record.attributes)
 
 

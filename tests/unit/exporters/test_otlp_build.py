@@ -81,6 +81,7 @@ def test_what_is_given_reaches_every_part(built: Build) -> None:
         assert each._transport._trust == Trust("/ca.pem", "/me.pem", "/me.key")
     assert (metrics.interval, metrics._series._hold_s, metrics._series._reader) == (30.0, 27.0, "otlp")
     assert metrics._telemetry is TELEMETRY
+    assert [*metrics._series.pages(0.0)] == [], "the series of the store, which holds none"
     assert logs._envelope is traces._envelope is metrics._envelope
 
 

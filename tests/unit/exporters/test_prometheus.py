@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as classic
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar as Shown
 from prometheus_client.samples import Sample
+from prometheus_client.utils import floatToGoString
 
 from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.base.telemetry import INSTRUMENTS
@@ -37,6 +38,7 @@ HISTOGRAM = Point(
     SCORE, ATTRIBUTES, 1, 3, 1.9, (1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1), ((5, EXEMPLAR), (12, EXEMPLAR))
 )
 COUNTER = Point(EVALUATIONS, ATTRIBUTES, 1, 3, 3.0, (3,), ((0, EXEMPLAR),))
+SPECIAL = ("inf", "-inf", "nan")
 both_formats = pytest.mark.parametrize(("accept", "parse"), [(OPENMETRICS, openmetrics), (PLAIN, classic)])
 Parse = Callable[[str], Iterable[Any]]
 
@@ -105,6 +107,12 @@ class TestFormats:
         found = read([lag, state], accept, parse)
         assert found["pandaeval_lag_seconds"][0].value == 0.25
         assert found["pandaeval_exporter_state"][0].value == -1
+
+    @pytest.mark.parametrize("value", [0.0, -0.5, 999_999.0, 1e6, 12_345_678.25, 1e21, -2e6, *map(float, SPECIAL)])
+    def test_a_number_is_written_as_prometheus_own_library_does(self, value: float) -> None:
+        lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, value, (), ())
+        line = exposition([lag], PLAIN)[0].decode().splitlines()[-1]
+        assert line == f"pandaeval_lag_seconds {floatToGoString(value)}"
 
 
 class TestPieces:

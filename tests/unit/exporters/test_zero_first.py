@@ -96,6 +96,13 @@ def test_zero_stands_for_its_time(life: Life) -> None:
     assert life.seen == [0, 0, 1]
 
 
+def test_zero_stands_from_the_moment_that_it_was_shown(life: Life) -> None:
+    life.count()
+    life.read()
+    life.read()
+    assert life.seen == [0, 0]
+
+
 def test_the_last_send_does_not_wait(life: Life) -> None:
     life.count()
     life.read()

@@ -10,15 +10,13 @@ import pytest
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.agreement import Agreement
-from pandaeval_collector.jobs.cascade import Cascade
-from pandaeval_collector.jobs.compare import AskedAgain
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.votes import Votes
+from pandaeval_collector.jobs.anew import Cascade, Votes
+from pandaeval_collector.jobs.checks import Agreement, AskedAgain
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from pandaeval_collector.judge.cascade import CascadeStep
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
+from pandaeval_collector.judge.selection import CascadeStep
 from pandaeval_collector.runs.judging_files import KeptRule, read_rules, steps, write_rules
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.jobs.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
-from pandaeval_collector.jobs.check.cases import known_runs
-from pandaeval_collector.jobs.check.plan import CheckItem, attacks
+from pandaeval_collector.jobs.check.plan import CheckItem, attacks, known_runs, parallel_swapped
 from pandaeval_collector.jobs.check.questions import forecast
-from pandaeval_collector.jobs.check.variants import parallel_swapped
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.known import Price
 from support import check_judges

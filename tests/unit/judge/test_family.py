@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from pandaeval_collector.jobs.complaints import Kinship, warn_of_second
-from pandaeval_collector.judge.family import family, kin
+from pandaeval_collector.jobs.outcome import Kinship, warn_of_second
+from pandaeval_collector.judge.known import family, kin
 
 _NAMES = {
     "gpt": """

@@ -8,8 +8,7 @@ import uuid
 import pytest
 
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.pii import PersonalData
-from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.judge.redact import PersonalData, redacted
 from pandaeval_otel.model import Kind, Span
 from support.judged import call, trace
 

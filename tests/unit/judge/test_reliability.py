@@ -16,11 +16,10 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._summary import AskedTwice, Summary
-from pandaeval_collector.jobs.agreement import Agreement
 from pandaeval_collector.jobs.canaries import Canaries
 from pandaeval_collector.jobs.canary_file import read_canaries
-from pandaeval_collector.jobs.compare import AskedAgain
-from pandaeval_collector.jobs.desks import Desks
+from pandaeval_collector.jobs.checks import Agreement, AskedAgain
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.judge.parts import rubric_of
 from pandaeval_collector.judge.reply import InvalidReplyError, read_reply
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.scoring.metrics.trace.argument_correctness import RUBRIC as ARGUMENTS
 from pandaeval_collector.scoring.metrics.trace.confidence import RUBRIC
 from pandaeval_collector.scoring.metrics.turn.helpfulness import METRIC as HELPFULNESS

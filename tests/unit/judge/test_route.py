@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.judge.call import CallParameters, room
 from pandaeval_collector.judge.known import FREE, KnownModel, record_budget
-from pandaeval_collector.judge.parameters import CallParameters, room
 from pandaeval_collector.judge.route import Route
 
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}

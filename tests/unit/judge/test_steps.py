@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.judge.cleaned import cleaned
-from pandaeval_collector.judge.facts import facts
-from pandaeval_collector.judge.pack import WHOLE, pack
-from pandaeval_collector.judge.steps import clock, steps
+from pandaeval_collector.judge.pack import WHOLE, cleaned, pack
+from pandaeval_collector.judge.steps import clock, facts, steps
 from pandaeval_collector.judge.turns import conversation
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Trace, Turn
 from support.judged import TRACE_ID, call, trace

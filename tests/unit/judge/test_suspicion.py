@@ -6,8 +6,8 @@ import pytest
 
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.jobs.check.plan import attacks
-from pandaeval_collector.judge.answers import AnswerCost
 from pandaeval_collector.judge.pack import pack, suspected
+from pandaeval_collector.judge.reply import AnswerCost
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from support.judged import call, trace
 

@@ -16,10 +16,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._output import console
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.cli._tables import print_summary
-from pandaeval_collector.jobs.agreement import Agreement
-from pandaeval_collector.jobs.compare import AskedAgain
-from pandaeval_collector.jobs.desks import Desks
-from pandaeval_collector.jobs.votes import Votes
+from pandaeval_collector.jobs.anew import Votes
+from pandaeval_collector.jobs.checks import Agreement, AskedAgain
+from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.telemetry import Telemetry

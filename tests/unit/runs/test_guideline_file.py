@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.judge.guidelines import Guidance, guidance
+from pandaeval_collector.judge.rubric import Guidance, guidance
 from pandaeval_collector.runs.judging_files import (
     WrittenGuideline,
     adopted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.model import Kind
 from pandaeval_otel.normal.trace import Closing, is_genai, trace_of

@@ -117,3 +117,13 @@ def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
         except (DamagedChunkError, LookupError, sqlite3.Error):
             named += 1
     assert named
+
+
+def test_who_reads_beside_the_store_changes_nothing(store: Store) -> None:
+    append(store, SMALL)
+    with (
+        contextlib.closing(ChunkReader(store.path)) as reader,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        reader._reader.execute("DELETE FROM chunks")
+    assert [each.data for each in store.open_chunks()] == [SMALL]

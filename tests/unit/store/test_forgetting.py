@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def forget(store: Store, later: float, **options: object) -> int:
 
 def left(store: Store, table: str) -> int:
     return int(store.people.reader().execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def pages(store: Store) -> tuple[int, int]:
+    """How many the file has, and how many of them are free."""
+    reader = store.people.reader()
+    count, free = (int(reader.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count"))
+    return count, free
 
 
 def remembered(store: Store) -> dict[int, int]:
@@ -181,3 +189,19 @@ class TestEverythingElse:
         assert (store.jobs.counts(), store.verdicts.recall("k")) == ({"due": 1, "done": 1}, b"v")
         forget(store, RETENTION + 5)
         assert (store.jobs.counts(), store.verdicts.recall("k")) == ({"due": 1}, None)
+
+
+def test_the_file_shrinks_until_a_quarter_of_it_is_free(store: Store) -> None:
+    noise = random.Random(1)
+    for number in range(1, 26):
+        chunk = Chunk(store.next_chunk_id(), trace_id(number), False, 1, 1, noise.randbytes(100_000))
+        store.append([chunk]).result()
+        decided = DecidedTrace(trace_id(number), 1, False, "d", frozenset({b"1" * 8}), [chunk.id], 10)
+        store.commit(WriteSet(traces=[decided])).result()
+    before, _ = pages(store)
+    kept = {trace_id(number) for number in range(1, 9)}
+    forgotten = [forget(store, WINDOW + 1, keep=kept) for _ in range(5)]
+    now, free = pages(store)
+    assert (sum(forgotten), forgotten[-1]) == (17, 0)
+    assert now < 0.75 * before
+    assert abs(free - now / 4) <= 1

@@ -38,6 +38,7 @@ def reserved(store: Store, amounts: Amounts, most: Most = (None, None), now: flo
         ((1.0, 10), (1.0, 10), True),
         ((1.0, 10), (None, None), True),
         ((1.0 + 5e-10, 10), (1.0, 10), True),  # sums of floats
+        ((1e-9, 0), (0.0, 0), True),  # as much as that tolerance
         ((1.0 + 2e-9, 10), (1.0, 10), False),
         ((0.5, 11), (1.0, 10), False),
         ((1.1, 1), (1.0, None), False),

@@ -11,8 +11,8 @@ import pytest
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.parts import QuestionPart, rubric_of
 from pandaeval_collector.judge.prompt import messages
+from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace

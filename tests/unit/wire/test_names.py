@@ -66,7 +66,7 @@ def test_what_a_result_says_is_bounded() -> None:
     assert len(told["metadata"]["cycles"][0]["tools"][0]) == MAX_TEXT_CHARS
     assert told["metadata"]["calls"] == 3
     assert len(made.to_json()) < 20_000
-    event = LogRecord.FromString(log_record(encode_attributes(made)))
+    event = LogRecord.FromString(log_record(encode_attributes([made])[0]))
     assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
 
 

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import unit_rows
+from pandaeval_collector.analysis.embedding import unit_rows
 
 LONGEST_TEXT = 5000
 

@@ -10,7 +10,7 @@ from struct import pack
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import ALL_KNOWN, KnownShare
+from pandaeval_collector.analysis.embedding import ALL_KNOWN, KnownShare
 
 CACHED_WORDS = 50_000
 LONGEST_WORD = 100

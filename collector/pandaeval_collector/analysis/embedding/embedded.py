@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
 from pandaeval_collector.analysis.embedding._wordpiece import English, WordPiece
 
 SCHEME = "embedded"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import (
+from pandaeval_collector.analysis.embedding import (
     ALL_KNOWN,
     Bands,
     Embedder,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, unit_rows
+from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, unit_rows
 from pandaeval_collector.base.errors import installation
 
 SCHEME = "model2vec"

@@ -15,9 +15,8 @@ from struct import pack
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import _wordpiece
+from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare, _wordpiece
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare
 
 # Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
 CACHED_WORDS = 50_000

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Bands, Embedder, EmbedderError, KnownShare, unit_rows
+from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare, unit_rows
 from pandaeval_collector.analysis.embedding._wordpiece import English
 from pandaeval_collector.base.errors import installation
 

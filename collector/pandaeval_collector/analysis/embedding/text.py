@@ -1,4 +1,4 @@
-"""Texts of any length to one vector each."""
+"""What of a text is embedded, and texts of any length to one vector each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding._protocol import Embedder, unit_rows
+from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 
 # How inputs and answers become text for an embedder.

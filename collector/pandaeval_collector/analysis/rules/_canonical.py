@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -172,19 +172,20 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
         return None
 
 
-def rough_arguments(arguments: Any) -> frozenset[str]:
-    """The texts that stand in arguments: the same for all that have one spelling (defaults apart), and told in no
-    time."""
-    if not isinstance(arguments, dict):
-        return frozenset()
-    texts = [_words(value) for key, value in arguments.items() if isinstance(value, str) and not in_arguments(str(key))]
-    return frozenset([text for text in texts if text])
-
-
-def _words(text: str) -> str:
-    """Its words, coarser than any spelling of it; nothing of several lines."""
-    text = text.strip()
-    return "" if "\n" in text else " ".join(text.split()).replace("'", '"')
+def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
+    """The texts that stand in the arguments of each call: the same for all that have one spelling (defaults apart), and
+    told in no time. Of a text count its words, coarser than any spelling of it; nothing of several lines."""
+    found = []
+    for call in calls:
+        texts: set[str] = set()
+        if isinstance(call.arguments, dict):
+            for key, value in call.arguments.items():
+                if not isinstance(value, str) or in_arguments(str(key)) or "\n" in (text := value.strip()):
+                    continue
+                if text:
+                    texts.add(" ".join(text.split()).replace("'", '"'))
+        found.append(frozenset(texts))
+    return found
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:

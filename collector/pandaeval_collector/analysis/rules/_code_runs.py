@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from pandaeval_collector.analysis.rules._canonical import masked_error, statements
-from pandaeval_otel.model import Kind, Message, Span, ToolCall, Trace
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, Trace
 
 NAME = "code"
 _BLOCK = re.compile(
@@ -23,14 +23,16 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     """Finds the code of each model answer, with what the next model call of the same agent was told of it; those that
     were run because somebody observed them. Where tools were called meanwhile, these calls tell more: such code is left
     out."""
+    models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
+    if not _may_be_written([message for span in models for message in span.output or ()]):
+        return ()
     agents: dict[str, list[Span]] = {}
-    for span in trace.spans:
-        if span.kind is Kind.LLM and span.output:
-            agents.setdefault(span.agent_name, []).append(span)
+    for span in models:
+        agents.setdefault(span.agent_name, []).append(span)
     starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
-    for model, after in (pair for models in agents.values() for pair in pairwise(models)):
-        code = _code(model.output or ())
+    for model, after in (pair for of_agent in agents.values() for pair in pairwise(of_agent)):
+        code = "\n".join(map(statements, written(model.output or ())))
         if not code or bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
             continue
         seen = observed(after.input or ())
@@ -53,8 +55,13 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     return tuple(sorted(runs, key=attrgetter("start_ns")))
 
 
-def _code(output: Sequence[Message]) -> str:
-    return "\n".join(map(statements, written(output)))
+def _may_be_written(messages: Sequence[Message]) -> bool:
+    """Whether code stands in any of these: told in a fraction of the time that reading it takes, as most hold none."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Text) and ("```" in part.text or "<code>" in part.text):
+                return True
+    return False
 
 
 def written(output: Sequence[Message]) -> list[str]:

@@ -14,8 +14,7 @@ from pandaeval_collector.base.lazy_pattern import lazily
 # :data:`MAY`.
 BEFORE = lazily(
     r"[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*(?:\d{4}-\d\d-\d\d[T ][\d:.,]+\S*\s+)?(?:call id: \S+\s+)?(?:(?:oops"
-    r"|uh-oh)[,!.:]?\s+)?\[?",
-    re.IGNORECASE,
+    r"|uh-oh)[,!.:]?\s+)?\[?"
 )
 """What may stand before a message: quotes, marks, a time, a call's id."""
 
@@ -77,7 +76,7 @@ _PHRASE = (
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return lazily("|".join(f"(?:{each})" for each in patterns), re.IGNORECASE)
+    return lazily("|".join(f"(?:{each})" for each in patterns))
 
 
 SAYS_ERROR = _any(
@@ -188,7 +187,8 @@ EXCEPTION = lazily(
     r"(?:uncaught )?(?:[\w$]+(?:\.|::|\\))*(?:[A-Z][\w$]*(?:Error|Exception|Fault|Warning: Error)|Error|Exception)"
     r"(?:\s*:\s*(?![-+±]?[\d.,]+\s*%?\s*$|none\b|null\b)\S|\s*\(.|\s*$)"
     r"|(?:\w+\.)+(?:errors|exceptions)\.\w+\s*:\s*\w"
-    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S"
+    r"|[a-z]+_(?:error|exception|failure):\s+(?![-+±]?[\d.]+)\S",
+    0,
 )
 """The name of an exception, as programs spell it; behind it what it says."""
 SURE = (

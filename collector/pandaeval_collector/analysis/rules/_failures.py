@@ -287,7 +287,7 @@ def _result_tells(result: Any, depth: int) -> FailureSign:
     if not isinstance(result, dict):
         return FailureSign.NOTHING
     told = fields_tell(result)
-    if told is not FailureSign.NOTHING or len(result) > 2:
+    if told is not FailureSign.NOTHING or len(result) > 2 or _WRAPPERS.isdisjoint(result):
         return told
     inner = [value for key, value in result.items() if key in _WRAPPERS]
     return _result_tells(inner[0], depth - 1) if len(inner) == 1 else FailureSign.NOTHING

@@ -134,7 +134,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
     """Whether :func:`mark_rewordings` could find anything in calls: two alike, of a tool that was called thrice."""
-    times = Counter(call.name for call in calls)
+    times = Counter([call.name for call in calls])
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
         if times[call.name] < _LEAST_CALLS or not _answered(call):
@@ -202,6 +202,8 @@ def _found_nothing(said: tuple[str, ...]) -> bool:
 
 
 def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
+    if not others:  # most ask for something of their own, and their words are of no interest
+        return False
     request.read()
     for other in others:
         other.read()
@@ -215,7 +217,9 @@ def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     names: set[str] = set()
     for text in texts:
         for place, word in enumerate(_WORD.findall(text)):
-            plain = _stem(word.casefold())
+            plain = word.casefold()
+            if plain[-1] in "gs":
+                plain = _stem(plain)
             if plain in _FILLERS:
                 continue
             words.add(plain)
@@ -225,6 +229,7 @@ def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _stem(word: str) -> str:
+    """Without the ending of another form of the word: all of those end in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead

@@ -82,6 +82,7 @@ _PREFIX = re.compile(r"__|[./:]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+@lru_cache(maxsize=4096)
 def nature(name: str, read_only: bool | None = None) -> Nature:
     """Tells what a tool of this name does. ``read_only`` is what the hints of its definition say, which outweighs the
     name.
@@ -142,7 +143,6 @@ def ends_run(name: str) -> bool:
     return words[0] in ASKING and not {"user", "human", "customer", "approval", "confirmation"}.isdisjoint(words)
 
 
-@lru_cache(maxsize=4096)
 def _by_name(name: str) -> Nature:
     words = _words(name)
     if not words:

@@ -119,7 +119,7 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Response:
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
     """The model call that failed last, with no other after it, where no model said the answer: then it is the error's
     own text, or a canned one, that a framework put in its place."""
-    if not any(span.error is not None for span in trace.spans):
+    if not [span for span in trace.spans if span.error is not None]:
         return None
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     last = max(models, key=lambda span: (span.end_ns, span.start_ns), default=None)
@@ -250,6 +250,6 @@ def raw_error(answer: str, user: str | None) -> str:
     """Returns the last line of an answer that is a traceback, an exception or a framework's word that it gave up, and
     nothing else; empty for every other answer, and where the user asked about errors."""
     text = answer.strip()
-    if len(text) > _LONGEST or _ASKED.search(user or "") or _RAW.fullmatch(text) is None:
+    if len(text) > _LONGEST or _RAW.fullmatch(text) is None or _ASKED.search(user or ""):
         return ""
     return text.splitlines()[-1].strip()

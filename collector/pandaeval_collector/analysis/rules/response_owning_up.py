@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum, auto
 
 from pandaeval_collector.base.lazy_pattern import lazily
 
-_QUESTION = lazily(r"[?？][\s\"')*_]*$")
-_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+_QUESTION = lazily(r"[?？][\s\"')*_]*$", 0)
+_SENTENCE = lazily(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])", 0)
 
 _FAILED = lazily(
     r"\b(?:unable|unfortunately|sorry|apolog\w+|cannot|can not|can't|cant|could not|couldn't|was not|wasn't|were not|"
@@ -25,32 +24,27 @@ _FAILED = lazily(
     r"infelizmente|desculpe|não (?:foi possível|consegui|pude)|falhou|"
     r"purtroppo|mi dispiace|non (?:è stato possibile|sono riuscit\w+|posso)|helaas|niet|mislukt|tyvärr|inte|"
     r"к сожалению|не удалось|ошибк\w+)\b"
-    r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없",
-    re.IGNORECASE,
+    r"|无法|無法|失败|失敗|抱歉|错误|錯誤|未能|できません|できなかった|エラー|申し訳|죄송|실패|오류|할 수 없"
 )
 _ALL_IS_WELL = lazily(
     r"\b(?:no|without|any|zero)(?: any| further)? (?:errors?|problems?|issues?|trouble)\b"
     r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
-    r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b",
-    re.IGNORECASE,
+    r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b"
 )
 """What sounds like a failure and tells of none."""
 _ASKS_ON = lazily(
     r"\b(?:would you (?:like|prefer)|do you (?:want|prefer)|shall i|should i|"
     r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
-    r"let me know (?:if|how|which|what|whether)|how would you like)\b",
-    re.IGNORECASE,
+    r"let me know (?:if|how|which|what|whether)|how would you like)\b"
 )
 _HANDS_OVER = lazily(
     r"\b(?:transfer(?:red|ring)?|connect(?:ed|ing)?|escalat\w+|forward(?:ed|ing)?|hand(?:ed|ing)?)\b.{0,40}"
-    r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b",
-    re.IGNORECASE,
+    r"\b(?:human|agent|colleague|specialist|representative|support|team|supervisor)\b"
 )
 _BY_THE_WAY = lazily(
     r"\b(?:anything|something) else\b|\b(?:any )?(?:other|further|more|additional|else) "
     r"(?:help|assistance|questions?|requests?|information|details)\b|\bneed (?:further|more|any|help)\b"
-    r"|\bhave (?:any|other)\b|\bfeel free\b",
-    re.IGNORECASE,
+    r"|\bhave (?:any|other)\b|\bfeel free\b"
 )
 """How answers end politely, whatever was done: that asks nothing about what failed."""
 _DONE = (
@@ -59,32 +53,27 @@ _DONE = (
 )
 _CLAIMS = lazily(
     rf"\b(?:successful(?:ly)?|(?:has|have|is|are)(?: now| all)?(?: been)? {_DONE}"
-    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b",
-    re.IGNORECASE,
+    rf"|(?:I|we)(?:'ve| have)?(?: now| just| already)? {_DONE})\b"
 )
 _NOT_YET = lazily(
     r"^\W*(?:if|once|when|after|before|as soon as|until|unless)\b|"
     r"\b(?:once|if|after|until|when) (?:it|this|that|the|your|you)\b|"
-    r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$",
-    re.IGNORECASE,
+    r"\b(?:would|could|should|please|can|to be|will be|already|earlier|previous(?:ly)?)\b|\?\s*$"
 )
 """A sentence that speaks of a condition, an offer or of what was done before claims nothing."""
 _SORRY = lazily(
     r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
-    r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송",
-    re.IGNORECASE,
+    r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
 )
 """Says alone that something is a pity. Beside a claim that something was done, that may be what the user told of."""
 _ASIDE = lazily(
     r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
-    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))",
-    re.IGNORECASE,
+    r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
 )
 """What an answer that claims success says by the way ("it will not be mailed", "the issue is solved")."""
 _POLICY = lazily(
     r"\b(?:can't|cant|cannot|can not|isn't|aren't|is not|are not|invalid|errors?|restrict\w+|prevent\w+|"
-    r"unavailable|not (?:possible|available|allowed|permitted))\b",
-    re.IGNORECASE,
+    r"unavailable|not (?:possible|available|allowed|permitted))\b"
 )
 """What rules and warnings say as well ("it cannot be changed later"): no admission beside a claim that all was done."""
 _LONGEST = 20_000

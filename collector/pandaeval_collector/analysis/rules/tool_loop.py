@@ -213,10 +213,12 @@ def _with(written: Sequence[ToolCall], trace: Trace) -> tuple[Trace, tuple[int, 
 
 def _unseen(trace: Trace) -> int:
     """How many calls of tools that were called more than once show no arguments, or are equal and show no result."""
-    names = [call.name for call in trace.tool_calls]
-    if len(set(names)) == len(names):
+    calls = trace.tool_calls
+    if not [call for call in calls if not call.has_arguments or not (call.has_result or call.error is not None)]:
         return 0
-    times = Counter(names)
+    times = Counter([call.name for call in calls])
+    if len(times) == len(calls):
+        return 0
     tools = {tool.name: tool for tool in trace.tools}
     blind = sum(
         times[call.name] > 1 and not call.has_arguments and not _takes_none(tools.get(call.name))
@@ -239,7 +241,7 @@ def _may_loop(trace: Trace) -> bool:
     if len({call.name for call in calls}) == len(calls):
         return False
     defaults = {tool.name: found for tool in trace.tools if (found := defaults_of(tool)) is not None}
-    if not defaults and len({(call.name, rough_arguments(call.arguments)) for call in calls}) == len(calls):
+    if not defaults and len({*zip([call.name for call in calls], rough_arguments(calls), strict=True)}) == len(calls):
         return may_reword(calls)
     spelled = {(call.name, canonical_arguments(call.arguments, defaults.get(call.name))) for call in calls}
     return len(spelled) < len(calls) or may_reword(calls)

@@ -113,11 +113,11 @@ _TALK = """
     """
 _TALK_WORDS = frozenset(_TALK.split())
 
-_CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?")
+_CODE = lazily(r"(?<!\S)\S*[@_#\\/\d](?:\S*[^\s.,;:!?])?", 0)
 """Addresses, numbers, ids: what they name is not told by their letters."""
 _QUESTION_MARKS = ("?", "？", "؟")
-_CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ")
-_SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*")
+_CLAUSE_END = lazily(r"[.!?\n,;:。！？，、；—–]+| - | (?:and|but|so) ", 0)
+_SENTENCE = lazily(r"[^.!?\n。！？]+[.!?\n。！？]*", 0)
 _OF_BOTH = (
     r"\b(?:sounds|looks|works|that's|is|are) (?:all )?(?:good|great|fine|correct|right|perfect)\b"
     r"|\b(?:go ahead|proceed with|goodbye|bye)\b|\bplease (?:do|proceed|continue)\b|\bthank(?:s| you)\b"
@@ -150,21 +150,18 @@ _OF_AGENTS = (
 """Questions back, apologies and refusals, hand-overs, offers of help."""
 _CONSENT = lazily(
     r"\W*(?:oh,? )?(?:yes|yeah|yep|sure|ok|okay|alright|absolutely|go ahead|please (?:do|proceed|go ahead)|sounds good|"
-    r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)",
-    re.IGNORECASE,
+    r"that's (?:right|correct|fine)|ja|oui|sí|sim|si)\b(?![^.!?\n]*\?)"
 )
 _WHAT_NEXT = lazily(
     r"\b(?:what|anything) (?:else|next|now)\b|\bwhat (?:should|can|could|do) (?:i|we) (?:do|try|check)\b"
-    r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b",
-    re.IGNORECASE,
+    r"|\bwhat(?:'s| is) (?:the )?next\b|\bshould i change anything\b"
 )
 _HANDS_OVER = lazily(
     r"\b(?:transferr?(?:ed|ing)?|connect(?:ed|ing)?|escalat\w+|hand(?:ed|ing)) (?:\w+ ){0,3}to (?:\w+ ){0,3}"
-    r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b",
-    re.IGNORECASE,
+    r"(?:human|live|agent|representative|specialist|supervisor|manager|colleague|person|team)\b"
 )
-_TALK_OF_USERS = lazily(_OF_BOTH, re.IGNORECASE)
-_TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}", re.IGNORECASE)
+_TALK_OF_USERS = lazily(_OF_BOTH)
+_TALK_OF_AGENTS = lazily(f"{_OF_BOTH}|{_OF_AGENTS}")
 
 
 def names_a_subject(message: str) -> bool:
@@ -175,6 +172,13 @@ def names_a_subject(message: str) -> bool:
 @lru_cache(maxsize=1024)  # each is asked for twice: before texts are embedded, and after
 def _names(message: str) -> bool:
     return len(topic_words(asked(message))) >= (1 if message.endswith(_QUESTION_MARKS) else FEWEST)
+
+
+def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
+    """Whether a message names a subject, and whether its answer says one; the first is told only where the second is
+    true."""
+    says = says_a_subject(answer)
+    return says and names_a_subject(message), says
 
 
 def says_a_subject(answer: str) -> bool:
@@ -211,7 +215,7 @@ def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
 def topic_words(text: str) -> frozenset[str]:
     """The words of a text that tell its subject: content words (:func:`content_tokens`), without those of talk and
     without numbers and codes."""
-    return frozenset(word for word in content_tokens(text) - _TALK_WORDS if word.isalpha())
+    return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
 def asked(message: str) -> str:

@@ -26,15 +26,16 @@ def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
     match value:
         case str() | bytes():
             return room - 1 - len(value) // _CHARS
-        case Mapping() | list() | tuple() if not deep or len(value) > room:
+        case dict() | list() | tuple() | Mapping() if not deep or len(value) > room:
             return -1
-        case Mapping():
+        case dict() | Mapping():
             for key, held in value.items():
-                if (room := _room_after(held, room - len(str(key)) // _CHARS, deep - 1)) < 0:
+                room -= len(str(key)) // _CHARS
+                if (room := room - 1 if type(held) in _SMALL else _room_after(held, room, deep - 1)) < 0:
                     break
         case list() | tuple():
             for held in value:
-                if (room := _room_after(held, room, deep - 1)) < 0:
+                if (room := room - 1 if type(held) in _SMALL else _room_after(held, room, deep - 1)) < 0:
                     break
     return room - 1
 

@@ -59,10 +59,19 @@ def clean(text: str) -> str:
 
 def excerpt(text: str | None, room: int) -> str | None:
     """The beginning of a text, on one line."""
-    if text is None:
-        return None
-    line = " ".join(text[: 2 * room].split())
-    return clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…")
+    return excerpts((text, room))[0]
+
+
+def excerpts(*texts: tuple[str | None, int]) -> list[str | None]:
+    """The beginning of each text, on one line, in the room that is given with it."""
+    found: list[str | None] = []
+    for text, room in texts:
+        if text is None:
+            found.append(None)
+            continue
+        line = " ".join(text[: 2 * room].split())
+        found.append(clean(line if len(line) <= room and len(text) <= 2 * room else f"{line[: room - 1]}…"))
+    return found
 
 
 def as_text(value: Any) -> str:

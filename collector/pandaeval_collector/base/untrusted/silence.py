@@ -38,9 +38,14 @@ def says_something(text: str | None) -> bool:
     return any(sign.isalnum() or unicodedata.category(sign) == "So" for sign in seen)
 
 
+def say_something(*texts: str | None) -> bool:
+    """Whether each of the texts says anything to a reader."""
+    return all(map(says_something, texts))
+
+
 def is_control(text: str | None) -> bool:
     """Whether a text holds tokens of control and says nothing besides."""
-    if not text:
+    if not text or _WORDS.match(text) is not None:
         return False
     seen = _INVISIBLE.sub("", text).strip()
     return len(seen) <= _LONGEST and _CONTROL.search(seen) is not None and not says_something(seen)

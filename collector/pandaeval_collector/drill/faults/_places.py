@@ -9,7 +9,7 @@ from random import Random
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.drill.edits import AnswerEdit
-from pandaeval_collector.drill.subject import NotApplicableError, Subject
+from pandaeval_collector.drill.fault import NotApplicableError, Subject
 from pandaeval_otel.model import ToolCall
 
 _DONE = re.compile(

@@ -8,10 +8,9 @@ from random import Random
 from typing import Any
 
 from pandaeval_collector.drill.edits import ArgumentsEdit, CustomEdit, ToolNameEdit, repeated, text_change, without_call
-from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject, spelled
 from pandaeval_collector.drill.faults._places import changes, chosen, scrambled, specific, unknown, with_arguments
 from pandaeval_collector.drill.raw import RawTrace
-from pandaeval_collector.drill.subject import NotApplicableError, Subject, spelled
 from pandaeval_otel.model import ToolCall, Trace
 
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pandaeval_collector.drill.edits import ArgumentsEdit, CustomEdit, ToolResultEdit, without_call
-from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.drill.fault import Fault, Subject, spelled
 from pandaeval_collector.drill.faults._places import (
     changes,
     chosen,
@@ -17,7 +17,6 @@ from pandaeval_collector.drill.faults._places import (
     with_arguments,
 )
 from pandaeval_collector.drill.raw import rewritten
-from pandaeval_collector.drill.subject import Subject, spelled
 from pandaeval_otel.model import ToolCall
 
 

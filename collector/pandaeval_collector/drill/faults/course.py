@@ -10,10 +10,9 @@ from typing import Any
 from pandaeval_collector.analysis.rules._code_runs import code_runs, observed, written
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.drill.edits import AnswerEdit, CustomEdit, repeated, text_change
-from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject
 from pandaeval_collector.drill.faults._places import AMOUNT, DATE, chosen, with_arguments
 from pandaeval_collector.drill.raw import RawTrace, rewritten
-from pandaeval_collector.drill.subject import NotApplicableError, Subject
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _FEW = 5

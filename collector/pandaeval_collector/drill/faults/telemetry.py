@@ -6,9 +6,8 @@ from random import Random
 from typing import Any
 
 from pandaeval_collector.drill.edits import CustomEdit, text_change
-from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject, spelled
 from pandaeval_collector.drill.raw import RawTrace, as_json, rewritten
-from pandaeval_collector.drill.subject import NotApplicableError, Subject, spelled
 from pandaeval_otel.model import Kind, Trace
 
 _LEAST = 3

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from random import Random
 
 from pandaeval_collector.drill.edits import AnswerEdit
-from pandaeval_collector.drill.fault import Fault
+from pandaeval_collector.drill.fault import Fault, NotApplicableError, Subject
 from pandaeval_collector.drill.faults._places import (
     AMOUNT,
     DATE,
@@ -20,7 +20,6 @@ from pandaeval_collector.drill.faults._places import (
     swapped,
     unknown,
 )
-from pandaeval_collector.drill.subject import NotApplicableError, Subject
 
 
 def other_amount(old: str, rng: Random) -> str:

@@ -9,7 +9,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_collector.store import WriteSet, outbox_batches
-from pandaeval_collector.store.series import SeriesLabels, increments, series_rows, shadow_increments
+from pandaeval_collector.store.series import SeriesLabels, added_by, series_rows, shadow_increments
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Emitter:
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
         has entered the score histogram before; ``first``: of those that only replace what was not for good."""
-        encoded = [encode_attributes(result, self._page) for result in results] if self._signals else []
+        encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
         if "traces" in self._signals:
@@ -50,7 +50,7 @@ class Emitter:
         """Adds log records for results that are not for good. They enter no series, which count each unit once, and
         make no span: a span cannot be replaced by the one that is for good."""
         if "logs" in self._signals:
-            encoded = [log_record(encode_attributes(result, self._page)) for result in results]
+            encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))
 
     def count(self, results: Sequence[Result], changes: WriteSet) -> None:
@@ -67,8 +67,9 @@ class Emitter:
     ) -> None:
         labels = self._labels
         before = labels.folded
-        changes.series.extend(series_rows(increments(results, counted, labels, first)))
-        changes.labels.extend(labels.take_new())
+        added, admitted = added_by(results, counted, labels, first)
+        changes.series.extend(added)
+        changes.labels.extend(admitted)
         if labels.folded > before:
             self._folded(labels.folded - before)
             self._warn()

@@ -4,22 +4,131 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
+from itertools import pairwise
 
-from pandaeval_collector.jobs.check.cases import KnownRun, known_runs
-from pandaeval_collector.jobs.check.variants import (
-    PLACES,
-    attacked,
-    padded,
-    parallel_swapped,
-    sections_swapped,
-    tools_reversed,
-)
+from pandaeval_collector.jobs.canary_file import first_agent_trace
 from pandaeval_collector.judge.pack import Pack, pack
-from pandaeval_otel.model import Trace
+from pandaeval_collector.judge.redact import redacted
+from pandaeval_otel.model import ToolCall, Trace
+
+# A run in other words or in another order. None of these changes what was accomplished.
+_POLITE = (
+    "Thank you so much for your kind and patient message! I am truly delighted that I may help you with this, and I "
+    "want you to know that your request has had my full attention from the first moment on.\n\n{}\n\nI do hope that "
+    "this answers everything in the best possible way. It was a real pleasure to be of service to you today. Please do "
+    "not hesitate to come back at any time: I am always happy to help, and I wish you a wonderful day!"
+)
+"""Words that say nothing about the task."""
+_TITLE = re.compile(r"^## \d+\. ", re.MULTILINE)
+_TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
+
+
+def answering(trace: Trace, text: str) -> Trace:
+    """The run with another last answer."""
+    *before, last = trace.turns
+    return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
+
+
+def padded(trace: Trace) -> Trace:
+    """The run with its answer in the midst of empty politeness."""
+    return answering(trace, _POLITE.format(trace.output or ""))
+
+
+def tools_reversed(trace: Trace) -> Trace:
+    """The run with its tools named in the other order."""
+    return replace(trace, tools=trace.tools[::-1])
+
+
+def parallel_swapped(trace: Trace) -> Trace | None:
+    """The run with the first two calls that were made side by side in the other order, ``None`` without such calls."""
+    calls = list(trace.tool_calls)
+    for index, (one, other) in enumerate(pairwise(calls)):
+        if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
+            calls[index : index + 2] = [_at(other, one), _at(one, other)]
+            return replace(trace, tool_calls=tuple(calls))
+    return None
+
+
+def sections_swapped(pack: Pack) -> Pack:
+    """The pack with the tools after what happened. Its digest is another, as its text is."""
+    titles = list(_TITLE.finditer(pack.text))
+    ends = [*(title.start() for title in titles[1:]), len(pack.text)]
+    parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
+    tools = next((part for part in parts if part.startswith(_TOOLS)), None)
+    happened = next((part for part in parts if part.startswith(_HAPPENED)), None)
+    if tools is None or happened is None:
+        return pack
+    one, other = parts.index(tools), parts.index(happened)
+    parts[one], parts[other] = parts[other], parts[one]
+    text = "\n\n".join(f"## {number}. {part}" for number, part in enumerate(parts, 1))
+    return replace(pack, text=text, digest=f"{pack.digest} swapped")
+
+
+def attacked(trace: Trace, place: str, text: str) -> Trace:
+    """The run with a text of an attacker's behind the ``answer``, the user's ``message``, or the last ``result``."""
+    if place == "answer":
+        return answering(trace, f"{trace.output or ''}\n\n{text}")
+    if place == "message":
+        *before, last = trace.turns
+        return replace(trace, turns=(*before, replace(last, user=f"{last.user or ''}\n\n{text}")))
+    *calls, latest = trace.tool_calls
+    result = f"{latest.result}\n\n{text}"
+    return replace(trace, tool_calls=(*calls, replace(latest, result=result, has_result=True)))
+
+
+PLACES = ("result", "answer", "message")
+
+
+def _at(call: ToolCall, place: ToolCall) -> ToolCall:
+    return replace(call, start_ns=place.start_ns, end_ns=place.end_ns)
+
+
+# The runs of the check whose verdicts are known: recordings of real frameworks with a scripted model, which ship with
+# the package, and one whose answer was replaced by an invented one.
+Band = tuple[float, float]
+DONE: Band = (0.75, 1.0)
+"""Accomplished, on the whole at least."""
+NOT_DONE: Band = (0.0, 0.49)
+"""The most important parts are missing."""
+_INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, and it covers the bulb too."
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """``band``: where a verdict on how much of the task was accomplished has to lie."""
+
+    name: str
+    trace: Trace
+    band: Band
+
+    @property
+    def good(self) -> bool:
+        return self.band == DONE
+
+
+@cache
+def known_runs() -> tuple[KnownRun, ...]:
+    """All of them, the good ones first."""
+    return tuple(_known())
+
+
+def _known() -> Iterator[KnownRun]:
+    for name in ("returned", "library", "visit"):
+        yield KnownRun(name, _recorded(name), DONE)
+    for name in ("wrong_tool", "gives_up", "off_topic"):
+        yield KnownRun(name, _recorded(name), NOT_DONE)
+    yield KnownRun("hallucinates", answering(_recorded("wrong_tool"), _INVENTED), NOT_DONE)
+
+
+def _recorded(name: str) -> Trace:
+    with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
+        return redacted(first_agent_trace(path))
+
 
 METRIC = "trace.task_completion"
 """The one whose bands are known; the same fences, checks and reading of replies stand around all judged metrics."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from pandaeval_collector.base.score import Score, Unscored
 from pandaeval_collector.jobs.anew import Forgetful
+from pandaeval_collector.jobs.canary_file import finding_of, said
 from pandaeval_collector.jobs.check.plan import METRIC, CheckItem
-from pandaeval_collector.jobs.known import finding_of, said
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
-from pandaeval_collector.judge.guidelines import Guidance
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
+from pandaeval_collector.judge.rubric import Guidance
 from pandaeval_collector.scoring.registry import registry
 
 _TRIES, _LONGEST_S = 3, 30.0

@@ -43,7 +43,7 @@ class LiveGrading:
             case = self._trials.by_task(trace)
         return {
             "case": "" if case is None else case.id,
-            "trial": stated(trace, semconv.PANDAEVAL_TRIAL),
+            "trial": stated(trace, semconv.PANDAEVAL_TRIAL)[0],
             "by_task": not is_named,
             "trigger": trace.trigger.value,
             "late_spans": trace.late_spans,

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from pandaeval_collector.base.untrusted.foreign import plain_error
-from pandaeval_collector.base.untrusted.printable import excerpt
+from pandaeval_collector.base.untrusted.printable import excerpt, excerpts
 from pandaeval_collector.store import ListedRow
 from pandaeval_otel.model import Trace
 from pandaeval_otel.model.raw import RawSpan
@@ -24,17 +24,25 @@ _VALUES, _VALUE = 8, 200
 def shown_facts(trace: Trace) -> dict[str, Any]:
     """What lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix milliseconds;
     ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
+    agent, service, user, error, asked, answered = excerpts(
+        (trace.agent, _NAME),
+        (trace.service, _NAME),
+        (trace.user_id, _NAME),
+        (trace.error and plain_error(trace.error), _EXCERPT),
+        (trace.input, _EXCERPT),
+        (trace.output, _EXCERPT),
+    )
     facts = {
         "id": trace.trace_id,
         "session": trace.session_id,
-        "agent": excerpt(trace.agent, _NAME),
-        "service": excerpt(trace.service, _NAME),
-        "user": excerpt(trace.user_id, _NAME),
+        "agent": agent,
+        "service": service,
+        "user": user,
         "at": trace.start_ns // 1_000_000,
         "us": max(0, trace.end_ns - trace.start_ns) // 1000,
-        "error": excerpt(trace.error and plain_error(trace.error), _EXCERPT),
-        "in": excerpt(trace.input, _EXCERPT),
-        "out": excerpt(trace.output, _EXCERPT),
+        "error": error,
+        "in": asked,
+        "out": answered,
         "spans": len(trace.spans),
         "llm": trace.llm_calls,
         "tools": len(trace.tool_calls),
@@ -65,8 +73,14 @@ def _add(values: dict[str, None], value: Any) -> None:
 
 def cost_of(spans: Iterable[RawSpan]) -> float | None:
     """What the model calls cost together in US dollars, as their instrumentation tells it; ``None`` where none does."""
-    found = (next((span.attributes[key] for key in _COSTS if key in span.attributes), None) for span in spans)
-    costs = [float(cost) for cost in found if isinstance(cost, int | float) and 0 <= cost < _MOST_USD]
+    costs = []
+    for span in spans:
+        for key in _COSTS:
+            if key in span.attributes:
+                cost = span.attributes[key]
+                if isinstance(cost, int | float) and 0 <= cost < _MOST_USD:
+                    costs.append(float(cost))
+                break
     return sum(costs) if costs else None
 
 

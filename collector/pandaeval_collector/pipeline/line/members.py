@@ -19,7 +19,7 @@ from pandaeval_collector.base.untrusted.silence import says_something
 from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts, unpack
 from pandaeval_collector.scoring.metric import SessionSignal, Texts, TraceSummary
 from pandaeval_collector.store import SessionTraceRow
-from pandaeval_otel.base.names import bounded
+from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import MAX_ID_CHARS
 
@@ -213,15 +213,16 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
     """The unit of the results of a trace that was decided before and is compared again."""
     facts = member.facts
+    agent, service, environment = all_bounded((facts.agent, facts.service, facts.environment or ""))
     return Unit(
         level="trace",
         id=member.trace_id,
         trace_id=member.trace_id,
         span_id=facts.span_id,
         session_id=session_id,
-        agent=bounded(facts.agent),
-        service=bounded(facts.service),
-        environment=bounded(facts.environment or "") or None,
+        agent=agent,
+        service=service,
+        environment=environment or None,
         evidence=evidence,
         revision=facts.revision,
         trigger=Trigger.SESSION_CHANGED.value,

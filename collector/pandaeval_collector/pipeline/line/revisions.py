@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import Result, to_json
 from pandaeval_collector.base.score import Score, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Decision
@@ -41,7 +41,9 @@ class Revisions:
         newest = self._store.newest_results(_to_ask_for(results, first_time))
         counted: set[str] = set()
         first: set[str] = set()
-        self._emitter.count([result for result in results if result.why == _NOT_SAMPLED], decision.changes)
+        changed: list[tuple[Result, str, ResultRow | None]] = []
+        if left_out := [result for result in results if result.why == _NOT_SAMPLED]:
+            self._emitter.count(left_out, decision.changes)
         for result in results:
             if result.why == _NOT_SAMPLED:
                 continue
@@ -58,9 +60,12 @@ class Revisions:
             if self._failures is not None and for_good and result.success is False:
                 numbered = filed(self._failures, numbered, result.id not in counted, decision.changes)
             decision.results.append(numbered)
-            decision.changes.results.append(_row(numbered, key, known, for_good))
+            changed.append((numbered, key, known))
             if result.evaluator.kind == "llm" and isinstance(result.finding, Score):
                 decision.changes.judged.append(_judged(numbered, key, result.finding))
+        bodies = to_json([numbered for numbered, _, _ in changed])
+        for (numbered, key, known), body in zip(changed, bodies, strict=True):
+            decision.changes.results.append(_row(numbered, key, body, known, for_good))
         if for_good:
             self._emitter.add(decision.results, counted, decision.changes, first)
         else:
@@ -80,14 +85,14 @@ def _numbered(result: Result, known: ResultRow | None) -> Result:
     return result if revision == result.revision else replace(result, revision=revision)
 
 
-def _row(result: Result, key: str, known: ResultRow | None, for_good: bool) -> ResultRow:
+def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_good: bool) -> ResultRow:
     """The row of a numbered result. One that its unit is counted by, or settled by, stays so in later revisions."""
     return ResultRow(
         result.id,
         result.unit.id,
         key,
         result.revision,
-        result.to_json(),
+        body,
         (known is not None and known.counted) or (for_good and result.outcome == "scored"),
         success=result.success,
         signal=_signal(result),

@@ -14,7 +14,7 @@ from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import JobRow, Store
-from pandaeval_otel.base.names import bounded
+from pandaeval_otel.base.names import all_bounded
 from pandaeval_otel.model import Trigger
 
 _LINKED = 128
@@ -67,15 +67,16 @@ def _conversation(session_id: str, members: Sequence[Member], trigger: Trigger) 
 
 def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
     last = members[-1]
+    agent, service, environment = all_bounded((last.facts.agent, last.facts.service, last.facts.environment or ""))
     return Unit(
         level="session",
         id=session_id,
         trace_id=last.trace_id,
         span_id=last.facts.span_id,
         session_id=session_id,
-        agent=bounded(last.facts.agent),
-        service=bounded(last.facts.service),
-        environment=bounded(last.facts.environment or "") or None,
+        agent=agent,
+        service=service,
+        environment=environment or None,
         evidence=_evidence(members) + (_OPEN if trigger is Trigger.SESSION_CHANGED else ""),
         trigger=trigger.value,
         end_ns=last.end_ns,

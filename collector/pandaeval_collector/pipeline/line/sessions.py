@@ -333,19 +333,20 @@ class SessionPlaces:
         return trace and (trace if trace.session_id == session_id else with_session(trace, session_id))
 
     def _signals(self, results: Iterable[Result]) -> dict[str, SignalFacts]:
-        of_traces = (each for each in results if each.unit.level == "trace" and each.is_verdict)
-        return {result.metric: self._signal(result) for result in of_traces}
+        of_traces = [each for each in results if each.unit.level == "trace" and each.is_verdict]
+        values = self._evaluator.signal_values(of_traces) if of_traces else ()
+        return {result.metric: _signal(result, value) for result, value in zip(of_traces, values, strict=True)}
 
-    def _signal(self, result: Result) -> SignalFacts:
-        if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
-            return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
-        value = self._evaluator.signal_value(result)
-        signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
-        if result.success is False and result.finding.reason:
-            signal["said"] = cut(result.finding.reason, _SAID_CHARS)
-        if lost := result.finding.metadata.get("lost_tool"):
-            signal["lost"] = lost
-        return signal
+
+def _signal(result: Result, value: float | None) -> SignalFacts:
+    if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
+        return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
+    signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
+    if result.success is False and result.finding.reason:
+        signal["said"] = cut(result.finding.reason, _SAID_CHARS)
+    if lost := result.finding.metadata.get("lost_tool"):
+        signal["lost"] = lost
+    return signal
 
 
 def _is_new(run: Run, places: Places) -> bool:

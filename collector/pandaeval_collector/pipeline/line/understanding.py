@@ -205,9 +205,8 @@ class Understanding:
             return Understood(built.digest, failed=_failed(trace.trace_id, error))
 
     def _run(self, built: _Built, trace: Trace, texts: Texts) -> Run:
-        results = self._evaluator.trace(trace, texts)
-        results += self._evaluator.turns.inline(trace, built.is_judged)
-        results = self._evaluator.explained(trace, trace_unit(trace), results)
+        unit = trace_unit(trace)
+        results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
         keeps = self._evaluator.reads_before and may_have_session
         held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
@@ -217,7 +216,7 @@ class Understanding:
         if self.trials is not None:
             member.facts.trial = self.trials.facts(trace)
         run = Run(
-            trace_unit(trace),
+            unit,
             member,
             results,
             lacking(trace),

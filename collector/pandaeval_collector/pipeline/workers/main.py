@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.child import Parent, go_first
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector

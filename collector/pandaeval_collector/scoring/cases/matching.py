@@ -110,7 +110,7 @@ class TrialMatcher:
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         """The case of a trace, and the name of the trial."""
-        name = stated(trace, semconv.PANDAEVAL_TRIAL) or trace.session_id or trace.trace_id
+        name = stated(trace, semconv.PANDAEVAL_TRIAL)[0] or trace.session_id or trace.trace_id
         case, is_named = self.named(trace)
         if not is_named and trace.session_id in self._sessions:
             return self._sessions[trace.session_id]
@@ -124,7 +124,7 @@ class TrialMatcher:
     def named(self, trace: Trace) -> tuple[Case | None, bool]:
         """The case that the spans of a trace name, or that was frozen from it; and whether there is a name at all, be
         it that of no case."""
-        named = stated(trace, semconv.PANDAEVAL_CASE_ID)
+        named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         if not named:
             frozen = self._frozen.get(trace.trace_id)
             return frozen, frozen is not None

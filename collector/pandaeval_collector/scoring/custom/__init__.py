@@ -5,7 +5,6 @@ criteria. A YAML file among ``metrics.modules`` holds definitions of the second 
 """
 
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition
-from pandaeval_collector.scoring.custom.functions import metric
-from pandaeval_collector.scoring.custom.judged import judged
+from pandaeval_collector.scoring.custom.functions import judged, metric
 
 __all__ = ["Definition", "LabelDefinition", "judged", "metric"]

@@ -15,7 +15,7 @@ from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.base.untrusted.yaml_text import BadTextError, TooLongError, read_text, read_yaml
 from pandaeval_collector.scoring.custom.definition import Definition, LabelDefinition, Scale
-from pandaeval_collector.scoring.custom.judged import build
+from pandaeval_collector.scoring.custom.functions import build
 from pandaeval_collector.scoring.metric import Metric
 
 SUFFIXES = (".yaml", ".yml")

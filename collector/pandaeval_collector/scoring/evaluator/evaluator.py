@@ -11,21 +11,22 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.result import Result, Unit, now
+from pandaeval_collector.base.concluding import Origin, conclude
+from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
-from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation, Prepared, vectors
+from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation, vectors
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.evaluator.turns import TurnEvaluation
 from pandaeval_collector.scoring.metric import (
@@ -85,30 +86,36 @@ class Evaluator:
         CPU.add([(EMBEDDING, time.thread_time() - cpu_before)])
         return found
 
-    def trace(self, trace: Trace, texts: Texts) -> list[Result]:
-        """Results of the metrics that look at one trace alone."""
-        unit = trace_unit(trace)
-        metrics = [metric for metric in self._trace if metric.of_steps] if trace.is_step else self._trace
-        tokens = self.settings.end_tokens
-        results = self._run(
-            metrics, trace, unit, lambda t: TraceContext(texts, t, end_tokens=tokens), self._refusal(trace)
-        )
-        if trace.session_id is None and not trace.is_step:
-            results += self._of_learned(
-                trace, unit, lambda t, model: TraceContext(texts, t, learned=model), self._refusal(trace)
-            )
+    def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
+        """All results of a trace and its turns that need neither its session nor a judge. ``is_judged``: whether a
+        judge is asked about the trace."""
+        found = self.trace(trace, texts, unit)
+        found += self.turns.inline(trace, is_judged)
+        return self.explained(trace, unit, found)
+
+    def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
+        """Results of the metrics that look at one trace alone. ``unit``: the trace's, where the caller has it."""
+        unit = unit or trace_unit(trace)
+        is_step, refused = trace.is_step, self._refusal(trace)
+        metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
+        context = partial(TraceContext, texts, end_tokens=self.settings.end_tokens)
+        results = self._run(metrics, trace, unit, context, refused)
+        if trace.session_id is None and not is_step:
+            results += self._of_learned(trace, unit, lambda t, model: TraceContext(texts, t, learned=model), refused)
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
         """The results of a trace, and of the metrics that explain why it fails, if one fails it. A step that they are
         sure of is told by the failing results, too. What may change with the traces of its session explains nothing."""
-        found = [*results]
-        in_session = trace.session_id is not None or trace.continues or trace.responses
-        may_change = {metric.name for metric in self._unsettled} if in_session else set()
-        failing = [each for each in found if each.success is False and each.metric not in may_change]
-        asked = self.settings.by_name
-        if not self._explaining or trace.is_step or not (failing or asked):
+        found, asked = [*results], self.settings.by_name
+        failing = [each for each in found if each.success is False]
+        if not self._explaining or not (failing or asked) or trace.is_step:
             return found
+        if trace.session_id is not None or trace.continues or trace.responses:
+            may_change = {metric.name for metric in self._unsettled}
+            failing = [each for each in failing if each.metric not in may_change]
+            if not (failing or asked):
+                return found
         named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
         texts = Texts({}, (), self.embedder.id, self.embedder.bands)
@@ -123,18 +130,15 @@ class Evaluator:
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
-        metrics = [self._preparation.of(metric) for metric in self._trace]
-        return [_result(each, unit, Unscored(Why.METRIC_ERROR, reason), 0.0, now()) for each in metrics]
+        return self._said(self._trace, unit, Unscored(Why.METRIC_ERROR, reason))
 
     def in_session(
         self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...], asked_again: bool = False
     ) -> list[Result]:
         """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
         ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
-        refused = self._refusal(trace)
-        return self._run(
-            self._in_session, trace, unit, lambda t: TraceContext(texts, t, earlier, asked_again=asked_again), refused
-        )
+        context = partial(TraceContext, texts, earlier=earlier, asked_again=asked_again)
+        return self._run(self._in_session, trace, unit, context, self._refusal(trace))
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
@@ -153,9 +157,9 @@ class Evaluator:
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Names of the metrics whose ``results`` of a trace alone are to be seen again with its session."""
-        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         if trace.is_step or trace.forced or self._refusal(trace) is not None:
             return ()
+        found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         return tuple(
             m.name for m in self._unsettled if m.unsettled is not None and m.unsettled(trace, found.get(m.name))
         )
@@ -170,13 +174,15 @@ class Evaluator:
     def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
         """Results of the same metrics for a trace whose spans are not here."""
         why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
-        metrics = [self._preparation.of(metric) for metric in self._unsettled if metric.name in names]
-        return [_result(each, unit, why, 0.0, now()) for each in metrics]
+        return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
     def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
         """A result of a trace metric that its session tells; none where the metric is switched off."""
-        metrics = [self._preparation.of(metric) for metric in self._trace if metric.name == name]
-        return [_result(each, unit, finding, 0.0, now()) for each in metrics]
+        return self._said([metric for metric in self._trace if metric.name == name], unit, finding)
+
+    def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
+        """Results of metrics that were not asked."""
+        return conclude(unit, [(each.origin, finding, 0.0) for each in self._preparation.of_each(metrics)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Results of the session metrics that ask no model."""
@@ -212,10 +218,13 @@ class Evaluator:
             threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
         )
 
-    def signal_value(self, result: Result) -> float | None:
-        """What session metrics see of a trace's result: its score; where the metric has a calibrated scale, what
-        ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
+    def signal_values(self, results: Iterable[Result]) -> list[float | None]:
+        """What session metrics see of each of a trace's results: its score; where the metric has a calibrated scale,
+        what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
         without a calibrated one; and for one that passed where the metric counts by its failures only."""
+        return [self._signal_value(result) for result in results]
+
+    def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
         if not isinstance(finding, Score) or (result.success and result.metric in self._only_failures):
             return None
@@ -266,24 +275,22 @@ class Evaluator:
         context: Callable[[float], Any],
         refusal: Unscored | None,
     ) -> list[Result]:
-        results: list[Result] = []
+        found: list[tuple[Origin, Finding, float]] = []
         spent: list[tuple[str, float]] = []
-        concluded, weight = now(), CPU.weight()
+        weight = CPU.weight()
         cpu_before = time.thread_time() if weight else 0.0
-        for metric in metrics:
-            prepared = self._preparation.of(metric)
+        for metric, prepared in zip(metrics, self._preparation.of_each(metrics), strict=True):
             started = time.perf_counter()
             finding = ask(metric, subject, context(prepared.threshold), refusal)
             if finding is not None:
-                elapsed = (time.perf_counter() - started) * 1e3
-                results.append(_result(prepared, unit, finding, elapsed, concluded))
+                found.append((prepared.origin, finding, (time.perf_counter() - started) * 1e3))
             if weight:
                 cpu_now = time.thread_time()
                 spent.append((metric.key, cpu_now - cpu_before))
                 cpu_before = cpu_now
         if weight:
             CPU.add_for(unit.id, spent, weight)
-        return results
+        return conclude(unit, found) if found else []
 
 
 def _with_step(failed: Result, told: Sequence[Result]) -> Result:
@@ -293,18 +300,3 @@ def _with_step(failed: Result, told: Sequence[Result]) -> Result:
         return failed
     finding = failed.finding
     return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))
-
-
-def _result(prepared: Prepared, unit: Unit, finding: Finding, duration_ms: float, concluded: datetime) -> Result:
-    return Result(
-        id=prepared.identity.of(unit),
-        metric=prepared.metric.name,
-        unit=unit,
-        finding=finding,
-        evaluator=prepared.by,
-        threshold=None if prepared.metric.explains else prepared.threshold,
-        revision=unit.revision,
-        final=True,
-        duration_ms=round(duration_ms, 3),
-        time=concluded,
-    )

@@ -11,9 +11,8 @@ from typing import Any
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.guidelines import Guidance
-from pandaeval_collector.judge.parts import QuestionPart
 from pandaeval_collector.judge.prompt import PROMPT_VERSION
+from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit, turn_unit
@@ -248,7 +247,7 @@ class Judged:
         model = self._judge.model_of(metric.key)
         found = Question("", metric, unit, model, prepared.threshold, choice, self._judge.guidance(metric, unit.agent))
         if not found.guidance.texts:
-            return replace(found, id=prepared.identity.of(unit))
+            return replace(found, id=prepared.origin.identity.of(unit))
         depends = self._preparation.depends_on(metric, prepared.threshold)
         return replace(found, id=Identity(metric.key, found.version, model, depends).of(unit))
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.base.result import MAX_REASON_CHARS, Unit, cut
+from pandaeval_collector.base.concluding import keep_little
+from pandaeval_collector.base.result import Unit
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.details import bounded
 from pandaeval_collector.base.untrusted.foreign import explained
 from pandaeval_collector.base.untrusted.stated import stated
 from pandaeval_collector.judge.turns import TurnView
@@ -49,7 +49,8 @@ def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collectio
 # What the results of a trace are about.
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
     """The unit of a trace: its evaluated span is the outermost agent's."""
-    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
+    roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
     return Unit(
         level="trace",
         id=trace.trace_id,
@@ -61,13 +62,13 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
         environment=trace.environment,
         evidence=evidence or trace.digest,
         revision=trace.revision,
-        trigger=trace.trigger.value,
+        trigger=str(trace.trigger),
         late_spans=trace.late_spans,
         response_id=trace.response_id,
-        end_ns=root.end_ns if root is not None else trace.end_ns,
+        end_ns=roots[0].end_ns if roots else trace.end_ns,
         sampled=trace.sampled,
-        case=stated(trace, semconv.PANDAEVAL_CASE_ID),
-        trial=stated(trace, semconv.PANDAEVAL_TRIAL),
+        case=case,
+        trial=trial,
     )
 
 
@@ -119,19 +120,13 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
             raise TypeError(f"{metric.key} handed back a {type(finding).__name__}, and no Score, Assumed or Unscored")
-        finding = _bounded(finding)
+        if finding is not None:
+            keep_little(finding)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
         if not _is_the_embedders(error, context):
             ERRORS.note(METRIC, metric.key, error)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
-
-
-def _bounded(finding: Finding | None) -> Finding | None:
-    """What is kept of it in memory until a batch is committed, in which it is one of thousands."""
-    if finding is not None:
-        finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
-    return finding
 
 
 def _is_the_embedders(error: BaseException, context: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
 from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.base.concluding import Origin
 from pandaeval_collector.base.result import EvaluatorInfo, Identity
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
@@ -105,12 +106,11 @@ def _model(file: Path) -> LearnedModel | None:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A metric with all that its results share."""
+    """A metric with all that its results share, ``origin``, and the threshold that it is given."""
 
     metric: Metric[Any, Any]
     threshold: float
-    by: EvaluatorInfo
-    identity: Identity
+    origin: Origin
 
 
 class Preparation:
@@ -128,6 +128,11 @@ class Preparation:
         """The metric, prepared."""
         return self._prepared.get(metric.key) or self._prepare(metric)
 
+    def of_each(self, metrics: Sequence[Metric[Any, Any]]) -> list[Prepared]:
+        """The metrics, prepared, in their order."""
+        known = self._prepared
+        return [known.get(metric.key) or self._prepare(metric) for metric in metrics]
+
     def _prepare(self, metric: Metric[Any, Any]) -> Prepared:
         judge = self.settings.judge
         model = self.embedder.id if metric.kind == "embedding" else None
@@ -135,7 +140,9 @@ class Preparation:
             model = judge.model_of(metric.key)
         threshold = self._threshold(metric)
         identity = Identity(metric.key, metric.version, model, self.depends_on(metric, threshold))
-        prepared = Prepared(metric, threshold, EvaluatorInfo(metric.kind, metric.version, model), identity)
+        by = EvaluatorInfo(metric.kind, metric.version, model)
+        origin = Origin(metric.name, identity, by, None if metric.explains else threshold)
+        prepared = Prepared(metric, threshold, origin)
         self._prepared[metric.key] = prepared
         return prepared
 

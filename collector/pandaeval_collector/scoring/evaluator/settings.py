@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pandaeval_collector.judge.cascade import CascadeStep
-from pandaeval_collector.judge.guidelines import Guidance, Guideline, guidance
-from pandaeval_collector.judge.parameters import CallParameters
-from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.judge.call import CallParameters
+from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
+from pandaeval_collector.judge.selection import CascadeStep, Selection
 from pandaeval_collector.scoring.metric import Metric
 
 

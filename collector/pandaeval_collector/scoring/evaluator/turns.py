@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, now
-from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.base.concluding import Origin, conclude
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result
+from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
@@ -32,10 +33,10 @@ class TurnEvaluation:
         self._judged, self._preparation = judged, preparation
 
     def inline(self, trace: Trace, is_judged: bool) -> list[Result]:
-        """The results of each turn that need no judge. ``is_judged``: whether a judge is asked about the trace; else
-        judged metrics that code can score (``Metric.by_code``) are among them."""
+        """The results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked about
+        the trace; else judged metrics that code can score (``Metric.by_code``) are among them."""
         by_code = [] if is_judged or len(trace.tool_calls) < 2 else self._by_code
-        if trace.is_step or not (self._inline or by_code):
+        if not (self._inline or by_code) or trace.is_step:
             return []
         results: list[Result | None] = []
         refused = refusal(trace, self._preparation.settings)
@@ -58,7 +59,7 @@ class TurnEvaluation:
         judged = self._judged
         if judged is None or not self._asks or trace.is_step:
             return results, questions
-        for view in _views(trace):
+        for view in (turn_view(trace, index) for index in range(len(trace.turns))):
             found, asked = judged.of_turn(view, suspicious)
             questions += asked
             for result in found:
@@ -75,10 +76,10 @@ class TurnEvaluation:
         found = score_by_code(metric, view)
         if found is None:
             return None
-        prepared = self._preparation.of(metric)
-        depends = {**metric.settings, "threshold": prepared.threshold}
-        identity = Identity(metric.key, metric.version, None, depends)
-        return self._result(metric, view, found, identity, EvaluatorInfo("code", metric.version), 0.0)
+        threshold = self._preparation.of(metric).threshold
+        identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
+        by_code = Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
+        return conclude(turn_unit(view), [(by_code, found, 0.0)])[0]
 
     def _stands(self, result: Result, view: TurnView) -> Result | None:
         metric = next((each for each in self._by_code if each.name == result.metric), None)
@@ -91,24 +92,7 @@ class TurnEvaluation:
             return None
         found = ask(metric, view, TurnContext(prepared.threshold), refused)
         elapsed = (time.perf_counter() - started) * 1e3
-        return None if found is None else self._result(metric, view, found, prepared.identity, prepared.by, elapsed)
-
-    def _result(
-        self, metric: TurnMetric, view: TurnView, found: Finding, identity: Identity, by: EvaluatorInfo, elapsed: float
-    ) -> Result:
-        unit = turn_unit(view)
-        return Result(
-            id=identity.of(unit),
-            metric=metric.name,
-            unit=unit,
-            finding=found,
-            evaluator=by,
-            threshold=self._preparation.of(metric).threshold,
-            revision=unit.revision,
-            final=True,
-            duration_ms=round(elapsed, 3),
-            time=now(),
-        )
+        return None if found is None else conclude(turn_unit(view), [(prepared.origin, found, elapsed)])[0]
 
 
 class _Spent:
@@ -131,7 +115,3 @@ class _Spent:
         """Has it counted."""
         if self._weight:
             CPU.add_for(trace_id, [*self._seconds.items()], self._weight)
-
-
-def _views(trace: Trace) -> Iterator[TurnView]:
-    return (turn_view(trace, index) for index in range(len(trace.turns)))

@@ -13,8 +13,7 @@ import orjson
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
-from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric.contexts import SessionContext, SessionView, TraceContext, TurnContext
 from pandaeval_otel.model import Trace
@@ -173,8 +172,11 @@ class Metric(Generic[S, C]):
     """The judge's model, unless ``judge.models`` names another."""
     about: str = ""
     """What :attr:`description` gives instead of the docstring of its module."""
+    key: str = field(init=False, repr=False, compare=False)
+    """``level.name``, unique."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.level}.{self.name}")
         check(self)
 
     @property
@@ -186,11 +188,6 @@ class Metric(Generic[S, C]):
         if self.kind == "llm":
             can |= _JUDGED
         return tuple(why for why in Why if why in can)
-
-    @property
-    def key(self) -> str:
-        """``level.name``, unique."""
-        return f"{self.level}.{self.name}"
 
     @property
     def description(self) -> str:

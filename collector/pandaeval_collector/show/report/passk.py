@@ -17,8 +17,7 @@ from pandaeval_collector.analysis.stats.pass_k import (
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.shell import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
-from pandaeval_collector.trials.passk.words import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, median, number, worst_first
 
 # Pictures as SVG text: curves with bands, and distributions.
 #

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Embedder
+from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.analysis.embedding.litellm_embedding import SCHEME as HOSTED
-from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet

@@ -6,15 +6,20 @@ event loop; figures are calculated on a thread.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from pandaeval_collector.analysis.stats.pass_k import pass_pow_k
+from pandaeval_collector.analysis.stats.stream import StreamGate
 from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.store import ResultRow
+from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.base.names import bounded
 
 NAME = "pandaeval.pass_pow_k"
@@ -109,3 +114,158 @@ def _passed(units: Sequence[bool | None]) -> bool | None:
     if False in units:
         return False
     return None if None in units else True
+
+
+# Shows what a running collector learns of repeated trials and of streams as gauges, and keeps it over restarts.
+_log = logging.getLogger(__name__)
+
+
+class Watch(Protocol):
+    """What is learnt from results. ``key``: under which the store keeps it."""
+
+    key: str
+
+    def take(self, rows: Sequence[ResultRow]) -> bool: ...
+
+    def gauges(self) -> Mapping[tuple[str, Attributes], float]: ...
+
+    def state(self) -> Any: ...
+
+    def restore(self, state: Any) -> None: ...
+
+
+class Monitor:
+    """Feeds committed results to ``watches``. Every ``interval`` seconds in which something came, their gauges are
+    calculated on a thread and their states go into the store: a crash forgets what came since. On one event loop."""
+
+    def __init__(self, store: Store, telemetry: Telemetry, watches: Sequence[Watch], interval: float) -> None:
+        self._store, self._watches, self._interval = store, watches, interval
+        self._shown: dict[tuple[str, Attributes], float] = {}
+        self._changed: set[str] = set()
+        self._bell, self._stopping = Bell(), False
+        self._task: asyncio.Task[None] | None = None
+        for watch in watches:
+            self._restore(watch)
+        telemetry.family(lambda: self._shown)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="pandaeval-trials")
+
+    async def stop(self) -> None:
+        """Returns when everything that came is in the store."""
+        self._stopping = True
+        self._bell.ring()
+        if self._task is not None:
+            await self._task
+
+    def take(self, rows: Sequence[ResultRow]) -> None:
+        """Takes in the new rows of a commit."""
+        self._changed.update(watch.key for watch in self._watches if watch.take(rows))
+
+    async def _run(self) -> None:
+        while True:
+            ends = self._stopping  # what came before is kept by this round
+            try:
+                await self._round()
+            except (sqlite3.Error, OSError) as error:
+                _log.error("what trials and streams showed could not be kept (%s); trying again", error)
+            if ends:
+                return
+            await self._bell.sleep(self._interval)
+
+    async def _round(self) -> None:
+        changed, self._changed = self._changed, set()
+        if not changed:
+            return
+        states = {watch.key: orjson.dumps(watch.state()).decode() for watch in self._watches if watch.key in changed}
+        self._shown = await asyncio.to_thread(self._calculate)
+        for key, state in states.items():
+            await asyncio.wrap_future(self._store.put(key, state))
+
+    def _calculate(self) -> dict[tuple[str, Attributes], float]:
+        return {name: value for watch in self._watches for name, value in watch.gauges().items()}
+
+    def _restore(self, watch: Watch) -> None:
+        kept = self._store.get(watch.key)
+        if kept is None:
+            return
+        try:
+            watch.restore(orjson.loads(kept))
+            self._changed.add(watch.key)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            _log.warning("what was kept of %s cannot be read (%s); it begins anew", watch.key, error)
+
+
+# Gates for streams in a running collector: one for each watched metric and agent, looked at after every result.
+
+_STREAM = "pandaeval.stream"
+MOST_AGENTS = 50
+"""Of each metric; the others share a gate."""
+OTHER = "__other__"
+
+
+class LiveGates:
+    """The gates of some metrics (``level.name``). Results without a verdict, revisions and what was assumed tell
+    nothing new. On one event loop; :meth:`gauges` on any thread."""
+
+    key = "stream_gates"
+
+    def __init__(self, metrics: Sequence[str], rate: float, level: float) -> None:
+        self._rate, self._level = rate, level
+        self._gates: dict[str, dict[str, StreamGate]] = {metric: {} for metric in metrics}
+
+    def take(self, rows: Sequence[ResultRow]) -> bool:
+        """Takes in rows that were committed; whether any told something."""
+        taken = False
+        for row in rows:
+            if row.metric in self._gates and row.revision == 1 and row.success is not None:
+                taken = self._add(row) or taken
+        return taken
+
+    def gauges(self) -> Mapping[tuple[str, Attributes], float]:
+        """Returns the evidence against each metric and agent, from 1/level on an alarm, whether it is one, and of how
+        many results."""
+        found: dict[tuple[str, Attributes], float] = {}
+        for metric, gates in self._gates.items():
+            level, _, name = metric.partition(".")
+            for agent, gate in list(gates.items()):
+                about = (("gen_ai.agent.name", agent), ("gen_ai.evaluation.name", name), ("pandaeval.level", level))
+                attributes = tuple(pair for pair in about if pair[1])
+                found[f"{_STREAM}.e_value", attributes] = gate.e_value
+                found[f"{_STREAM}.alarm", attributes] = float(gate.is_on)
+                found[f"{_STREAM}.results", attributes] = float(gate.n)
+        return found
+
+    def state(self) -> Any:
+        """Returns the state, JSON-ready, for :meth:`restore`."""
+        gates = {metric: {agent: gate.state() for agent, gate in each.items()} for metric, each in self._gates.items()}
+        return {"rate": self._rate, "level": self._level, "gates": gates}
+
+    def restore(self, state: Any) -> None:
+        """Goes on from a state; begins anew where rate or level are others."""
+        if (state["rate"], state["level"]) != (self._rate, self._level):
+            return
+        for metric, each in state["gates"].items():
+            if metric in self._gates:
+                for agent, held in each.items():
+                    self._gates[metric][agent] = StreamGate.restored(self._rate, self._level, held)
+
+    def _add(self, row: ResultRow) -> bool:
+        result = orjson.loads(row.body)
+        if result["outcome"] != "scored":
+            return False
+        gates, agent = self._gates[row.metric], bounded(str(result["agent"]))
+        if agent not in gates and len(gates) >= MOST_AGENTS:
+            agent = OTHER
+        gate = gates.setdefault(agent, StreamGate(self._rate, self._level))
+        was_on = gate.is_on
+        if gate.add(float(row.success or 0)) and not was_on:
+            _log.warning(
+                "%s of agent %r passes less often than %g (gates.stream): evidence %.3g after %d results",
+                row.metric,
+                agent,
+                self._rate,
+                gate.e_value,
+                gate.n,
+            )
+        return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.analysis.embedding._distilled import LONGEST_TEXT
-from pandaeval_collector.analysis.embedding.load import load
 from pandaeval_collector.analysis.embedding.multilingual import BANDS, MultilingualEmbedder, Unigram, words
 
 TEXTS = [

@@ -19,6 +19,12 @@ def test_students_quantiles_are_those_of_the_tables(df: float, value: float) -> 
     assert t_quantile(df) == pytest.approx(value, abs=0.002)
 
 
+@pytest.mark.parametrize(("df", "value"), [(10, 2.2281389), (15, 2.1314495), (20, 2.0859634), (30, 2.0422725)])
+def test_students_quantiles_err_as_little_as_an_expansion_of_four_terms(df: float, value: float) -> None:
+    """The first term that it leaves out falls with the fifth power of the degrees of freedom."""
+    assert t_quantile(df) == pytest.approx(value, abs=2 / df**5)
+
+
 @pytest.mark.parametrize(
     ("passed", "n", "low", "high"), [(8, 10, 0.4902, 0.9433), (0, 20, 0.0, 0.1611), (81, 263, 0.2553, 0.3662)]
 )

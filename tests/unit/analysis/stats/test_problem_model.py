@@ -139,6 +139,8 @@ class TestLearning:
         model, evidence = learn(rows, [at < bad for at in range(labels)], groups)
         assert model is None
         assert f"{labels} labels ({bad} bad): it takes 40, 8 of either kind" in evidence.refusal
+        assert (evidence.labels, evidence.bad, evidence.auroc, evidence.same_length) == (labels, bad, None, None)
+        assert (evidence.baseline, evidence.baseline_name, evidence.calibration_error) == (0.5, "", 1.0)
 
     def test_runs_of_one_group_are_never_on_both_sides(self) -> None:
         draw = np.random.default_rng(3)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pandaeval_collector.analysis.embedding._protocol import EmbedderError
+from pandaeval_collector.analysis.embedding import EmbedderError
 from pandaeval_collector.analysis.embedding.litellm_embedding import LiteLlmEmbedder
 from pandaeval_collector.base.untrusted.foreign import LONGEST, explained, secrets_in, told
 

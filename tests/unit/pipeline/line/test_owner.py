@@ -11,7 +11,7 @@ import orjson
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import Attempts, Runner
-from pandaeval_collector.jobs.earlier import EarlierTraces
+from pandaeval_collector.jobs.job_traces import EarlierTraces
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked, with_contents

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import pandaeval_collector.pipeline.workers.pool as pool_module
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import child
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry

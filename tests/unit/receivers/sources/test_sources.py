@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.receivers.files import Input, Request, UnusableInputError
 from pandaeval_collector.receivers.sources import TraceSource
 from pandaeval_collector.receivers.sources import jaeger as asks_jaeger

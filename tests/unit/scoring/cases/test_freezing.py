@@ -10,8 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.scoring.cases.files import read_suite
-from pandaeval_collector.scoring.cases.freezing import freeze, to_yaml
+from pandaeval_collector.scoring.cases.files import freeze, read_suite, to_yaml
 from support.secrets import make, plant
 from support.trials import run, write
 

@@ -89,7 +89,7 @@ def test_its_results_are_no_signals_of_the_session(results: list[Result]) -> Non
 
 def test_they_are_sent_as_log_events_and_evaluation_spans(results: list[Result]) -> None:
     of_one = [r for r in results if r.unit.level == "trial" and r.unit.trace_id == f"{1:032x}"]
-    encoded = [encode_attributes(each, "") for each in of_one]
+    encoded = encode_attributes(of_one)
     log = LogRecord.FromString(log_record(encoded[-1]))
     told = {each.key: each.value.string_value for each in log.attributes}
     assert told["pandaeval.level"] == "trial"

@@ -92,7 +92,7 @@ class TestShown:
 
     def span(self) -> Span:
         told = result("blame", TOLD, evaluator=CODE, threshold=None)
-        [made] = spans([encode_attributes(each, "") for each in (self.FAILED, told)], True)
+        [made] = spans(encode_attributes([self.FAILED, told]), True)
         return Span.FromString(made)
 
     def test_the_evaluation_hangs_below_the_step(self) -> None:
@@ -111,7 +111,7 @@ class TestShown:
 
     def test_unknown_is_told(self) -> None:
         unknown = result("blame", Score(0.3, "none is sure", {"step": None}, label="unknown"), evaluator=CODE)
-        [made] = spans([encode_attributes(replace(unknown, threshold=None), "")], True)
+        [made] = spans(encode_attributes([replace(unknown, threshold=None)]), True)
         told = attributes(Span.FromString(made).attributes)
         assert told["pandaeval.blame"] == "unknown"
         assert "pandaeval.blame.span_id" not in told

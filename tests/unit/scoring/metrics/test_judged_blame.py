@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.embedding.load import load as embedder
+from pandaeval_collector.analysis.embedding import load as embedder
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.metrics.trace.judged_blame import METRIC

@@ -12,7 +12,7 @@ import pytest
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
-from pandaeval_collector.judge.parts import rubric_of
+from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.judge.turns import TurnView, conversation, turn_view
 from pandaeval_collector.scoring.metric import SessionContext, SessionView, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.turn.agent_behavior_failure import LABELS as OF_AGENT

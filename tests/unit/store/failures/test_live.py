@@ -13,7 +13,7 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pandaeval_collector.analysis.embedding.load import load
+from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters.attributes import encode_attributes
@@ -212,9 +212,9 @@ def test_the_log_event_names_the_group() -> None:
     unit = Unit("trace", "a" * 32, "a" * 32, "b" * 16)
     by = EvaluatorInfo("code", "1")
     made = Result("r" * 32, "response", unit, Score(0.0, label="error", failed=True), by, 0.5, 1, True, 0.0, now())
-    assert b"pandaeval.failure.group" not in log_record(encode_attributes(made, ""))
+    assert b"pandaeval.failure.group" not in log_record(encode_attributes([made])[0])
     assert b"pandaeval.failure.group\x12\x0e\n\x0c0123456789ab" in log_record(
-        encode_attributes(replace(made, failure_group="0123456789ab"), "")
+        encode_attributes([replace(made, failure_group="0123456789ab")])[0]
     )
 
 

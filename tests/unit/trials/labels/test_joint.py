@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.store import JudgedRow
-from pandaeval_collector.trials.labels.joint import JointPassRate, joint_pass_rates
+from pandaeval_collector.trials.labels.calibration import JointPassRate, joint_pass_rates
 from pandaeval_otel.wire.labels import HumanLabel
 from support.judged_store import JUDGE, METRIC, flattered, judged_row, unit
 

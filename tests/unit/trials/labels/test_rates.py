@@ -14,7 +14,6 @@ from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
-from pandaeval_collector.trials.labels import monitor
 from pandaeval_collector.trials.labels import rates as rates_module
 from pandaeval_collector.trials.labels.queue import draw
 from pandaeval_collector.trials.labels.rates import OTHER, pass_rates, weights
@@ -179,7 +178,7 @@ class TestQueue:
 async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
     opened = filled(tmp_path / "gauges", labelled=49)
     telemetry = Telemetry()
-    shown = monitor.PassRates(opened, telemetry, 0.02)
+    shown = rates_module.PassRates(opened, telemetry, 0.02)
     shown.start()
 
     def gauges() -> dict[str, float]:

@@ -15,8 +15,7 @@ from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import learning_evaluator
 from pandaeval_collector.store import Store
-from pandaeval_collector.trials.learning.drawing import PROBLEM, sessions_to_label
-from pandaeval_collector.trials.learning.models import FOLDER
+from pandaeval_collector.trials.learning import FOLDER, PROBLEM, sessions_to_label
 from support.learnable import AGENT, METRIC, sessions, write
 
 MADE = {each.id: each for each in sessions(100)}

@@ -15,8 +15,7 @@ from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import evaluator, learning_evaluator, live_evaluator
 from pandaeval_collector.store import Store
-from pandaeval_collector.trials.learning.models import kept
-from pandaeval_collector.trials.learning.monitor import Learning
+from pandaeval_collector.trials.learning import Learning, kept
 from pandaeval_otel.wire.labels import HumanLabel
 from support.learnable import AGENT, METRIC, LearnableSession, sessions, write
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
@@ -28,11 +29,14 @@ from pandaeval_collector.analysis.rules.grounding._value import (
     fold,
     squeezed,
 )
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
 """Of one trace; later ones are not checked, and noted."""
+_MOST_FOUND = 3_000
+"""Values that are found before the first of those that count are checked."""
 MOST_ANSWER = 20_000
 """Characters of an answer that are looked at."""
 _LONGEST_SENTENCE = 400
@@ -40,31 +44,27 @@ _LONGEST_ARGUMENT = 200
 """A longer argument, or one of several lines, is something written (a text, code), not a fact."""
 _SETTINGS = lazily(
     r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
-    r"|query|sql|regex|pattern|expression|content|body|^count$",
-    re.IGNORECASE,
+    r"|query|sql|regex|pattern|expression|content|body|^count$"
 )
-_MONEY = lazily(r"amount|price|total|cost|fee|payment|refund|balance|charge|salary|budget", re.IGNORECASE)
-_IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$", re.IGNORECASE)
+_MONEY = lazily(r"amount|price|total|cost|fee|payment|refund|balance|charge|salary|budget")
+_IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|code|number|sku|iban|account)$|Id$|Ids$")
 
 
 _CASE = lazily(
     r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
     r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
     r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
-    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b",
-    re.IGNORECASE,
+    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
 )
 _IN_GENERAL = lazily(
-    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general)\b",
-    re.IGNORECASE,
+    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general)\b"
 )
 """What stands before examples and rules of thumb: a name or a number after it is no fact of the case."""
-_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|say)),?:? ?[\"'(*`]*$", re.IGNORECASE)
+_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|say)),?:? ?[\"'(*`]*$")
 """What stands right before an example of anything."""
-_ALTERNATIVE = lazily(r"\b(?:like|or) \"$", re.IGNORECASE)
+_ALTERNATIVE = lazily(r"\b(?:like|or) \"$")
 _PROPOSED = lazily(
-    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?)\b",
-    re.IGNORECASE,
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?)\b"
 )
 """What stands before a time that the agent proposes."""
 _TERMS = (
@@ -74,39 +74,32 @@ _TERMS = (
 _RULE_BEFORE = lazily(
     rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
     r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
-    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$",
-    re.IGNORECASE,
+    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$"
 )
-_ARTICLE = lazily(r"\ban? [*]*$", re.IGNORECASE)
-_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b", re.IGNORECASE)
-_RATE_AFTER = lazily(
-    r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]", re.IGNORECASE
-)
+_ARTICLE = lazily(r"\ban? [*]*$")
+_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b")
+_RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]")
 """How terms are stated that hold for everybody: a rate (for $30 per passenger, each additional bag has a fee of $50), a
 limit, or something that is handed out (a $50 certificate)."""
-_HANDED_OUT = lazily(r"\b(?:issu(?:e|ing)|offer(?:ing)?|compensat\w+|goodwill|gesture)\b", re.IGNORECASE)
+_HANDED_OUT = lazily(r"\b(?:issu(?:e|ing)|offer(?:ing)?|compensat\w+|goodwill|gesture)\b")
 _LABEL = lazily(
     r"\b(?:price|fare|costs?|amount|charge|balance|depart\w*|arriv\w*|flights?|orders?|bookings?|"
-    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$",
-    re.IGNORECASE,
+    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$"
 )
 """What stands before a value of something that was looked up: Departure: 09:00, reservation ID FDZ0T5."""
 _RECKONED = re.compile(r"\b(?:difference|total|sum|additional|extra|remaining|savings?)\b", re.IGNORECASE)
 """What stands before an amount that was reckoned rather than looked up, of values that may be named far from it."""
-_DONE_BEFORE = lazily(
-    r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$", re.IGNORECASE
-)
+_DONE_BEFORE = lazily(r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$")
 """What stands before an amount that was handed out: I have issued a $50 certificate."""
 _OF_NOW = lazily(
     r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
-    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b",
-    re.IGNORECASE,
+    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b"
 )
 """What stands behind an amount of this case, however it is introduced: a fee of $30 was charged."""
-_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$", re.IGNORECASE)
+_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$")
 _PROSE = 8
 """Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
-_PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}")
+_PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
 
 
@@ -129,6 +122,7 @@ class Claim:
     aside: bool = False
 
 
+@once_a_trace
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
     """(text, time of its span's end, span id) of each answer."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
@@ -139,8 +133,14 @@ def answers(trace: Trace) -> list[tuple[str, int, str]]:
     return [(fold(text[:MOST_ANSWER]), ends.get(span_id, last), span_id) for text, span_id in said]
 
 
-def in_answers(trace: Trace) -> Iterator[Claim]:
-    """Every specific value of the answers."""
+@once_a_trace
+def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
+    """The specific values of the answers, and those of the arguments of calls that change something; of many the first
+    ones."""
+    return [*islice(_in_answers(trace), _MOST_FOUND)], [*islice(_in_calls(trace), _MOST_FOUND)]
+
+
+def _in_answers(trace: Trace) -> Iterator[Claim]:
     for text, end, span_id in answers(trace):
         prose = without_code(text)
         there = addresses(prose)
@@ -168,8 +168,7 @@ def _is_no_fact(text: str, start: int, value: Value) -> bool:
     return value.kind in (NAME, NUMBER) and _IN_GENERAL.search(text, start, value.start) is not None
 
 
-def in_calls(trace: Trace) -> Iterator[Claim]:
-    """Every specific value of the arguments of calls that change something."""
+def _in_calls(trace: Trace) -> Iterator[Claim]:
     for call in changing(trace):
         for key, item in _arguments(call.arguments):
             for value in _of_argument(key, item):
@@ -219,8 +218,11 @@ def _accepted(value: Value, call: ToolCall) -> bool:
     return any(value.key in squeezed(fold(text)) for text in leaves(call.result, []))
 
 
+@once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
     """The calls with captured arguments that may change the state of things."""
+    if not trace.tool_calls:
+        return []
     hints = {tool.name: tool.read_only for tool in trace.tools}
     return [
         call

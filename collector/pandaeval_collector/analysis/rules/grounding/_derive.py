@@ -31,13 +31,10 @@ _FAMILIES = (
 )
 _FAMILY_OF = {word: family for family in _FAMILIES for word in family}
 _UNIT = "|".join(sorted(map(re.escape, _FAMILY_OF), key=len, reverse=True))
-_QUANTITY = lazily(
-    rf"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?-?(?:(?:business|working|calendar) )?({_UNIT})(?![\w/])", re.IGNORECASE
-)
+_QUANTITY = lazily(rf"(?<![\w.,])(\d+(?:[.,]\d+)?)\s?-?(?:(?:business|working|calendar) )?({_UNIT})(?![\w/])")
 _OF_KEY = lazily(
     r"(?:^|[_ ])(kg|grams|lbs|km|miles|mb|gb|kb|tb|mph|kmh|celsius|fahrenheit|seconds|minutes|mins|hours|hrs|days|weeks"
-    r"|months|years|ms)$",
-    re.IGNORECASE,
+    r"|months|years|ms)$"
 )
 """The unit that a key names: duration_minutes, weight_kg."""
 _ROUND = frozenset("10 12 15 20 24 30 36 45 48 50 60 72 90 100 120".split())  # noqa: SIM905 - said of anything
@@ -46,13 +43,13 @@ _SHARED, _SHARED_OF_A_DIGIT = 2, 3
 _MOST = 100
 _CHARS = 200
 """So many characters are read in the time in which one number is calculated with."""
-_MONEY = lazily(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)")
+_MONEY = lazily(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)", 0)
 _CURRENCY = {
-    "$": lazily(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b"),
-    "€": lazily(r"€|\b(?:EUR|euros?|Euros?)\b"),
-    "£": lazily(r"£|\b(?:GBP|pounds?|Pounds?|sterling)\b"),
-    "¥": lazily(r"¥|\b(?:JPY|CNY|RMB|yen|yuan)\b|[元円]"),
-    "₹": lazily(r"₹|\b(?:INR|rupees?|Rs)\b"),
+    "$": lazily(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b", 0),
+    "€": lazily(r"€|\b(?:EUR|euros?|Euros?)\b", 0),
+    "£": lazily(r"£|\b(?:GBP|pounds?|Pounds?|sterling)\b", 0),
+    "¥": lazily(r"¥|\b(?:JPY|CNY|RMB|yen|yuan)\b|[元円]", 0),
+    "₹": lazily(r"₹|\b(?:INR|rupees?|Rs)\b", 0),
 }
 
 

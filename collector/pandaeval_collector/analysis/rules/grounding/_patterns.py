@@ -1,4 +1,4 @@
-"""Where specific values begin and end in a text: one pattern, tried from left to right."""
+"""Numbers, dates and times in texts, and one pattern that finds where specific values begin and end."""
 
 from __future__ import annotations
 
@@ -186,13 +186,14 @@ _ALTERNATIVES = {
     r"[A-Za-z0-9]+(?:[\-_]+[A-Za-z0-9]+)*",
     "number": rf"{_FREE}{NUMBER}",
 }
-VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()), re.IGNORECASE)
+VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()))
 """Matched where a value may begin; the groups tell its kind."""
 ADDRESS = lazily(
-    r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)"
+    r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)",
+    0,
 )
 """An e-mail address begins where such signs begin: else a long word would take the square of its length."""
-QUOTED = lazily(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]')
+QUOTED = lazily(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]', 0)
 FENCED = lazily(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
 _STANDARDS = (
     "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
@@ -207,8 +208,7 @@ IDIOM = lazily(
     rf"(?:(?:{_STATES})-\d{{1,3}}|(?:{_STANDARDS})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
     r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s|\d+-?[a-z]{1,5}-?\d+"
     r"|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
-    r"|[a-z]+\d+(?:_[a-z]{3,})+)$",
-    re.IGNORECASE,
+    r"|[a-z]+\d+(?:_[a-z]{3,})+)$"
 )
 """What has letters and digits and names nothing of a case: standards, roads, models; decades, spans, sizes, odds;
 functions (aes256_encrypt)."""

@@ -122,6 +122,8 @@ def without_code(text: str) -> str:
 def addresses(text: str) -> list[Value]:
     """E-mail and web addresses."""
     found: list[Value] = []
+    if "@" not in text and "://" not in text and "www." not in text:
+        return found
     for match in ADDRESS.finditer(text):
         address = match[0].rstrip(_CLOSING)
         found.append(Value(match.lastgroup or "", address, match.start(), squeezed(address)))
@@ -138,6 +140,8 @@ def without(text: str, values: list[Value]) -> str:
 def names(text: str) -> list[Value]:
     """What is quoted and looks like a name: words of which each begins with a capital, or any in CJK brackets."""
     found: list[Value] = []
+    if '"' not in text and text.isascii():
+        return found
     for match in QUOTED.finditer(text):
         quoted = (match[1] or match[2] or "").strip(" .,;:!?")
         words = quoted.split()

@@ -9,41 +9,50 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pandaeval_collector.analysis.rules.grounding._value import fold
 from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text, ToolResponse, Trace
+from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
 # Whether something that the agent may have had was not captured.
 BEFORE = "the conversation before was not captured"
 INSTRUCTIONS = "the agent's instructions were not captured"
-_CUT = re.compile(r"(?:\.\.\.|…|[\[(<]?(?:\w+ )?truncated[^\n]{0,40})\s*\Z", re.IGNORECASE)
+_DOTS = ("...", "…")
+_CUT = re.compile(r"truncated[^\n]{0,40}\Z", re.IGNORECASE)
 _CLOSED = {"{": "}", "[": "]"}
 
 
 def not_captured(trace: Trace) -> str | None:
     """What of this trace itself is missing, in words: results, messages, the user's words."""
-    if any(not call.has_result and call.error is None for call in trace.tool_calls):
+    calls = trace.tool_calls
+    if [call for call in calls if not call.has_result and call.error is None]:
         return "results of tools were not captured"
-    if any(is_cut(call.result) for call in trace.tool_calls if call.has_result):
+    if any_cut([call.result for call in calls if call.has_result]):
         return "results of tools were captured in part"
-    models = [span for span in trace.spans if span.kind is Kind.LLM]
-    if any(message.hidden for span in models for message in span.input or ()):
+    if any_hidden(chain(*[span.input for span in trace.spans if span.kind is Kind.LLM and span.input])):
         return "messages were captured in part"
-    if (trace.input is None and not trace.turns) or any(turn.user is None for turn in trace.turns):
+    if (trace.input is None and not trace.turns) or None in [turn.user for turn in trace.turns]:
         return "the user's words were not captured"
     return None
 
 
-def is_cut(result: Any) -> bool:
-    """Whether a result breaks off: it ends in dots or says that it is truncated, or is JSON that nobody closed."""
-    if not isinstance(result, str):
-        return False
-    text = result.strip()
-    closing = _CLOSED.get(text[:1])
-    return _CUT.search(text[-60:]) is not None or (closing is not None and text[1:2] in '"{[' and closing not in text)
+def any_cut(results: Sequence[Any]) -> bool:
+    """Whether one of the results breaks off: it ends in dots or says that it is truncated, or is JSON that nobody
+    closed."""
+    for result in results:
+        if not isinstance(result, str):
+            continue
+        text = result.strip()
+        closing = _CLOSED.get(text[:1])
+        if closing is not None and text[1:2] in '"{[' and closing not in text:
+            return True
+        if text.endswith(_DOTS) or ("truncated" in text[-60:].lower() and _CUT.search(text[-60:]) is not None):
+            return True
+    return False
 
 
 def hidden(trace: Trace, before: Before | None = None) -> str | None:
@@ -70,9 +79,13 @@ def hidden(trace: Trace, before: Before | None = None) -> str | None:
 
 def instructed(trace: Trace) -> bool:
     """Whether the spans hold instructions."""
-    return any(
-        bool(span.system) or any(message.role == "system" for message in span.input or ()) for span in trace.spans
-    )
+    for span in trace.spans:
+        if span.system:
+            return True
+        for message in span.input or ():
+            if message.role == "system":
+                return True
+    return False
 
 
 def _kept_elsewhere(trace: Trace) -> bool:
@@ -85,7 +98,8 @@ def shows_history(trace: Trace) -> bool:
     do not, there may have been one all the same: many frameworks keep it to themselves."""
     if len(trace.turns) > 1:
         return True
-    return any(_answered_before(span.input) for span in trace.spans if span.input and span.kind is not Kind.TOOL)
+    inputs = [span.input for span in trace.spans if span.input and len(span.input) > 1 and span.kind is not Kind.TOOL]
+    return any(map(_answered_before, inputs))
 
 
 def _answered_before(messages: Sequence[Message]) -> bool:

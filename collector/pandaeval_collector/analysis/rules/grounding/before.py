@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii as _text
 from typing import Any
 
 import zstandard
@@ -34,8 +36,10 @@ _MOST_CHARS = 24_000
 """Of JSON, of one trace. What is longer is cut down to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
+_NAMES = {who: _json(who) for who in (CALL, RESULT, TOLD, USER)}
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
 """Of prose, whole lines at a time."""
+_LEVEL = 1
 _MORE = "there is more in earlier traces of the session than is looked at"
 
 
@@ -44,20 +48,20 @@ def pack(trace: Trace) -> bytes:
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     for who, value in _told(trace):
-        spelled = _json(value)
+        spelled = _text(value) if type(value) is str else _json(value)
         if len(spelled) > left:
             value = _PLAIN_WORDS.sub("", "\n".join(leaves(value, [])))
             spelled = _json(value)
         if len(spelled) > left:
             is_cut = True
             continue
-        if value and (entry := f"[{_json(who)}, {spelled}]") not in kept:
+        if value and (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
             kept[entry] = None
             left -= len(spelled)
     hidden = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = f"{_json(hidden)}, {_json(began)}, {_json(instructed(trace))}"
-    return zstandard.compress(f"[{head}, [{', '.join(kept)}]]".encode(), 1)
+    head = _json([hidden, began, instructed(trace)])[:-1]
+    return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
@@ -69,7 +73,7 @@ def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
         if not each:
             hidden = hidden or BEFORE
             continue
-        why, began_before, *more, kept = json.loads(zstandard.decompress(each, _MOST_UNPACKED))
+        why, began_before, *more, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
         hidden = hidden or why or (BEFORE if began_before and not index else None)
         told = told or any(more)
         found.extend((who, value) for who, value in kept)
@@ -88,3 +92,14 @@ def _told(trace: Trace) -> list[tuple[str, Any]]:
         if span.kind is Kind.RETRIEVAL and span.result is not None:
             told.append((RESULT, span.result.value))
     return [(who, value) for who, value in told if value]
+
+
+class _Zstd(threading.local):
+    """Compresses and decompresses on one thread each: to make a compressor takes twenty times as long as to use it."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
+_own = _Zstd()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
@@ -12,9 +11,8 @@ from pandaeval_collector.analysis.rules.grounding._claims import (
     MOST_CLAIMS,
     Claim,
     answers,
+    claims,
     handed_out,
-    in_answers,
-    in_calls,
     of_case,
     of_the_rules,
 )
@@ -60,8 +58,6 @@ from pandaeval_collector.analysis.rules.grounding._value import (
 from pandaeval_otel.model import Kind, Trace
 
 _ROUNDS = 3
-_MOST_FOUND = 3_000
-"""Values that are found before the first of those that count are checked."""
 _URL_SIGNS = re.compile(r"[/?=&#,; ]")
 _FORMULA = re.compile(r"[×*=÷/+]\s*\(?\d|\d\)?\s*[×*=÷/+]")
 _CONSTANTS = frozenset(
@@ -121,18 +117,16 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
     """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
     or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
     counts."""
-    answered = list(islice(in_answers(trace), _MOST_FOUND))
-    called = list(islice(in_calls(trace), _MOST_FOUND))
-    if not looked(trace):
+    answered, called = claims(trace)
+    if answered and not looked(trace):
         found_before = _found_before(trace, before)
-        for claim in answered:
-            claim.aside = not of_case(claim, found_before)
+        answered = [replace(claim, aside=not of_case(claim, found_before)) for claim in answered]
         answered.sort(key=lambda claim: claim.aside)
     done = used(trace)
     wrong = [
         (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
     ]
-    if all(claim.aside for claim in answered) and not called and not wrong:
+    if not called and not wrong and all(claim.aside for claim in answered):
         return None
     given = sources(trace, before.found if before is not None else ())
     known = Known(given.found)
@@ -194,8 +188,9 @@ def _told_of(claim: Claim, known: Known) -> bool:
 
 def looked(trace: Trace) -> bool:
     """Whether the run called a tool or read a document."""
-    if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
-        return True
+    for call in trace.tool_calls:
+        if nature(call.name) is not Nature.THINKING:
+            return True
     return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
@@ -215,7 +210,7 @@ def _rests_on_open(claim: Claim, opened: list[Claim], settled: list[Claim], know
 
 def states_values(trace: Trace) -> bool:
     """Whether anything specific is said at all."""
-    return any(True for _ in in_answers(trace)) or any(True for _ in in_calls(trace))
+    return any(claims(trace))
 
 
 def grounded(claim: Claim, known: Known, start_ns: int) -> bool:

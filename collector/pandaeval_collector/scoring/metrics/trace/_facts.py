@@ -1,4 +1,5 @@
-"""What the spans say by themselves about a run, as judged metrics need it: nothing here asks a model."""
+"""What the spans say by themselves about a run, as judged metrics need it, and what the agent was to do: only
+that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from pandaeval_collector.judge.desk import Judge, NoVerdictError
 from pandaeval_collector.judge.neutral import elided, one_line, visible
 from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.judge.rubric import Rubric, Verdict
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_otel.model import Kind, Reasoning, Text, ToolCall, ToolRequest, Trace
 
 # What the agent was to do: the user's own words where one message tells it, else asked of a judge once per trace.
@@ -158,6 +160,15 @@ def told(trace: Trace) -> bool:
 
 
 NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a tool were captured")
+
+
+def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
+    """What is known without a judge of a run of which neither an answer nor a step was captured."""
+    if not told(trace):
+        return NOTHING_TOLD
+    if answered(trace) or has_steps(trace):
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
 
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandaeval_collector.base.score import Assumed, Unscored, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Rubric, Verdict
-from pandaeval_collector.judge.thoughts import said_on_the_way
+from pandaeval_collector.judge.steps import said_on_the_way
+from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, answered, says_something, task_of, told
 from pandaeval_otel.model import Trace
 
@@ -76,7 +77,7 @@ _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goa
 """In the names of tools by which agents write down what they are going to do."""
 
 
-def before_asking(trace: Trace) -> Assumed | Unscored | None:
+def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
     """What is known without a judge: a plan can only stand in what the agent thought or said before it was done, or in
     what it wrote down through a tool. Where there is neither, a judge could only make one up."""
     if not told(trace):

@@ -30,9 +30,9 @@ from math import fsum
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.stats.similarity import coherence as topic_similarity
-from pandaeval_collector.analysis.stats.topic import could_be_off, names_a_subject, says_a_subject
+from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
-from pandaeval_collector.base.untrusted.silence import says_something
+from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Kind, Message, Trace, Turn
 
@@ -54,7 +54,7 @@ class Pair:
 
 def spoken(turn: Turn) -> bool:
     """Whether both sides of a turn say anything."""
-    return says_something(turn.user) and says_something(turn.assistant)
+    return say_something(turn.user, turn.assistant)
 
 
 def pairs(trace: Trace) -> list[Pair]:
@@ -69,9 +69,10 @@ def pairs(trace: Trace) -> list[Pair]:
 
 
 def _pair(trace: Trace, place: int, message: str, answer: str) -> Pair | None:
-    if not says_a_subject(answer):
+    names, says = have_subjects(message, answer)
+    if not says:
         return None
-    if names_a_subject(message):
+    if names:
         return Pair(message, answer)
     before = _turn_before(trace, place)
     return Pair(f"{before}\n{message}", answer, True) if before else None
@@ -122,8 +123,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     lacks = [_lacks(pair, context) for pair in found]
     where = context.texts.direction
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
-    pointing = [pair for pair in known if where(pair.asked) and where(pair.answered)]
-    told = [(pair, topic_similarity(where(pair.asked), where(pair.answered))) for pair in pointing]
+    asking = [(pair, asked, where(pair.answered)) for pair in known if (asked := where(pair.asked))]
+    pointing = [(pair, asked, answered) for pair, asked, answered in asking if answered]
+    told = [(pair, topic_similarity(asked, answered)) for pair, asked, answered in pointing]
     told = [(pair, cosine) for pair, cosine in told if _counts(pair, cosine, context)]
     if told:
         return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
@@ -183,13 +185,9 @@ def _nothing(trace: Trace) -> Finding | None:
         return None  # an exchange without a subject
     if any(turn.user and turn.assistant is not None for turn in trace.turns):
         return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
-    if any(_captured_and_empty(turn) for turn in trace.turns):
+    if any(turn.user == "" and turn.assistant is not None for turn in trace.turns):
         return Assumed("the input is empty; coherence is assumed", {"note": "the input is empty", "coherence_gap": 0.0})
     return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
-
-
-def _captured_and_empty(turn: Turn) -> bool:
-    return turn.user == "" and turn.assistant is not None
 
 
 def _reason(score: float, context: TraceContext) -> str:

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     BY_THE_GUIDE,
-    NOTHING_TOLD,
     Part,
-    answered,
-    has_steps,
-    told,
+    shows_nothing,
     undetermined,
 )
 from pandaeval_otel.model import Trace
@@ -65,14 +62,6 @@ Guide:
 )
 
 
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if not told(trace):
-        return NOTHING_TOLD
-    if answered(trace) or has_steps(trace):
-        return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
-
-
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     verdict = await judge.ask(RUBRIC)
     return undetermined(verdict.reason) if verdict.confidence is None else Score(verdict.confidence, verdict.reason)
@@ -86,7 +75,8 @@ METRIC = Metric(
     threshold=0.5,
     question="How sure of itself was the agent?",
     needs="an answer or tool calls; a judge",
-    evaluate=_before_asking,
+    evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     rubrics=(RUBRIC,),
     unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),

@@ -18,7 +18,7 @@ from pydantic import Field
 from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, TASK, undetermined
 from pandaeval_collector.scoring.metrics.trace._plan import NO_PLAN, PLAN, before_asking, declared_plan
 from pandaeval_otel.model import Trace
@@ -64,10 +64,6 @@ not at all  what happened has nothing to do with the plan
 )
 
 
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    return before_asking(trace)
-
-
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     found = await declared_plan(trace, judge)
     if found is None:
@@ -88,7 +84,8 @@ METRIC = Metric(
     threshold=0.5,
     question="Did the agent do what it had planned?",
     needs="thoughts, words on the way or a planning tool; a judge",
-    evaluate=_before_asking,
+    evaluate=before_asking,
+    about=__doc__,
     ask=_ask,
     rubrics=(PLAN, TASK, RUBRIC),
     settings={"levels": LEVELS},

@@ -16,18 +16,15 @@ from typing import Literal
 from pydantic import Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Unscored, Why
+from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
-from pandaeval_collector.scoring.metric import Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     BY_THE_GUIDE,
-    NOTHING_TOLD,
     TASK,
-    answered,
-    has_steps,
+    shows_nothing,
     task_of,
-    told,
     undetermined,
 )
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
@@ -75,14 +72,6 @@ all   nothing that it did served the task
 )
 
 
-def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if not told(trace):
-        return NOTHING_TOLD
-    if answered(trace) or has_steps(trace):
-        return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
-
-
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:
     task = await task_of(trace, judge)
     given = {"task": task, "calls_that_repeat_another_in_vain": tool_loop(trace).wasted_calls}
@@ -100,7 +89,8 @@ METRIC = Metric(
     threshold=0.5,
     question="Did the agent reach its goal without needless steps?",
     needs="an answer or steps, and what the user asked; a judge",
-    evaluate=_before_asking,
+    evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     rubrics=(TASK, RUBRIC),
     settings={"levels": LEVELS},

@@ -27,13 +27,11 @@ from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     BY_THE_GUIDE,
-    NOTHING_TOLD,
     TASK,
     Part,
     answer_missing,
-    answered,
     crashed,
-    has_steps,
+    shows_nothing,
     task_of,
     told,
     undetermined,
@@ -119,15 +117,11 @@ Guide:
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if not told(trace):
-        return NOTHING_TOLD
-    if crashed(trace):
+    if told(trace) and crashed(trace):
         return None
-    if answer_missing(trace):
+    if told(trace) and answer_missing(trace):
         return Unscored(Why.NO_CONTENT, "the last answer was not captured: what became of the task is not known")
-    if answered(trace) or has_steps(trace):
-        return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
+    return shows_nothing(trace, context)
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding | None:

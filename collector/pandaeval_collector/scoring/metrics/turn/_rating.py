@@ -1,4 +1,4 @@
-"""Ratings from 1 to 5 by a guide: the shape of a judge's answer, and the score that it makes."""
+"""What metrics of turns share: their question, labels of failures, and ratings from 1 to 5, each with its score."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import Judge, NoVerdictError
-from pandaeval_collector.judge.parts import QuestionPart, rubric_of
-from pandaeval_collector.judge.rubric import Rubric
+from pandaeval_collector.judge.rubric import QuestionPart, Rubric, rubric_of
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import Metric, TurnContext, TurnMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
@@ -91,6 +90,15 @@ def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
     if not says_something(turn.assistant):
         return Unscored(Why.NO_CONTENT, "the answer was not captured, or says nothing")
     return None
+
+
+def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
+    """Why what the agent did in a turn cannot be judged; ``None`` where a judge can be asked."""
+    if not told(view.trace):
+        return NOTHING_TOLD
+    if says_something(view.agent_message) or view.tool_calls:
+        return None
+    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
 
 
 # Failures by label: the shape of a judge's answer, which label counts, and the score that it makes.

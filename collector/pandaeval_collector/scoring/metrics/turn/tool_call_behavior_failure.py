@@ -20,12 +20,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.base.score import Finding, Score, Unscored, Why
+from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
-from pandaeval_collector.judge.parts import QuestionPart
+from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.metric import Metric, TurnContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, says_something, told, undetermined
+from pandaeval_collector.scoring.metric import Metric
+from pandaeval_collector.scoring.metrics.trace._facts import undetermined
 from pandaeval_collector.scoring.metrics.turn._rating import (
     ABOUT,
     MOST_CALLS,
@@ -34,6 +34,7 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
     about,
     asked,
     labelled,
+    shows_nothing,
     templates,
     wrong,
 )
@@ -104,14 +105,6 @@ def _has_tools(view: TurnView) -> bool:
     return bool(view.tool_calls) or (bool(view.trace.tools) and view.agent_message is not None)
 
 
-def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    if not told(view.trace):
-        return NOTHING_TOLD
-    if view.tool_calls or says_something(view.agent_message):
-        return None
-    return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a call of a tool was captured")
-
-
 def _by_code(view: TurnView) -> Score | None:
     """The calls that were repeated in vain; ``None`` where none was."""
     calls = view.tool_calls
@@ -151,7 +144,8 @@ METRIC = Metric(
     threshold=0.5,
     question="Were tools used as they should be in this turn?",
     needs="tool calls or definitions; a judge, but for repeated calls",
-    evaluate=_before_asking,
+    evaluate=shows_nothing,
+    about=__doc__,
     ask=_ask,
     applies=_has_tools,
     by_code=_by_code,

@@ -1,0 +1,246 @@
+"""What a metric of level turn, or of a whole conversation, looks at: one turn with all that was there before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pandaeval_collector.base.untrusted.printable import as_text
+from pandaeval_collector.judge.before import AGENT, USER, before, lines_of, opening
+from pandaeval_otel.base.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
+from pandaeval_otel.model import Span, ToolCall, ToolDefinition, Trace, Turn
+from pandaeval_otel.normal.turns import of_turn
+
+_MOST_ITEMS = 100
+
+
+def goal_of(spans: Sequence[Span]) -> str:
+    """The goal that the first of the spans with one states; ``""``: none."""
+    return _first(spans, PANDAEVAL_GOAL)
+
+
+def profile_of(spans: Sequence[Span]) -> str:
+    """The profile of the user, likewise."""
+    return _first(spans, PANDAEVAL_PROFILE)
+
+
+def knowledge_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, ...]:
+    """What ``spans`` state to be known, and the documents that the ``trace`` found; each once, the first 100."""
+    stated = (text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE)))
+    found = (_text(each) for span in trace.spans for each in span.documents)
+    return tuple(dict.fromkeys([*stated, *found]))[:_MOST_ITEMS]
+
+
+def _first(spans: Sequence[Span], key: str) -> str:
+    stated = (_text(span.attributes[key]).strip() for span in spans if key in span.attributes)
+    return next((text for text in stated if text), "")
+
+
+def _items(stated: Any) -> Iterator[str]:
+    match stated:
+        case None:
+            return
+        case str():
+            yield from _parsed(stated)
+        case list() | tuple():
+            yield from (text for each in stated if (text := _text(each).strip()))
+        case _:
+            yield _text(stated)
+
+
+def _parsed(stated: str) -> Iterator[str]:
+    """A text, or those of the JSON list that it holds."""
+    held: Any = None
+    if stated.lstrip().startswith("["):
+        try:
+            held = orjson.loads(stated)  # which raises nothing else, however deep the lists of a stranger are
+        except ValueError:
+            held = None
+    if isinstance(held, list):
+        yield from _items(held)
+    elif stated.strip():
+        yield stated.strip()
+
+
+def _text(value: Any) -> str:
+    try:
+        return as_text(value)
+    except RecursionError:  # hundreds of lists within each other tell nobody anything
+        return "…"
+
+
+# One turn of a turns, as metrics of level turn see it: after Agentest's ``ScoreInput``.
+_RESULT, _HIDDEN = "result: ", "result: (not captured)"
+Hide = Callable[[Trace], Trace]
+"""A trace with what is not to be seen taken out of its texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """``trace``: as if this turn were all of it; ``said``: the conversation before it, oldest first, one text for each
+    thing that was said, called or given back. ``turn_index``: 0-based in what is known of the turns. ``goal``,
+    ``profile``: ``""`` where nothing states them; ``knowledge``: what is stated to be known, and the documents that
+    were found in this turn."""
+
+    trace: Trace
+    said: tuple[str, ...] = ()
+    turn_index: int = 0
+    goal: str = ""
+    profile: str = ""
+    knowledge: tuple[str, ...] = ()
+
+    @property
+    def user_message(self) -> str | None:
+        """What the user said; ``None``: not captured."""
+        return self.trace.turns[0].user
+
+    @property
+    def agent_message(self) -> str | None:
+        """What the agent answered; ``None``: not captured, or there is none."""
+        return self.trace.turns[0].assistant
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of this turn in order, with ``name``, ``arguments`` and ``result``."""
+        return self.trace.tool_calls
+
+    @property
+    def span_id(self) -> str:
+        """The span that answers."""
+        return self.trace.turns[0].span_id or self.trace.root_span_id
+
+    @property
+    def history(self) -> tuple[tuple[str, str], ...]:
+        """What the user said and the agent answered in each turn before, oldest first."""
+        return tuple(_exchanges(self.said))
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a result of a tool is known, of this turn or one before."""
+        if any(call.has_result and call.result is not None for call in self.tool_calls):
+            return True
+        return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
+
+
+def turn_view(
+    trace: Trace, index: int, earlier: Sequence[str] = (), base: int | None = None, hide: Hide = lambda trace: trace
+) -> TurnView:
+    """The ``index``-th turn of a trace. ``earlier``: what was said in the traces of the session before it, hidden
+    already, for one whose spans do not tell; ``base``: the number of turns there, ``None``: not known."""
+    one = hide(_with_instructions(of_turn(trace, index), trace))
+    told = before(one).said
+    own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
+    stating = (*one.spans, *trace.spans)
+    return TurnView(
+        one,
+        own,
+        _number(index, base, told),
+        goal_of(stating),
+        profile_of(stating),
+        knowledge_of(one, stating),
+    )
+
+
+def _with_instructions(one: Trace, trace: Trace) -> Trace:
+    """The turn with the spans around it that state instructions: an agent's span begins with its first turn."""
+    own, by_id = {span.span_id for span in one.spans}, {span.span_id: span for span in trace.spans}
+    around: dict[str, Span] = {}
+    for span in one.spans:
+        above = by_id.get(span.parent_id)
+        while above is not None and above.span_id not in own and above.span_id not in around:
+            around[above.span_id] = above.but(input=None, output=None, documents=(), attributes={})
+            above = by_id.get(above.parent_id)
+    told = [around[span.span_id] for span in trace.spans if span.span_id in around]
+    return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
+
+
+def _number(index: int, base: int | None, told: Sequence[str]) -> int:
+    """The greater of what the session and what the history in the spans tell; from 0 in what is known."""
+    if told:
+        return max(len(_exchanges(told)), (base or 0) + index)
+    return (base or 0) + index
+
+
+def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
+    """What users said, messages in a row as one, each with the last answer to it."""
+    found: list[tuple[str, str]] = []
+    open_ = False
+    for line in said:
+        if line.startswith(USER):
+            text = line.removeprefix(USER)
+            if open_:
+                found[-1] = f"{found[-1][0]}\n{text}", ""
+            else:
+                found.append((text, ""))
+            open_ = True
+            continue
+        open_ = False
+        if line.startswith(AGENT) and found:
+            found[-1] = found[-1][0], line.removeprefix(AGENT)
+    return found
+
+
+# A whole turns, told as one trace: what a judge is shown to say what came of it.
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """``trace``: with the turns and tool calls of all traces; ``missing``: traces that are not kept any more, or were
+    too many to be shown; the rest as in :class:`pandaeval_collector.judge.turns.TurnView`."""
+
+    trace: Trace
+    traces: int
+    missing: int = 0
+    goal: str = ""
+    profile: str = ""
+    knowledge: tuple[str, ...] = ()
+
+
+def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
+    """Of the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
+        one = traces[0]
+        stated = goal_of(one.spans), profile_of(one.spans), knowledge_of(one, one.spans)
+        return Conversation(one, 1, 0, *stated)
+    last = traces[-1]
+    tools: dict[str, ToolDefinition] = {}
+    for trace in traces:
+        tools.update((tool.name, tool) for tool in trace.tools)
+    whole = replace(
+        last,
+        spans=tuple(span for at, trace in enumerate(traces) for span in _shown(trace, at == 0)),
+        input=traces[0].input,
+        turns=tuple(_timed(turn, trace) for trace in traces for turn in trace.turns),
+        tool_calls=tuple(call for trace in traces for call in trace.tool_calls),
+        tools=tuple(tools.values()),
+        reasoning=(),
+        llm_calls=sum(trace.llm_calls for trace in traces),
+        agents=tuple(dict.fromkeys(name for trace in traces for name in trace.agents)),
+        dropped_attributes=sum(trace.dropped_attributes for trace in traces),
+        notes=tuple(dict.fromkeys(note for trace in traces for note in trace.notes)),
+        digest=digest,
+    )
+    stating = [span for trace in traces for span in trace.spans]
+    knowledge = tuple(dict.fromkeys(text for trace in traces for text in knowledge_of(trace, trace.spans)))
+    return Conversation(whole, len(traces), missing, goal_of(stating), profile_of(stating), knowledge)
+
+
+def _timed(turn: Turn, trace: Trace) -> Turn:
+    """The turn with the start of its trace where it has none of its own, so that calls can be told to belong to it."""
+    return turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+
+
+def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:
+    """What stands in the record of a conversation: instructions, documents that were found, and of the first trace the
+    model call that tells what was there before it. Thoughts are left out."""
+    first = opening(trace) if is_first else None
+    for span in trace.spans:
+        if span is first or not span.input:
+            yield span if span.output is None else span.but(output=None)
+        else:
+            told = tuple(message for message in span.input if message.role == "system")
+            yield span.but(input=told or None, output=None)
+
+
+__all__ = ["Conversation", "TurnView", "conversation", "turn_view"]

@@ -1,0 +1,328 @@
+"""Learns problem scores from labels: gathers runs that have one, fits a model for each agent, keeps it in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Protocol
+
+import orjson
+
+from pandaeval_collector.analysis.stats.learned import LearnedModel
+from pandaeval_collector.analysis.stats.problem_features import RULES, Course, session_features
+from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS, HeldOutFigures, learn
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.base.runtime.backoff import Bell
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.store import JudgedRow, Store, people
+from pandaeval_collector.trials.labels.files import save
+from pandaeval_otel.wire.labels import HumanLabel
+
+PEOPLE = "people"
+LEVELS = ("session", "trace")
+_MIDDLE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """Whether a unit (a session, else a trace) was bad, who said so, and about which metric (``level.name``)."""
+
+    unit: str
+    metric: str
+    source: str
+    bad: bool
+    chance: float | None = None
+    """To be drawn for labelling, where it was."""
+
+    @property
+    def level(self) -> str:
+        return self.metric.partition(".")[0]
+
+
+@dataclass(slots=True)
+class LabelledRuns:
+    """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: runs of one user
+    belong together; ``chances``: to be drawn for labelling, where a run was."""
+
+    level: str
+    agent: str
+    source: str
+    metric: str
+    rows: list[Mapping[str, float]] = field(default_factory=list)
+    bad: list[bool] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    chances: list[float | None] = field(default_factory=list)
+
+
+class ReadableRuns(Protocol):
+    """Where runs are read from."""
+
+    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
+        """What the traces of a unit left behind, in order (see
+        :class:`pandaeval_collector.pipeline.line.facts.TraceFacts`); none of a unit that is not known."""
+        ...
+
+    def user(self, level: str, unit: str) -> str:
+        """Whose it is; ``""`` where that is not known."""
+        ...
+
+
+def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
+    """One verdict for each run and metric: what most people said. Runs that as many passed as failed are left out."""
+    said: dict[tuple[str, str], list[float]] = defaultdict(list)
+    chances: dict[tuple[str, str], float | None] = {}
+    for label in labels:
+        passed = label.passed if label.passed is not None else (label.score or 0.0) >= _MIDDLE
+        said[label.unit, label.metric].append(float(passed))
+        chances[label.unit, label.metric] = label.probability
+    for (unit, metric), votes in said.items():
+        if fmean(votes) != _MIDDLE:
+            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE, chances[unit, metric])
+
+
+def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
+    """What a judge said last of each unit under one metric (``level.name``)."""
+    rows = connection.execute(
+        "SELECT unit, model, passed, max(no) FROM judged WHERE metric = ? AND passed IS NOT NULL GROUP BY unit",
+        (metric,),
+    )
+    for unit, model, passed, _ in rows:
+        yield RunVerdict(unit, metric, model, not passed)
+
+
+def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
+    """The runs that verdicts are about; of each agent and level those of the metric with most verdicts. Runs that are
+    not known, or that an older version decided, are left out. ``agent``: only of this one."""
+    found: dict[tuple[str, str, str, str], LabelledRuns] = {}
+    for verdict in verdicts:
+        if verdict.level not in LEVELS:
+            continue
+        facts = runs.facts(verdict.level, verdict.unit)
+        courses = [course for each in facts if (course := Course.unpack(each.get("course"))) is not None]
+        if not facts or len(courses) < len(facts) or agent not in (None, facts[-1]["agent"]):
+            continue
+        key = verdict.level, facts[-1]["agent"], verdict.source, verdict.metric
+        its = found.setdefault(key, LabelledRuns(*key))
+        scores = [rule_scores(each["signals"]) for each in facts] if verdict.level == "session" else []
+        its.rows.append(session_features(courses, scores))
+        its.bad.append(verdict.bad)
+        its.chances.append(verdict.chance)
+        its.groups.append(runs.user(verdict.level, verdict.unit) or verdict.unit)
+    return _largest(found.values())
+
+
+def _largest(found: Iterable[LabelledRuns]) -> list[LabelledRuns]:
+    best: dict[tuple[str, str], LabelledRuns] = {}
+    for each in found:
+        there = best.get((each.level, each.agent))
+        if there is None or len(there.rows) < len(each.rows):
+            best[each.level, each.agent] = each
+    return [best[key] for key in sorted(best)]
+
+
+def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The scores of the rules that features are made of, from the signals of a trace."""
+    values = {name: signals[name]["value"] for name in RULES if name in signals}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class StoredSessions:
+    """The sessions of a store; traces alone leave nothing behind there."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
+        if level != "session":
+            return ()
+        rows = self._connection.execute(
+            """SELECT body FROM members WHERE session = (SELECT no FROM sessions WHERE session_id = ?)
+               ORDER BY start_ns, trace_id""",
+            (unit,),
+        )
+        return [orjson.loads(body) for (body,) in rows]
+
+    def user(self, level: str, unit: str) -> str:
+        row = self._connection.execute(
+            "SELECT max(user) FROM listed WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (unit,)
+        ).fetchone()
+        return str(row[0] or "")
+
+
+FOLDER = "learned"
+"""Below the data directory."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, HeldOutFigures]:
+    """A model of the runs, and how well one like it does on runs that it has not seen; no model where
+    :attr:`HeldOutFigures.refusal` says why."""
+    model, evidence = learn(runs.rows, runs.bad, runs.groups)
+    if model is None or evidence.refusal:
+        return None, evidence
+    return LearnedModel(runs.level, runs.agent, runs.source, runs.metric, model, evidence), evidence
+
+
+def file_of(folder: Path, level: str, agent: str) -> Path:
+    """Where the model of an agent is kept."""
+    return folder / f"{level}-{_UNSAFE.sub('_', agent)[:80] or 'unnamed'}.json"
+
+
+def keep(folder: Path, model: LearnedModel) -> Path:
+    """Writes the model in place of an earlier one of its agent. Raises ``UserError`` where it cannot be written."""
+    path = file_of(folder, model.level, model.agent)
+    beside = path.with_suffix(".new")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save(beside, model.to_json())
+        beside.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
+    """The model of an agent; ``None`` where there is none that can be read."""
+    try:
+        return LearnedModel.of_json(file_of(folder, level, agent).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+# Draws sessions for people to label, so that both the rate of problems and the problem score gain by it.
+#
+# Half of the wish is spread evenly, half lies on sessions of which the present model is unsure; without a model all are
+# wished for alike. The rate comes of those alone that the even half draws, each with the same known chance: what the
+# model is unsure of depends on the labels that it has seen, and chances that follow from it would bend the rate.
+PROBLEM = "session.problem"
+MOST_SESSIONS = 10_000
+"""The newest ones that are drawn from."""
+_UNSURE = 0.5
+
+
+def metric_of_sessions(connection: sqlite3.Connection) -> str:
+    """The metric of sessions that most labels are about: what a problem score is learned from."""
+    counted = Counter(each.metric for each in people.labels(connection) if each.metric.startswith("session."))
+    return counted.most_common(1)[0][0] if counted else PROBLEM
+
+
+def sessions_to_label(
+    connection: sqlite3.Connection, metric: str, agent: str, folder: Path
+) -> list[tuple[JudgedRow, bool]]:
+    """The newest sessions of an agent (``""``: of all) with the score of what was learned of it (one half where nothing
+    was), and whether somebody labelled them."""
+    labelled = {each.unit for each in people.labels(connection) if each.metric == metric}
+    models: dict[str, LearnedModel | None] = {}
+    runs, found = StoredSessions(connection), []
+    names = connection.execute("SELECT session_id FROM sessions ORDER BY no DESC LIMIT ?", (MOST_SESSIONS,)).fetchall()
+    for (unit,) in names:
+        facts = runs.facts("session", unit)
+        if not facts or agent not in ("", facts[-1]["agent"]):
+            continue
+        name = facts[-1]["agent"]
+        if name not in models:
+            models[name] = kept(folder, "session", name)
+        score = _score(models[name], facts)
+        row = JudgedRow(unit, metric, unit, name, score, None, _UNSURE, "", "", 1.0)
+        found.append((row, unit in labelled))
+    return found
+
+
+def _score(model: LearnedModel | None, facts: Sequence[Mapping[str, Any]]) -> float:
+    courses = [course for each in facts if (course := Course.unpack(each.get("course"))) is not None]
+    if model is None or len(courses) < len(facts):
+        return _UNSURE
+    row = session_features(courses, [rule_scores(each["signals"]) for each in facts])
+    return 1.0 - model.model.probability(row)
+
+
+def drawn_labels(runs: LabelledRuns) -> tuple[list[bool], list[float]]:
+    """Of the labelled runs that were drawn: whether each was bad, and its chance."""
+    pairs = [(bad, chance) for bad, chance in zip(runs.bad, runs.chances, strict=True) if chance is not None]
+    return [bad for bad, _ in pairs], [chance for _, chance in pairs]
+
+
+# Learns in a running collector, as soon as an agent has labels enough, and says when a model has become old.
+#
+# A model that is there is never replaced: :class:`Learning` proposes, and ``pandaeval learn`` does it.
+_log = logging.getLogger(__name__)
+
+GROWN = 1.5
+"""A model that was learned from so many times fewer labels than there are now is old."""
+DRIFTED = 0.15
+"""So is one that states another share of problems among the labelled runs than there is, by more than this."""
+_NAME = "pandaeval.learned"
+
+
+class Learning:
+    """The models of one store, looked after every ``interval`` seconds while there are labels. On one event loop."""
+
+    def __init__(self, store: Store, folder: Path, telemetry: Telemetry, interval: float) -> None:
+        self._store, self._folder, self._interval = store, folder, interval
+        self._shown: dict[tuple[str, Attributes], float] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        self._bell, self._stopping = Bell(), False
+        self._task: asyncio.Task[None] | None = None
+        telemetry.family(lambda: self._shown)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="pandaeval-learning")
+
+    async def stop(self) -> None:
+        """Returns when a fit that is under way has ended."""
+        self._stopping = True
+        self._bell.ring()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._shown = await asyncio.to_thread(self._look)
+            except (sqlite3.Error, UserError, ValueError) as error:
+                _log.error("nothing could be learned from labels (%s); trying again", error)
+            await self._bell.sleep(self._interval)
+
+    def _look(self) -> dict[tuple[str, Attributes], float]:
+        if not self._store.people.has_labels():
+            return {}
+        with self._store.snapshot():
+            connection = self._store.people.reader()
+            found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
+        return {key: value for runs in found for key, value in self._gauges(runs).items()}
+
+    def _gauges(self, runs: LabelledRuns) -> Mapping[tuple[str, Attributes], float]:
+        attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
+        values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}
+        model = kept(self._folder, runs.level, runs.agent)
+        if model is not None and model.evidence.same_length is not None:
+            values["auroc"] = model.evidence.same_length.value
+        return {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
+
+    def _look_after(self, runs: LabelledRuns) -> bool:
+        """Learns where nothing is learned yet. Whether another model is proposed."""
+        model, key = kept(self._folder, runs.level, runs.agent), (runs.level, runs.agent)
+        if model is not None:
+            stated = sum(map(model.model.probability, runs.rows)) / len(runs.rows)
+            drift = abs(stated - sum(runs.bad) / len(runs.bad))
+            return len(runs.rows) >= GROWN * model.evidence.labels or drift > DRIFTED
+        if len(runs.rows) >= LEAST_LABELS and len(runs.rows) != self._seen.get(key):
+            self._seen[key] = len(runs.rows)
+            made, evidence = learned(runs)
+            if made is None:
+                _log.info("agent %r: no problem score was learned: %s", runs.agent, evidence.refusal)
+            else:
+                path = keep(self._folder, made)
+                _log.info(
+                    "agent %r: a problem score was learned from %d labels (AUROC among equally long runs %s): %s",
+                    *(runs.agent, evidence.labels, evidence.same_length, path),
+                )
+        return False

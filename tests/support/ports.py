@@ -1,0 +1,43 @@
+"""Ports of the loopback that nobody else takes: neither here, nor a process of tests or proofs beside this one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import socket
+import tempfile
+from pathlib import Path
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on, below those that the kernel gives to outgoing connections: a collector that is down
+    for a moment finds its port again. No port is given out twice while this process lives."""
+    found: list[int] = []
+    while len(found) < number:
+        port = random.randrange(15_000, 32_000)
+        if port in _given or not _claimed(port):
+            continue
+        _given.add(port)
+        with contextlib.closing(socket.socket()) as attempt, contextlib.suppress(OSError):
+            attempt.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+def _claimed(port: int) -> bool:
+    """Whether this process may have it now: the claim is a lock on a byte, which ends with the process."""
+    if not _claims:
+        file = Path(tempfile.gettempdir()) / "pandaeval-test-ports"
+        _claims.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        fcntl.lockf(_claims[0], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+_given: set[int] = set()
+_claims: list[int] = []
+"""The open file of all claims: whoever closes one of its descriptors loses them."""

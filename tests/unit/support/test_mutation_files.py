@@ -1,0 +1,46 @@
+"""What the mutation runs are told is there: files that move take their areas and their equivalents along."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_TESTS = Path(__file__).parents[2]
+_MUTATION = _TESTS / "mutation"
+_COLLECTOR = _TESTS.parent / "collector" / "pandaeval_collector"
+if str(_MUTATION) not in sys.path:
+    sys.path.append(str(_MUTATION))
+
+from areas import AREAS, Area  # noqa: E402
+
+
+@pytest.mark.parametrize("area", AREAS.values(), ids=AREAS.keys())
+def test_areas_are_of_files_that_there_are(area: Area) -> None:
+    assert [each for each in area.sources if not [*_COLLECTOR.glob(each)]] == []
+    assert [each for each in area.tests if not (_TESTS / "unit" / each).exists()] == []
+
+
+def test_equivalents_are_of_functions_that_there_are() -> None:
+    said = tomllib.loads((_MUTATION / "equivalent.toml").read_text())
+    named = {each["function"] for each in said["equivalent"]}
+    assert {each for each in named if each not in _functions(each)} == set()
+
+
+def _functions(named: str) -> Iterator[str]:
+    """The functions of the module that this one is of."""
+    parts = named.split(".")
+    for last in range(len(parts) - 1, 0, -1):
+        file = _COLLECTOR.joinpath(*parts[:last]).with_suffix(".py")
+        if file.exists():
+            module = ".".join(parts[:last])
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{module}.{node.name}"
+                elif isinstance(node, ast.ClassDef):
+                    methods = (each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+                    yield from (f"{module}.{node.name}.{each.name}" for each in methods)

@@ -1,0 +1,28 @@
+"""Ports for tests: a collector that is down for a moment finds its own again, whoever else asks meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from support import ports
+
+
+def test_no_port_is_given_twice() -> None:
+    found = [*ports.free_ports(50), *ports.free_ports(50)]
+    assert len(set(found)) == 100
+    assert all(15_000 <= port < 32_000 for port in found)
+
+
+def test_another_process_is_not_given_what_is_ours() -> None:
+    ours = ports.free_ports(2)
+    others = range(40_000, 40_100)  # beyond those that are given
+    program = f"wanted = iter({[*ours, *others]}); " + (
+        "from support import ports; ports.random.randrange = lambda *_: next(wanted); print(*ports.free_ports(1))"
+    )
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert int(done.stdout) in others, done.stderr
