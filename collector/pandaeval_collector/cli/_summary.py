@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
-from pandaeval_collector.show.report.unasked import is_inline
+from pandaeval_collector.show.report.cures import is_inline
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:

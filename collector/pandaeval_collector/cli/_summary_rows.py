@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pandaeval_collector.show.report.cures import spelled_out, verdict
 from pandaeval_collector.show.report.rows import NO_SCORE, rank
-from pandaeval_collector.show.report.unasked import spelled_out, verdict
 
 TURN = "turn "
 """What the names of cells about turns begin with: a trace may have several of one metric."""

@@ -49,9 +49,8 @@ def report(
     from pandaeval_collector.cli._output import many
     from pandaeval_collector.cli._report import default_file
     from pandaeval_collector.cli._stored_report import StoredReport
-    from pandaeval_collector.store.connection import FILE_NAME
+    from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
     from pandaeval_collector.store.finding import Finder
-    from pandaeval_collector.store.timed_reads import TooSlowError
     from pandaeval_collector.store.wanted import Wanted
 
     wanted, only = Wanted(since_ms=_since_ms(since)), parse_where(where or ())

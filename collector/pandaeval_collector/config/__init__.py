@@ -6,7 +6,7 @@ Imports base, exporters, receivers.
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
 from pandaeval_collector.config._machine import check_machine, secret, session_token
-from pandaeval_collector.config._messages import closest
+from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
 from pandaeval_collector.config._names import (
     MetricNames,
     check_embedder,
@@ -18,7 +18,6 @@ from pandaeval_collector.config._names import (
 )
 from pandaeval_collector.config._problem import ConfigError, Problem, WrittenAt
 from pandaeval_collector.config._rules import tls_files
-from pandaeval_collector.config._show import effective, masked, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
 from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection, TlsSection

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from pandaeval_collector.config._show import flow
+from pandaeval_collector.config._messages import flow
 from pandaeval_collector.config._tree import Config, Key, below, keys
 
 _EXAMPLE_HEAD = """\

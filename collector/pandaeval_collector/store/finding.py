@@ -14,6 +14,7 @@ import orjson
 
 from pandaeval_collector.store import found, incidents, numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
+from pandaeval_collector.store.connection import TimedReads
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
@@ -30,7 +31,6 @@ from pandaeval_collector.store.found import (
 from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 from pandaeval_collector.store.kept import contents
 from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.timed_reads import TimedReads
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _NAMES_AGE = 50.0
@@ -39,7 +39,7 @@ _NAMES_AGE = 50.0
 
 class Finder:
     """Reads one store's file. Safe from any thread; each thread that reads has a connection. All of its questions raise
-    :class:`pandaeval_collector.store.timed_reads.TooSlowError` where they take too long."""
+    :class:`pandaeval_collector.store.connection.TooSlowError` where they take too long."""
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
         """``path``: the data directory. ``limit_s``: how long a question may take."""

@@ -16,11 +16,11 @@ from pandaeval_collector.store import (
     SessionTraceRow,
     Store,
     WriteSet,
-    timed_reads,
+    connection,
 )
+from pandaeval_collector.store.connection import TooSlowError
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED
-from pandaeval_collector.store.timed_reads import TooSlowError
 from pandaeval_collector.store.wanted import Wanted
 from support.database import kept_bytes
 
@@ -218,7 +218,7 @@ def test_of_a_long_session_the_worst_two_thousand_traces_are_told(store: Store, 
 def test_a_question_that_takes_too_long_is_given_up(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timed_reads, "_STEPS", 20_000)
+    monkeypatch.setattr(connection, "_STEPS", 20_000)
     ids = [trace_id(number) for number in range(1, 4000)]
     listed = [ListedRow(id_, 1, "", "", "", "", False, b"{}") for id_ in ids]
     store.commit(

@@ -20,9 +20,11 @@ from pandaeval_collector.receivers.sources.client import (
     AnswerTooLargeError,
     MissingError,
     NoJsonError,
+    OneTrace,
     StoreClient,
+    by_trace,
+    newest_first,
 )
-from pandaeval_collector.receivers.sources.split import OneTrace, by_trace, newest_first
 
 TENANT = "x-tenant"
 _PAGE = 100

@@ -7,10 +7,9 @@ from typing import Protocol
 
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.receivers.sources.address import place_of
-from pandaeval_collector.receivers.sources.client import StoreClient
+from pandaeval_collector.receivers.sources.client import OneTrace, StoreClient
 from pandaeval_collector.receivers.sources.jaeger import TENANT as JAEGERS
 from pandaeval_collector.receivers.sources.jaeger import Jaeger
-from pandaeval_collector.receivers.sources.split import OneTrace
 from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
 from pandaeval_collector.receivers.sources.tempo import Tempo
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show.api.refusals import MEDIA, refusal, title
-from pandaeval_collector.store.timed_reads import TooSlowError
+from pandaeval_collector.store.connection import TooSlowError
 
 
 class ProblemBody(BaseModel):

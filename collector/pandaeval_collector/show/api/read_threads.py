@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pandaeval_collector.store.connection import TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.timed_reads import TooSlowError
 
 T = TypeVar("T")
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.report.cures import cure
+from pandaeval_collector.show.report.cures import INLINE, cure, is_inline, is_judged, spelled_out, unasked, verdict
 from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.rows import ReportSession, ReportTrace, rank
-from pandaeval_collector.show.report.unasked import INLINE, is_inline, is_judged, spelled_out, unasked, verdict
 
 _MAX_REASONS = 3
 

@@ -13,8 +13,8 @@ from starlette.requests import Request
 
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.connection import TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.timed_reads import TooSlowError
 
 
 class Said(BaseModel):
