@@ -1,5 +1,5 @@
-"""Validation errors as sentences: what stands there, what is wrong with it, what to write instead; and the configuration
-as people may see it."""
+"""Validation errors as sentences: what stands there, what is wrong with it, what to write instead; and the
+configuration as people may see it."""
 
 from __future__ import annotations
 
