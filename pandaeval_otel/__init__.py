@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pandaeval_otel.model.raw import RawSpan as RawSpan
     from pandaeval_otel.model.raw import Resource as Resource
     from pandaeval_otel.model.raw import Scope as Scope
-    from pandaeval_otel.processor.agents import agent_turn as agent_turn
+    from pandaeval_otel.processor.context import agent_turn as agent_turn
     from pandaeval_otel.processor.context import session_end as session_end
     from pandaeval_otel.processor.context import using_case as using_case
     from pandaeval_otel.processor.context import using_session as using_session
@@ -54,8 +54,7 @@ _NAMES = {
     "model": "Captured Kind Media Message NOT_CAPTURED OtherPart Part Reasoning Session Span Text ToolCall "
     "ToolDefinition ToolRequest ToolResponse Trace Trigger Turn Usage",
     "model.raw": "RawEvent RawLink RawLog RawSpan Resource Scope",
-    "processor.agents": "agent_turn",
-    "processor.context": "session_end using_case using_session using_user",
+    "processor.context": "agent_turn session_end using_case using_session using_user",
     "processor.processors": "PandaEvalLogProcessor PandaEvalSpanProcessor",
     "processor.results": "wait_for_result watch_results",
 }

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pandaeval_otel.base.caps import NOTE, Room
 from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.wire.bounds import NOTE, Room
 from pandaeval_otel.wire.decode import decode_logs, decode_spans
 
 _EARLIEST = attrgetter("start_ns", "span_id")
@@ -32,7 +32,7 @@ def gather(chunks: Iterable[tuple[bool, bytes]]) -> Evidence:
     """Decodes stored chunks of one trace, each ``(is_logs, bytes)``.
 
     Of differing copies of a span it keeps the one with most attributes, then most content, then the larger hash.
-    Raises :class:`pandaeval_otel.base.caps.TooMuchError` where they would take too much memory.
+    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError` where they would take too much memory.
     """
     room = Room()
     spans: dict[str, tuple[RawSpan, bytes]] = {}

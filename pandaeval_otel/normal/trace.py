@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_otel.base.caps import NOTE
 from pandaeval_otel.base.names import all_bounded, bounded
 from pandaeval_otel.dialects._common import agent_named
 from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, ToolDefinition, ToolRequest, Trace, Trigger, Usage
@@ -18,6 +17,7 @@ from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.tree import RUNS, Tree
 from pandaeval_otel.normal.turns import turns
+from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL

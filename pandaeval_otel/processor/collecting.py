@@ -19,8 +19,7 @@ from pandaeval_otel._proto import trace_service_pb2 as proto
 from pandaeval_otel.assembly import CloseRules, DueTrace, TraceAssembler
 from pandaeval_otel.model import Trigger
 from pandaeval_otel.processor._scope import NOTHING, ContextIds
-from pandaeval_otel.processor.encoding import logs_to_bytes, merged, spans_to_bytes
-from pandaeval_otel.processor.relevance import HeldSpan, matters, needed
+from pandaeval_otel.processor.encoding import HeldSpan, logs_to_bytes, matters, merged, needed, spans_to_bytes
 from pandaeval_otel.processor.settings import Settings
 from pandaeval_otel.processor.telemetry import DROPPED, ENDED, SKIPPED
 from pandaeval_otel.wire.fragments import Item

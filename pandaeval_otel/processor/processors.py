@@ -13,11 +13,10 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from pandaeval_otel.processor._scope import BAGGAGE, SCOPE, current, stamp
-from pandaeval_otel.processor.forwarder import Forwarder
-from pandaeval_otel.processor.inbox import NOWHERE, Inbox
-from pandaeval_otel.processor.leases import Lease
+from pandaeval_otel.processor.forwarder import Forwarder, Lease
 from pandaeval_otel.processor.settings import Redact, enabled, settings
 from pandaeval_otel.processor.telemetry import ProcessorTelemetry
+from pandaeval_otel.processor.worker import NOWHERE, Inbox
 
 
 class Handover:

@@ -10,16 +10,142 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from pandaeval_otel._proto.trace_service_pb2 import SubmitTracesResponse
-from pandaeval_otel.processor.buffer import Buffer
+from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest, SubmitTracesResponse
+from pandaeval_otel.processor.collecting import Part
 from pandaeval_otel.processor.connection import channel, cure, retry_after_s
 from pandaeval_otel.processor.settings import Settings
+from pandaeval_otel.processor.telemetry import ACKNOWLEDGED, DROPPED, REJECTED
+
+# Holds parts of traces until the collector takes them, bounded in bytes, and counts the outcome of each.
+#
+# The worker thread owns it; it uses no clock and no network.
+_BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
+
+
+@dataclass(slots=True)
+class EncodedPart:
+    """One part, encoded as a request of its own: concatenated requests are one request."""
+
+    number: int
+    trace_id: bytes
+    data: bytes
+    spans: int
+    logs: int
+
+
+class Buffer:
+    """``limit``: bytes, beyond which the oldest parts are dropped. ``count`` as in
+    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
+
+    def __init__(self, limit: int, count: Callable[..., None]) -> None:
+        self._limit, self._count = limit, count
+        self._waiting: deque[EncodedPart] = deque()
+        self._batch: list[EncodedPart] = []
+        self._batch_traces = _BATCH_TRACES
+        self.size = 0
+        """Bytes held, including those being sent."""
+        self.newest = 0
+        """The number of the last part that was put."""
+        self.lost = 0
+        """Parts dropped so far."""
+
+    def __bool__(self) -> bool:
+        """Returns whether any part is not settled yet."""
+        return bool(self._batch or self._waiting)
+
+    @property
+    def settled(self) -> int:
+        """The number up to which all parts are acknowledged, rejected or dropped."""
+        oldest = self._batch or self._waiting
+        return oldest[0].number - 1 if oldest else self.newest
+
+    def put(self, part: Part) -> None:
+        """Encodes and takes a part, and drops the oldest ones beyond the limit."""
+        request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
+        self.newest += 1
+        self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
+        self.size += len(request)
+        while self.size > self._limit and self._waiting:
+            self._drop(self._waiting.popleft(), "buffer_full")
+
+    def batch(self) -> bytes:
+        """Returns the oldest parts as one request, whose outcome the caller reports by one of the following methods."""
+        size = sum(len(waiting.data) for waiting in self._batch)
+        while self._waiting and len(self._batch) < self._batch_traces:
+            size += len(self._waiting[0].data)
+            if size > _BATCH_BYTES and self._batch:
+                break
+            self._batch.append(self._waiting.popleft())
+        return b"".join(waiting.data for waiting in self._batch)
+
+    def accepted(self, rejected: Mapping[bytes, str]) -> None:
+        """Settles the batch as accepted, except for ``rejected`` (reasons by trace id)."""
+        for waiting in self._batch:
+            self.size -= len(waiting.data)
+            reason = rejected.get(waiting.trace_id)
+            self._tell(waiting, *((ACKNOWLEDGED,) if reason is None else (REJECTED, reason)))
+        self._batch, self._batch_traces = [], _BATCH_TRACES
+
+    def refused(self, reason: str) -> None:
+        """Drops the batch, which the collector will never take."""
+        for waiting in self._batch:
+            self._drop(waiting, reason)
+        self._batch, self._batch_traces = [], _BATCH_TRACES
+
+    def put_back(self) -> None:
+        """Puts the batch back as the first to be sent again."""
+        self._waiting.extendleft(reversed(self._batch))
+        self._batch = []
+
+    def split(self) -> bool:
+        """Halves the size of the next batches, since this one was too large. Returns ``False`` for a single part."""
+        if len(self._batch) < 2:
+            return False
+        self._batch_traces = len(self._batch) // 2
+        self.put_back()
+        return True
+
+    def give_up(self, reason: str) -> None:
+        """Drops all parts."""
+        for waiting in (*self._batch, *self._waiting):
+            self._drop(waiting, reason)
+        self._batch, self._waiting = [], deque()
+
+    def _drop(self, waiting: EncodedPart, reason: str) -> None:
+        self.size -= len(waiting.data)
+        self.lost += 1
+        self._tell(waiting, DROPPED, reason)
+
+    def _tell(self, waiting: EncodedPart, outcome: str, reason: str = "") -> None:
+        if waiting.spans:
+            self._count("spans", outcome, waiting.spans, reason)
+        if waiting.logs:
+            self._count("logs", outcome, waiting.logs, reason)
+        if waiting.trace_id:
+            self._count("traces", outcome, 1, reason)
+
+
+def _completed(part: Part) -> CompletedTrace:
+    return CompletedTrace(
+        trace_id=part.trace_id,
+        spans=part.spans,
+        logs=part.logs,
+        reason=part.reason,
+        fragment=part.fragment,
+        session_end=part.session_end,
+        session_id=part.scope.session,
+        case_id=part.scope.case,
+        trial=part.scope.trial,
+    )
+
 
 _log = logging.getLogger(__name__)
 

@@ -10,9 +10,23 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
-from pandaeval_otel.base.caps import MAX_ATTRIBUTES, MAX_EVENTS, MAX_LINKS, SMALL, AboveCapError, Room
 from pandaeval_otel.model.raw import MAX_TIME, RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
-from pandaeval_otel.wire.bounds import LOG, RESOURCE, SCOPE, SPAN, cut, inside, outline, within
+from pandaeval_otel.wire.bounds import (
+    LOG,
+    MAX_ATTRIBUTES,
+    MAX_EVENTS,
+    MAX_LINKS,
+    RESOURCE,
+    SCOPE,
+    SMALL,
+    SPAN,
+    AboveCapError,
+    Room,
+    cut,
+    inside,
+    outline,
+    within,
+)
 from pandaeval_otel.wire.skeleton import Fields, Spans
 from pandaeval_otel.wire.splitting import hash_and_strip
 
@@ -33,7 +47,7 @@ _KNOWN_LIMIT = 4096
 
 def decode_spans(chunk: bytes, room: Room | None = None) -> list[tuple[RawSpan, bytes]]:
     """Returns each span of an OTLP trace request with the hash of its content; ``room``: how many objects it may make.
-    Raises :class:`pandaeval_otel.base.caps.TooMuchError`."""
+    Raises :class:`pandaeval_otel.wire.bounds.TooMuchError`."""
     room = room or Room()
     if len(chunk) <= SMALL:
         left = room.left

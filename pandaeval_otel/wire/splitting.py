@@ -17,9 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.base.caps import Room
 from pandaeval_otel.model.raw import MAX_TIME
-from pandaeval_otel.wire.bounds import LOG, outline, within
+from pandaeval_otel.wire.bounds import LOG, Room, outline, within
 from pandaeval_otel.wire.fragments import DenseError, Fragment, Item, MalformedOtlpError, Split
 from pandaeval_otel.wire.labels import EVENT, TYPE, LabelError, is_label, label_of
 from pandaeval_otel.wire.own_output import is_own_record, is_own_span

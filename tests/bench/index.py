@@ -23,7 +23,7 @@ from statistics import median
 from _table import table
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.seen import Seen
+from pandaeval_collector.store.responses import Seen
 
 _COMMIT, _LOOK = 256, 12
 _PAGE, _FRAME = 16384, 24

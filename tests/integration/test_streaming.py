@@ -20,8 +20,8 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.receivers.bind import Address
+from pandaeval_collector.receivers.health import Answer, Streaming
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.receivers.streaming import Answer, Streaming
 from pandaeval_collector.store import Store, WriteSet
 from support.doors import LOOPBACK, http_client, until
 from support.results import result

@@ -27,9 +27,9 @@ AREAS: Mapping[str, Area] = {
     ),
     "lists": Area(
         (
-            *("store/found.py", "store/finding.py", "store/list_pages.py", "store/listed.py", "store/wanted.py"),
-            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/cursors.py"),
-            *("show/api/rows.py", "show/api/failures.py"),
+            *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
+            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
+            *("show/api/failures.py",),
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
@@ -43,7 +43,7 @@ AREAS: Mapping[str, Area] = {
             *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunk_reader.py", "store/chunks.py"),
             *("store/decisions.py", "store/forgetting.py"),
             *("store/jobs.py", "store/kept.py", "store/numbers.py", "store/outgoing.py", "store/people.py"),
-            *("store/responses.py", "store/run_writes.py", "store/seen.py", "store/sessions.py", "store/spending.py"),
+            *("store/responses.py", "store/run_tables.py", "store/sessions.py", "store/judging.py"),
         ),
         ("store",),
     ),
@@ -60,7 +60,7 @@ AREAS: Mapping[str, Area] = {
             *("exporters/_fields.py", "exporters/_glance.py", "exporters/_text.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
             *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/transport.py"),
-            *("exporters/_otlp/points.py", "exporters/_otlp/target.py"),
+            *("exporters/_otlp/metrics.py",),
         ),
         ("exporters",),
     ),

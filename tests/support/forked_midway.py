@@ -20,8 +20,7 @@ from opentelemetry.sdk._logs import LoggerProvider
 
 from pandaeval_otel import PandaEvalLogProcessor, PandaEvalSpanProcessor, using_session
 from pandaeval_otel.processor._scope import ContextIds, stamp
-from pandaeval_otel.processor.forwarder import Forwarder
-from pandaeval_otel.processor.leases import Lease, _is_last
+from pandaeval_otel.processor.forwarder import Forwarder, Lease, _is_last
 from pandaeval_otel.processor.processors import Handover
 from support.processors import Recording, emit, processor, provider
 

@@ -51,8 +51,7 @@ from pandaeval_collector.show.lookouts import open_lookouts
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.gauges import GroupGauges
-from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli._source_options import RunSource, run_source
+from pandaeval_collector.cli._run_options import RunSource, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.config import Config
     from pandaeval_collector.jobs.check import Sheet
     from pandaeval_collector.runs.aligning import FileJudging
-    from pandaeval_collector.runs.guideline_file import WrittenGuideline
+    from pandaeval_collector.runs.judging_files import WrittenGuideline
     from pandaeval_collector.trials.labels.align import Alignment, JudgedUnit, LabelledRun, TriedGuideline
 
 
@@ -86,7 +86,7 @@ def align(
 
 def _undo(path: Path) -> None:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.runs.guideline_file import read_guidelines, withdraw_last, write_guidelines
+    from pandaeval_collector.runs.judging_files import read_guidelines, withdraw_last, write_guidelines
 
     entries, taken = withdraw_last(read_guidelines(path))
     if taken is None:
@@ -96,7 +96,7 @@ def _undo(path: Path) -> None:
 
 
 def _entries(path: Path) -> list[WrittenGuideline]:
-    from pandaeval_collector.runs.guideline_file import read_guidelines
+    from pandaeval_collector.runs.judging_files import read_guidelines
 
     return read_guidelines(path) if path.exists() else []
 
@@ -264,7 +264,7 @@ def _write(
     found: Alignment,
     guards: Mapping[str, str],
 ) -> None:
-    from pandaeval_collector.runs.guideline_file import write_guidelines
+    from pandaeval_collector.runs.judging_files import write_guidelines
 
     tried = {each.text: each for each in found.tried}
     told = {each.text for each in entries if each.guideline.concerns(judging.metric, judging.agent)}
@@ -275,7 +275,7 @@ def _write(
 
 
 def _entry(tried: TriedGuideline, judging: FileJudging, guards: Mapping[str, str]) -> WrittenGuideline:
-    from pandaeval_collector.runs.guideline_file import WrittenGuideline
+    from pandaeval_collector.runs.judging_files import WrittenGuideline
 
     why = tried.why or "; ".join(guards.values())
     figures = {f"seen_{name}": value for name, value in _figures(tried.seen).items()}

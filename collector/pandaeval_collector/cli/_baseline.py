@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._gates import GateOutcome
-    from pandaeval_collector.config.sections_gates import Baseline
+    from pandaeval_collector.config.sections_scoring import Baseline
     from pandaeval_collector.trials.passk.attempts import CaseTrials
     from pandaeval_collector.trials.passk.gate import GateVerdict, Rules
 
@@ -21,7 +21,7 @@ class Against:
 
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
         from pandaeval_collector.base.errors import UserError
-        from pandaeval_collector.base.untrusted.result_lines import result_lines
+        from pandaeval_collector.base.untrusted.given_files import result_lines
         from pandaeval_collector.trials.passk.attempts import slim, trials
         from pandaeval_collector.trials.passk.gate import Rules
 

@@ -41,7 +41,7 @@ def cascade(
     """
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.runs.cascade_file import KeptRule, write_rules
+    from pandaeval_collector.runs.judging_files import KeptRule, write_rules
 
     if (strong is None) == (labels is None):
         raise UserError("say what the cheap judge is held against: --strong FILE or --labels FILE")
@@ -80,7 +80,7 @@ def _found(
 
 def _costs(path: Path) -> Mapping[str, float]:
     """What a result of each metric costs in the mean, in US dollars."""
-    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.untrusted.given_files import result_lines
 
     sums: dict[str, tuple[float, int]] = {}
     for result in result_lines(path):

@@ -20,9 +20,8 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._config import check_asked, resolve_config
-from pandaeval_collector.cli._failure_groups import UngroupedFailures
 from pandaeval_collector.cli._gates import GateOutcome
-from pandaeval_collector.cli._gating import checked, unanswered
+from pandaeval_collector.cli._gating import UngroupedFailures, checked, unanswered
 from pandaeval_collector.cli._github import add_summary, commands, wanted
 from pandaeval_collector.cli._inputs import Inputs
 from pandaeval_collector.cli._junit import write_junit

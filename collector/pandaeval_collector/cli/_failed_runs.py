@@ -12,7 +12,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import open_given
 
 if TYPE_CHECKING:
-    from pandaeval_collector.cli._api import Api
+    from pandaeval_collector.cli._run_place import Api
 
 Runs = list[dict[str, Any]]
 """Traces as ``pandaeval inspect --format json`` tells of each, in order."""

@@ -40,7 +40,7 @@ def write_report(
     from pandaeval_collector.base.runtime.version import installed_version
     from pandaeval_collector.show.report.collect import Report
     from pandaeval_collector.show.report.index import ReportOrigin
-    from pandaeval_collector.store.failures.group import shown
+    from pandaeval_collector.store.failures.failure import shown
 
     scored = without_agents = 0
     total = run.waiting()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
-from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.unasked import is_inline
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of

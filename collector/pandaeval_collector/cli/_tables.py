@@ -14,7 +14,7 @@ from pandaeval_collector.cli._output import safe, table
 from pandaeval_collector.cli._summary import AskedTwice, Summary
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.unasked import unasked
-from pandaeval_collector.store.failures.group import as_text
+from pandaeval_collector.store.failures.failure import as_text
 from pandaeval_otel.base.component_errors import Component, raised_text
 
 MAX_ROWS = 40

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import Api, at_collector
+from pandaeval_collector.cli._run_place import Api, at_collector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def promote(
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.untrusted.given_files import result_lines
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.cli._run_tables import print_json
     from pandaeval_collector.trials.passk.attempts import trials

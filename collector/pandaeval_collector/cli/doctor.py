@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.cli._store import StoreFolder, given
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._doctor_checks import Diagnosis

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.cli._source_options import RunSource, run_source
+from pandaeval_collector.cli._run_options import RunSource, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -39,7 +39,7 @@ def compare(
     config: _Config = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
-    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.untrusted.given_files import result_lines
     from pandaeval_collector.cli._baseline import Against, outcome, tell
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._junit import write_gate
@@ -90,7 +90,7 @@ def watch(
 
 def _verdicts(file: Path, metric: str | None) -> Iterator[bool]:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.untrusted.given_files import result_lines
 
     seen: str | None = None
     for result in result_lines(file):

@@ -67,7 +67,7 @@ def _print(out: Console, trace: Trace) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
-    from pandaeval_collector.base.untrusted.plain_error import plain_error
+    from pandaeval_collector.base.untrusted.foreign import plain_error
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.show.report.inspection import outline
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._store import StoreFolder, opened_store
+from pandaeval_collector.cli._config import StoreFolder, opened_store
 
 if TYPE_CHECKING:
     from pandaeval_collector.trials.labels.queue import Queue

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli._run_options import RunFormat
-from pandaeval_collector.cli._source_options import RunSource, run_source
+from pandaeval_collector.cli._run_options import RunFormat, RunSource, run_source
 
 if TYPE_CHECKING:
     from pandaeval_collector.analysis.stats.problem_model import HeldOutFigures
@@ -116,8 +115,7 @@ class _FileRuns:
 
 def _verdicts(labels: Path | None, judged: str | None, store: Path | None, config: Path | None) -> list[RunVerdict]:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.cli._store import opened_folder
+    from pandaeval_collector.cli._config import metric_names, opened_folder
     from pandaeval_collector.store import people
     from pandaeval_collector.trials.labels.files import read_labels
     from pandaeval_collector.trials.learning import of_judge, of_people

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, TokenEnv, Url
+from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
 
 if TYPE_CHECKING:
     from pandaeval_collector.show.api.client import Asker

@@ -55,7 +55,7 @@ def passk(
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
-    from pandaeval_collector.base.untrusted.result_lines import result_lines
+    from pandaeval_collector.base.untrusted.given_files import result_lines
     from pandaeval_collector.cli._output import OutputFile, console
     from pandaeval_collector.cli._passk_tables import print_figures
     from pandaeval_collector.trials.passk.attempts import trials

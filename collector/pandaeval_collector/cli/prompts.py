@@ -84,7 +84,7 @@ def prompts(
 def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
     """The guidelines that are adopted for the metric, those of the trace's agent included."""
     from pandaeval_collector.judge.rubric import Guidance, guidance
-    from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
+    from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 
     if settings.judge.guidelines is None or not metric.rubrics:
         return Guidance()

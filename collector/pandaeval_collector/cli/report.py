@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from pandaeval_collector.cli._store import StoreFolder, given
+from pandaeval_collector.cli._config import StoreFolder, given
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import parse_where
 
@@ -92,7 +92,7 @@ def _write(made: StoredReport, output: Path | None) -> int:
 
 def _since_ms(text: str | None) -> int | None:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.section.units import parse_duration
+    from pandaeval_collector.base.section.types import parse_duration
 
     if text is None:
         return None

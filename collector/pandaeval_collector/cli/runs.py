@@ -10,8 +10,17 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import Api, ApiClient, at_collector, watched
-from pandaeval_collector.cli._run_place import LocalApi, Place, WorkPlace, at_work, placed
+from pandaeval_collector.cli._run_place import (
+    Api,
+    ApiClient,
+    LocalApi,
+    Place,
+    WorkPlace,
+    at_collector,
+    at_work,
+    placed,
+    watched,
+)
 
 _Id = Annotated[str, typer.Argument(help="Id of a run.")]
 _FROM = (

@@ -8,7 +8,7 @@ import typer
 
 from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._api import Api, at_collector
+from pandaeval_collector.cli._run_place import Api, at_collector
 
 _Id = Annotated[str, typer.Argument(help="Id of a schedule.")]
 

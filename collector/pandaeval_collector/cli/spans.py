@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._store import StoreFolder, folder_of
+from pandaeval_collector.cli._config import StoreFolder, folder_of
 
 
 def register(app: typer.Typer) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._store import StoreFolder, folder_of
+from pandaeval_collector.cli._config import StoreFolder, folder_of
 
 if TYPE_CHECKING:
     from pandaeval_collector.store.checking import Damage
-    from pandaeval_collector.store.exporting import StoredTrace
+    from pandaeval_collector.store.kept import StoredTrace
 
 _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): says where the store is.")]
 
@@ -43,7 +43,7 @@ def stats(format_: given.Format = given.TABLE, config: _Config = None, store: St
     """Show what a data directory holds, also while a collector runs on it."""
     from pandaeval_collector.cli._output import safe
     from pandaeval_collector.cli._terminal import write_json
-    from pandaeval_collector.store.sizes import sizes
+    from pandaeval_collector.store.checking import sizes
 
     with _read(config, store) as (connection, folder):
         found = sizes(connection, folder)
@@ -128,7 +128,7 @@ def export(
     import sys
 
     from pandaeval_collector.cli._output import console, many, progress
-    from pandaeval_collector.store.exporting import count_traces, stored_traces
+    from pandaeval_collector.store.kept import count_traces, stored_traces
 
     traces = requests = 0
     bad: list[StoredTrace] = []
@@ -157,7 +157,7 @@ def export(
 def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
     """A connection that changes nothing."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._store import opened_folder
+    from pandaeval_collector.cli._config import opened_folder
     from pandaeval_collector.store.connection import FILE_NAME
     from pandaeval_collector.store.schema import MIGRATIONS
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli._api import TOKEN_ENV, URL, TokenEnv, Url
+from pandaeval_collector.cli._run_place import TOKEN_ENV, URL, TokenEnv, Url
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,12 +21,12 @@ from pandaeval_collector.config._rules import tls_files
 from pandaeval_collector.config._show import effective, masked, to_yaml
 from pandaeval_collector.config._sources import read_yaml
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.config.sections_gates import Gates
 from pandaeval_collector.config.sections_in import Close, Late, LineSection, Server, StoreSection, TlsSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters
 from pandaeval_collector.config.sections_scoring import (
     Embedding,
+    Gates,
     LabelsSection,
     MetricsSection,
     SessionSection,

@@ -9,11 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pandaeval_collector.config._draft import Draft, without
 from pandaeval_collector.config._messages import to_problem
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._rules import conflicts
-from pandaeval_collector.config._sources import read_environ, read_file, read_overrides
+from pandaeval_collector.config._sources import Draft, read_environ, read_file, read_overrides, without
 from pandaeval_collector.config._tree import Config
 
 Check = Callable[[Config], Iterable[Problem]]

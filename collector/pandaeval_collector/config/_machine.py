@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pandaeval_collector.config._keys import keys
 from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._rules import tls_files
-from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config._tree import Config, keys
 from pandaeval_collector.receivers.bind import BindError
 
 
@@ -59,7 +58,7 @@ def _unusable_certificates(config: Config) -> Iterator[Problem]:
     otlp = config.exporters.otlp
     if not (otlp.certificate or otlp.client_certificate or otlp.client_key):
         return
-    from pandaeval_collector.exporters._otlp.trust import Trust  # imports gRPC
+    from pandaeval_collector.exporters._otlp.transport import Trust  # imports gRPC
 
     try:
         Trust(otlp.certificate, otlp.client_certificate, otlp.client_key).verify()

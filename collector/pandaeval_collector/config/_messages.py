@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from pandaeval_collector.config._draft import Draft
-from pandaeval_collector.config._keys import below, keys, variable
 from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._show import masked
+from pandaeval_collector.config._sources import Draft
+from pandaeval_collector.config._tree import below, keys, variable
 
 _KINDS = {
     "bool": "is not true or false",

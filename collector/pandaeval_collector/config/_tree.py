@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pandaeval_collector.base.section import Section, group
-from pandaeval_collector.config.sections_gates import Gates, TrialsSection
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, get_args
+
+from pandaeval_collector.base.section import Section, format_duration, group
+from pandaeval_collector.config._problem import dotted
 from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSection, Server, StoreSection
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
@@ -11,12 +16,14 @@ from pandaeval_collector.config.sections_scoring import (
     Cases,
     DrillSection,
     Embedding,
+    Gates,
     LabelsSection,
     LearnSection,
     MetricsSection,
     ResponseSection,
     SessionSection,
     SessionsSection,
+    TrialsSection,
 )
 
 
@@ -45,3 +52,91 @@ class Config(Section):
     spans: Spans = group(Spans)
     exporters: Exporters = group(Exporters)
     gates: Gates = group(Gates)
+
+
+# Every key there is, read off the tree: its path, its default, its meaning and its environment variable.
+PREFIX = "PANDAEVAL_"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. ``section``: it holds keys of its own. ``required``: has no default."""
+
+    path: tuple[str, ...]
+    meaning: str
+    section: type[Section] | None
+    required: bool
+    within: type[Section]
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What its values look like, as people write them (JSON schema)."""
+        return _schemas(self.within)[self.path[-1]]
+
+    @property
+    def default(self) -> Any:
+        """Writes the default as people do (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
+        is."""
+        default = self.within.model_fields[self.path[-1]].default
+        if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants()}:
+            return format_duration(default)
+        return self.schema.get("default")
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be null."""
+        return {"type": "null"} in self._variants()
+
+    @property
+    def is_map(self) -> bool:
+        """Whether users name its entries."""
+        return "additionalProperties" in self.schema
+
+    @property
+    def is_text(self) -> bool:
+        """Whether any text is a value."""
+        return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants())
+
+    def _variants(self) -> list[Mapping[str, Any]]:
+        variants: list[Mapping[str, Any]] = self.schema.get("anyOf", [self.schema])
+        return variants
+
+    @property
+    def name(self) -> str:
+        return dotted(self.path)
+
+    @property
+    def variable(self) -> str:
+        return variable(self.path)
+
+
+def variable(path: tuple[str | int, ...]) -> str:
+    """The environment variable of a key: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
+    return PREFIX + "__".join(str(part).replace(".", "__").upper() for part in path)
+
+
+@cache
+def keys() -> dict[tuple[str, ...], Key]:
+    """All keys by path, sections before what they hold, in the order of the tree."""
+    return {key.path: key for key in _walk(Config, ())}
+
+
+def below(path: tuple[str, ...]) -> list[Key]:
+    """The keys directly in the section at ``path``; ``()`` is the whole configuration."""
+    return [key for key in keys().values() if key.path[:-1] == path]
+
+
+def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
+    for name, field in section.model_fields.items():
+        types = (field.annotation, *get_args(field.annotation))
+        below_it = next((kind for kind in types if isinstance(kind, type) and issubclass(kind, Section)), None)
+        yield Key((*path, name), field.description or "", below_it, field.is_required(), section)
+        if below_it:
+            yield from _walk(below_it, (*path, name))
+
+
+@cache
+def _schemas(section: type[Section]) -> Mapping[str, Mapping[str, Any]]:
+    """Of the keys of a section, by name. Made when one is asked for: all of them take longer than reading a file."""
+    schemas: Mapping[str, Mapping[str, Any]] = section.model_json_schema(mode="serialization")["properties"]
+    return schemas

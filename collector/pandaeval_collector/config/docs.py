@@ -8,9 +8,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from pandaeval_collector.config._keys import Key, below, keys
 from pandaeval_collector.config._show import flow
-from pandaeval_collector.config._tree import Config
+from pandaeval_collector.config._tree import Config, Key, below, keys
 
 _EXAMPLE_HEAD = """\
 # Every key of the collector's configuration, with its meaning and its default: remove what you do not change.

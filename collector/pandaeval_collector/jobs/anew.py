@@ -1,4 +1,5 @@
-"""Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time."""
+"""Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time:
+for votes, and for a cheap judge's stronger one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides what happens to a job after its metric ran: a result, another try, or the end."""
+"""Decides what happens to a job after its metric ran: a result, another try, the end; and what operators hear of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of a model, its answer, and the ways in which it fails."""
+"""One call of a model with its parameters, its answer, and the ways in which it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What litellm's own list says of a model: prices, how long prompts and answers may be, whether it reasons."""
+"""What is known of a model: its family by its name; by litellm's own list its prices, how long prompts and answers may
+be, whether it reasons."""
 
 from __future__ import annotations
 

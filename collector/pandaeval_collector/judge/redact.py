@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError, installation
-from pandaeval_collector.base.untrusted.named_secrets import is_secret_field
-from pandaeval_collector.base.untrusted.secrets import redact
+from pandaeval_collector.base.untrusted.secrets import is_secret_field, redact
 from pandaeval_collector.judge.before import instructions_of, opening, with_hidden
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
 

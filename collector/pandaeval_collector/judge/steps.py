@@ -1,4 +1,5 @@
-"""What happened in a run, told in order: turns, thoughts, calls with their results, documents that were found."""
+"""What happened in a run, told in order: turns, thoughts, calls with their results, documents that were
+found; and what code counted of it."""
 
 from __future__ import annotations
 

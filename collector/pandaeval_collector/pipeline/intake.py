@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.aside import aside
+from pandaeval_collector.base.runtime.cores import aside
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.item_counts import ItemCounts
 from pandaeval_collector.pipeline.keeping import FragmentGroup, Keeper

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import Message
@@ -13,10 +14,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from pandaeval_collector.receivers._protocol import Accepted, Ingest
+from pandaeval_collector.base.runtime.cores import aside
+from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Malformed, TooMany
+from pandaeval_collector.receivers.admission import Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
-from pandaeval_otel.wire.weight import RequestKind
+from pandaeval_otel.wire.weight import (
+    SUBMISSION,
+    BrokenBytesError,
+    RequestKind,
+    estimate,
+    resources_and_items,
+    upper_items,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +77,67 @@ LOGS = Signal(
     respond=_logs_response,
 )
 SIGNALS = (TRACES, LOGS)
+
+
+# Weighs requests before they are parsed: refuses too many objects, reserves memory for many, and marks requests that
+# would block the event loop.
+DEFAULT_MAX_ITEMS = 200_000
+_ITEM_BYTES = 400
+"""What a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
+_COPIES = 2
+"""Of a request that is scanned, besides its own bytes: as parsed, or as the chunks that are stored."""
+_SCANNED_FROM = 1 << 20
+"""Below it the attributes of a request cannot be too many; its spans can, and they are counted in less time."""
+_LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
+"""From so many bytes or items on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
+_LARGE_SUBMISSION = 8 * 1024
+"""Submissions up to here need not be weighed: a trace of two bytes costs 20 µs."""
+
+
+class Scales:
+    """Weighs requests against ``max_items``, see :mod:`pandaeval_otel.wire.weight`."""
+
+    def __init__(self, max_items: int = DEFAULT_MAX_ITEMS) -> None:
+        self._max_items = max_items
+
+    async def store(self, signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation) -> Accepted:
+        """Hands an OTLP request to ``ingest``. ``reservation`` grows by what its objects take, if they are many. Raises
+        :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
+        if len(request) <= _LARGE:
+            try:
+                return await signal.store(ingest, request, False)
+            except Dense:
+                pass  # seldom, and then seen while nothing is stored: no request of ordinary spans pays for it
+        await self._weigh(signal.kind, request, reservation, resources_and_items)
+        return await signal.store(ingest, request, True)
+
+    async def weigh_submission(self, request: bytes, reservation: Reservation) -> bool:
+        """Whether a ``SubmitTracesRequest`` is a large one; likewise."""
+        if len(request) <= _LARGE_SUBMISSION:
+            return False
+        upper = partial(upper_items, kind=SUBMISSION, limit=self._max_items)
+        items = await self._weigh(SUBMISSION, request, reservation, upper)
+        return len(request) > _LARGE or items > _LARGE_ITEMS
+
+    async def _weigh(
+        self, kind: RequestKind, request: bytes, reservation: Reservation, quickly: Callable[[bytes], int]
+    ) -> int:
+        try:
+            if len(request) > _SCANNED_FROM:
+                reservation.grow(_COPIES * len(request))
+                items = await aside(estimate, request, kind, self._max_items)
+            else:
+                items = quickly(request)
+        except BrokenBytesError as error:
+            raise Malformed(f"not a protobuf request: {error}") from None
+        self._charge(items, len(request), reservation)
+        return items
+
+    def _charge(self, items: int, size: int, reservation: Reservation) -> None:
+        if items > self._max_items:
+            # Counting ends at the limit: how many there are is not known, and not worth knowing.
+            raise TooMany(
+                f"{size} bytes hold more than {self._max_items} items (server.max_request_items): spans or records, "
+                "resources and scopes, and a tenth for each attribute, value, event or link; send smaller batches"
+            )
+        reservation.grow(items * _ITEM_BYTES)

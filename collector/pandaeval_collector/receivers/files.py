@@ -19,8 +19,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from pandaeval_collector.base.untrusted.given_files import open_given
-from pandaeval_collector.receivers.enveloped_json import from_envelope
-from pandaeval_collector.receivers.jaeger_json import from_jaeger
+from pandaeval_collector.receivers.jaeger_json import from_envelope, from_jaeger
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
 from pandaeval_otel.wire.splitting import split_logs, split_traces

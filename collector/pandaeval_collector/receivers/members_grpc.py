@@ -11,9 +11,8 @@ import grpc
 from pandaeval_collector.receivers._answers import NotOwner, Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import Accepted, Malformed, ReceiverTelemetry, TooMany
-from pandaeval_collector.receivers._storing import Storing
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_grpc import refuse
+from pandaeval_collector.receivers.otlp_grpc import Storing, refuse
 from pandaeval_otel._proto.session_service_pb2 import TakeMembersResponse
 from pandaeval_otel.wire.fields import fields
 

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated
-from pandaeval_collector.receivers._auth import UNAUTHENTICATED_MESSAGE, is_authorised, require_token
+from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
 from pandaeval_collector.receivers._protocol import Accepted, Ingest, NoDoorTelemetry, ReceiverTelemetry
-from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
-from pandaeval_collector.receivers._signals import SIGNALS, Signal
-from pandaeval_collector.receivers._status import trailers_of
-from pandaeval_collector.receivers._storing import Storing
-from pandaeval_collector.receivers.admission import Admission
+from pandaeval_collector.receivers._signals import DEFAULT_MAX_ITEMS, SIGNALS, Scales, Signal
+from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Admission, is_authorised, require_token
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
+
+T = TypeVar("T")
+
+
+class Storing:
+    """What a door is storing. On one event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` returns or raises, as a task of its own: a sender that hangs up, and so cancels this call, must
+        neither cut a commit short nor free the bytes of its request before."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
+
+    async def finish(self, timeout_s: float) -> None:
+        """Returns when all is stored, or after so many seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces

@@ -17,10 +17,9 @@ from pandaeval_collector.receivers._protocol import (
     SubmissionIngest,
     Submitted,
 )
-from pandaeval_collector.receivers._scales import DEFAULT_MAX_ITEMS, Scales
-from pandaeval_collector.receivers._storing import Storing
+from pandaeval_collector.receivers._signals import DEFAULT_MAX_ITEMS, Scales
 from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
+from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, Storing, refuse
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
 
 if TYPE_CHECKING:

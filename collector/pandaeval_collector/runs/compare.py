@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.analysis.stats.paired import PairedDifference, paired_difference
-from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import RunRow
+from pandaeval_collector.store.run_tables import RunReads
 
 _SHOWN = 10
 _SAME = 1e-9

@@ -19,11 +19,10 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.planning import choose, sampled
 from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, StoredVerdicts
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.spec import RunSpec, choose, sampled
 from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunRow

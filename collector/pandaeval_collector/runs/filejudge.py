@@ -38,9 +38,8 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_code
-from pandaeval_collector.store.failures.grouping import grouped
-from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, record
+from pandaeval_collector.store.failures.failure import by_code
+from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_otel.model import Trigger
 
 _COOLDOWN_S = 3.0

@@ -39,7 +39,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
 from pandaeval_collector.store import Chunk, SessionTraceRow, Store
 from pandaeval_collector.store.failures import Failure, RootCause
-from pandaeval_collector.store.failures.group import by_code
+from pandaeval_collector.store.failures.failure import by_code
 from pandaeval_collector.trials.passk.attempts import slim
 from pandaeval_collector.trials.passk.figures import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace

@@ -3,26 +3,170 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 import secrets
 import shutil
+import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.cron import is_cron, next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
-from pandaeval_collector.runs.estimate import CostEstimate, all_chosen, extrapolated, some
 from pandaeval_collector.runs.judges import Judges, LiveJudge
 from pandaeval_collector.runs.process import RunProcess, StoredVerdicts
-from pandaeval_collector.runs.scheduling import Scheduler, check_cron
 from pandaeval_collector.runs.settings import judge as judge_of
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
 from pandaeval_collector.runs.wire import CallCount, TracesToScore
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+
+# What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
+MOST = 200
+"""So many traces are read and packed; of more, the others are taken to be like them."""
+_SEED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """``counted``: of how many traces the calls were counted, all or a sample; ``remembered``: questions of these that
+    were answered before and cost nothing; ``cost_usd``: ``None`` where a price is not known."""
+
+    traces: int
+    sessions: int
+    counted: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    remembered: int
+    cost_usd: float | None
+    models: dict[str, Any] = field(default_factory=dict)
+
+
+def all_chosen(store: Store, spec: RunSpec) -> list[Chosen]:
+    """Every trace that the run would be about. Blocks."""
+    upto, after = 1 << 62, 0
+    found: list[Chosen] = []
+    while after < upto:
+        page, after = choose(store, spec, after, upto)
+        found += sampled(page, spec)
+    return found
+
+
+def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
+    """Up to about 200 of them, whole sessions, the same ones each time."""
+    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for no, session, _ in chosen:
+        groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
+    order = sorted(groups)
+    if len(chosen) > MOST:
+        random.Random(_SEED).shuffle(order)
+    taken: list[tuple[int, int]] = []
+    for key in order:
+        if taken and len(taken) + len(groups[key]) > MOST:
+            break
+        taken += groups[key]
+    return taken
+
+
+def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price]) -> CostEstimate:
+    """The whole from a part: ``of`` so many traces."""
+    times = len(chosen) / of if of else 0.0
+    cost, models = 0.0, {}
+    for model, (calls, into, out) in counted.models.items():
+        price = prices.get(model)
+        cost += times * (into * price[0] + out * price[1]) if price is not None else float("nan")
+        models[model] = {"calls": round(calls * times), "tokens": round((into + out) * times)}
+    return CostEstimate(
+        traces=len(chosen),
+        sessions=len({session for _, session, _ in chosen if session}),
+        counted=of,
+        calls=round(counted.calls * times),
+        prompt_tokens=round(counted.prompt_tokens * times),
+        completion_tokens=round(counted.completion_tokens * times),
+        remembered=round(counted.remembered * times),
+        cost_usd=None if cost != cost else round(cost, 6),
+        models=models,
+    )
+
+
+# Fires schedules: each at its times, once for all that were missed, and never while its last run is under way.
+_log = logging.getLogger(__name__)
+
+_TICK_S = 1.0
+
+
+def check_cron(text: str) -> None:
+    """Raises ``UserError`` for what is no time table of five fields."""
+    if not is_cron(text):
+        raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
+
+
+class Scheduler:
+    """Looks at the schedules of a store every second. On one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        telemetry: Telemetry,
+        fired: Callable[[RunRow], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """``fired`` hears of every run that is queued; ``now``: Unix seconds."""
+        self._store, self._telemetry, self._fired, self._now = store, telemetry, fired, now
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._ticks(), name="pandaeval-schedules")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def tick(self) -> list[RunRow]:
+        """Queues a run for each schedule that is due."""
+        due = await asyncio.to_thread(self._due)
+        runs = []
+        for schedule in due:
+            run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, self._now(), _body))
+            if run is not None:
+                self._telemetry.add("pandaeval.runs", "scheduled")
+                runs.append(run)
+                self._fired(run)
+        return runs
+
+    def _due(self) -> list[ScheduleRow]:
+        return [each for each in self._store.schedules.all() if self._is_due(each)]
+
+    def _is_due(self, schedule: ScheduleRow) -> bool:
+        due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
+        if due is None or due > self._now():
+            return False
+        newest = self._store.schedules.newest_run(schedule.id)
+        return newest is None or newest.ended
+
+    async def _ticks(self) -> None:
+        while True:
+            try:
+                await self.tick()
+            except sqlite3.Error as error:
+                _log.error("schedules cannot be looked at (%s)", error)
+            await asyncio.sleep(_TICK_S)
+
+
+def _body(body: bytes, seen: float, until: float) -> bytes:
+    return RunSpec.from_json(body).decided_in(seen, until).to_json()
+
 
 _MOST_ESTIMATES = 8
 """Estimates that are made or wait at a time. Each reads all traces."""

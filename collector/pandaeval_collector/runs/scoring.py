@@ -23,8 +23,8 @@ from pandaeval_collector.runs.wire import RunSetup, Scored, TracesToScore
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.store import Chunk, Store
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.judging import Verdicts
 from pandaeval_collector.store.run_rows import RunResult
-from pandaeval_collector.store.verdicts import Verdicts
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 

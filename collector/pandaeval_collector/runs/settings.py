@@ -23,8 +23,7 @@ from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import CascadeStep, Selection
 from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.cascade_file import read_rules, steps
-from pandaeval_collector.runs.guideline_file import adopted, read_guidelines
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
 
+from pandaeval_collector.judge.selection import included
+from pandaeval_collector.store import Store
 from pandaeval_collector.store.wanted import Wanted
 
 
@@ -55,3 +57,23 @@ class RunSpec:
 
 def _wanted(held: dict[str, Any]) -> Wanted:
     return Wanted(**held | {"attribute": tuple(held.get("attribute") or ())})
+
+
+# Which traces a run is about.
+Chosen = tuple[int, int, str]
+"""Number of a trace, number of its session (0: none), and what its being in a sample depends on."""
+
+
+def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
+    """Traces with numbers above ``after`` that a run is about, a page of them, and where the page ends. Blocks."""
+    rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)
+    return [
+        (no, session, session_id or trace_id.hex())
+        for no, session, trace_id, session_id in rows
+        if session or spec.of_traces
+    ], last
+
+
+def sampled(found: Sequence[Chosen], spec: RunSpec) -> list[Chosen]:
+    """Those in the sample: sessions whole, and the same ones as live."""
+    return [each for each in found if included(each[2], spec.sample)]

@@ -6,9 +6,8 @@ Imports analysis, base, judge.
 from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.consumed import Consumed, Extent
-from pandaeval_collector.store.directory import StoreBusyError
+from pandaeval_collector.store.directory import StoreBusyError, StoreGoneError
 from pandaeval_collector.store.failure_groups import FailureGroupRow
-from pandaeval_collector.store.files import StoreGoneError
 from pandaeval_collector.store.kept import packed_contents
 from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
 from pandaeval_collector.store.outgoing import DamagedError

@@ -14,8 +14,7 @@ from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.commits import Commits, number_of
 from pandaeval_collector.store.connection import PAGE_BYTES, Durability, connect
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.files import StoreFiles
+from pandaeval_collector.store.directory import Directory, StoreFiles
 from pandaeval_collector.store.rescue import rescue
 from pandaeval_collector.store.writer import Writer
 

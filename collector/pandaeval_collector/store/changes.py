@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, people, run_writes, tally
+from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, people, run_tables, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.checksums import checksum_of, member_sums
 from pandaeval_collector.store.clock import Times
@@ -38,7 +38,7 @@ def apply(
     people.add_judged(connection, changes.judged, now)
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
     consumed.write(connection, changes.read, consumed.MEMBERS)
-    run_writes.add(connection, changes.runs)
+    run_tables.add(connection, changes.runs)
     failure_groups.add(connection, changes.failures)
     first_time = traces.keys() - known.keys()
     results = _insert_results(connection, changes.results, traces, first_time, now)

@@ -13,9 +13,8 @@ import zstandard
 
 from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.chunk_reader import CHUNK, chunk_checksum, chunk_content, chunk_contents
+from pandaeval_collector.store.chunk_reader import CHUNK, chunk_checksum, chunk_content, chunk_contents, pack
 from pandaeval_collector.store.commits import keep_newest, newest_chunk
-from pandaeval_collector.store.compression import pack
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.consumed import write as write_consumed
 from pandaeval_collector.store.rows import Chunk

@@ -12,9 +12,8 @@ from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.checksums import checksum_of
 from pandaeval_collector.store.outgoing import DamagedError
-from pandaeval_collector.store.responses import ResponseTables
+from pandaeval_collector.store.responses import Remembering, ResponseTables, Seen
 from pandaeval_collector.store.rows import READ_BYTES, ResultRow, WriteSet, decided
-from pandaeval_collector.store.seen import Remembering, Seen
 from pandaeval_otel.assembly import Decided
 
 _RESULT = "id, unit, metric, revision, body, counted, seq"

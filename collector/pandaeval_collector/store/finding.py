@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from pandaeval_collector.store import incidents, list_pages, numbers, people, tally
+from pandaeval_collector.store import found, incidents, numbers, people, tally
 from pandaeval_collector.store.chunk_reader import Part
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
@@ -61,10 +61,10 @@ class Finder:
         where, values = conditions(wanted)
         where.append("+no > 0")
         with self._reads.reading() as reader:
-            find = list_pages.worst_first if worst_first else list_pages.newest_first
+            find = found.worst_first if worst_first else found.newest_first
             rows = find(reader, wanted, where, values, after, limit + 1)
             shown = listed_of(reader, [row[:-1] for row in rows[:limit]])
-        return Page(shown, list_pages.end(rows, limit, "badness" if worst_first else "at"))
+        return Page(shown, found.end(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
         """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`."""
@@ -78,9 +78,9 @@ class Finder:
         where.append(first)
         values += more
         with self._reads.reading() as reader:
-            rows = list_pages.worst_first(reader, wanted, where, values, after, limit + 1)
+            rows = found.worst_first(reader, wanted, where, values, after, limit + 1)
             shown = sessions_of(reader, [row[:-1] for row in rows[:limit]])
-        return Page(shown, list_pages.end(rows, limit, "badness"))
+        return Page(shown, found.end(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
         """A session, and so many of its worst traces by start; ``None`` for one that is not there."""

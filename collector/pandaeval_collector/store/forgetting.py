@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import orjson
 
-from pandaeval_collector.store import jobs, listed, people, run_writes, spending, verdicts
+from pandaeval_collector.store import jobs, judging, listed, people, run_tables
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.responses import BLOCK_BITS
 
@@ -65,10 +65,10 @@ def forget(
     expired.append(_forget_results(connection, old, limit))
     expired.append(listed.forget(connection, limit))
     expired.append(people.forget(connection, now - judged_s, limit))
-    expired.append(run_writes.forget(connection, old, limit))
+    expired.append(run_tables.forget(connection, old, limit))
     jobs.forget(connection, old)
-    verdicts.forget(connection, old)
-    spending.forget(connection)
+    judging.forget_verdicts(connection, old)
+    judging.forget(connection)
     _give_back_pages(connection)
     return max(len(rows), *expired)
 

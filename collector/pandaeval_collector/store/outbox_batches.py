@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.store.compression import compress, decompress
+from pandaeval_collector.store.chunk_reader import compress, decompress
 
 _MOST_ITEMS = 512
 _MOST_BYTES = 1 << 18

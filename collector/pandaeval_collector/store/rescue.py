@@ -11,8 +11,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from pandaeval_collector.store.directory import Directory, StoreBusyError
-from pandaeval_collector.store.files import StoreFiles
+from pandaeval_collector.store.directory import Directory, StoreBusyError, StoreFiles
 
 _log = logging.getLogger(__name__)
 

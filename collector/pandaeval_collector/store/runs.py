@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
-from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import ENDED, MOST_WAITING, RUN, FullError, KeyTakenError, RunRow
-from pandaeval_collector.store.run_writes import insert
+from pandaeval_collector.store.run_tables import RunReads, insert
 from pandaeval_collector.store.writer import Writer
 
 

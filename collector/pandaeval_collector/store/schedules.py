@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.run_rows import MOST_WAITING, RUN, FullError, RunRow, ScheduleRow
-from pandaeval_collector.store.run_writes import insert
+from pandaeval_collector.store.run_tables import insert
 from pandaeval_collector.store.writer import Writer
 
 _COLUMNS = "id, cron, paused, created_at, fired_at, seen, body"

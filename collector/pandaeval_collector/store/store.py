@@ -22,14 +22,13 @@ from pandaeval_collector.store.directory import Directory
 from pandaeval_collector.store.failure_groups import FailureGroupTable
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
+from pandaeval_collector.store.judging import Spending, Verdicts
 from pandaeval_collector.store.kept import KeptTables
 from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
 from pandaeval_collector.store.sessions import SessionTables
-from pandaeval_collector.store.spending import Spending
-from pandaeval_collector.store.verdicts import Verdicts
 
 
 class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables):

@@ -27,7 +27,7 @@ from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.store import seen
+from pandaeval_collector.store import responses
 from support.collector import standing
 from support.database import open_database
 from support.embedder import WordEmbedder
@@ -114,7 +114,7 @@ class World:
         self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> World:
-        self._patches.enter_context(patch.multiple(seen, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
+        self._patches.enter_context(patch.multiple(responses, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
         self._patches.enter_context(patch.object(failpoints, "reach", self._reach))
         self._patches.enter_context(patch.object(failpoints, "reach_soon", self._reach_soon))
         for slot in self.slots:

@@ -14,7 +14,7 @@ from pandaeval_collector.app.outlets import Outlets, configured, instance_id
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters import RetryLaterError, Surroundings
-from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters._otlp.build import ItemExporter
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.exporters.jsonl import JsonlExporter

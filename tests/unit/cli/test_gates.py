@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._gates import gates
+from pandaeval_collector.cli._gating import unanswered
 from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.config import Config
 
 KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]
@@ -307,3 +309,17 @@ def test_what_was_asked_for_by_name_and_gave_nothing_says_why(tmp_path: Path, as
     assert done.exit_code == 0, done.output
     said = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
     assert said == told
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("trial.exit_code", ["trial.end_state has no result: it applies to nothing in the input"]),
+        ("trace.coherence", []),
+    ],
+)
+def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: list[str]) -> None:
+    summary = Summary()
+    summary.agents_traces, summary.outcomes[given, "scored", ""] = 1, 1
+    said = unanswered(Config(), summary, ["end_state"])
+    assert [each.partition(" (it needs")[0] for each in said] == told

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.exporting import stored_traces
+from pandaeval_collector.store.kept import stored_traces
 from support.database import open_database
 from support.ports import free_ports
 from support.whole_store import change, make

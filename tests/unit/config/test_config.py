@@ -18,7 +18,7 @@ from pandaeval_collector.config import (
     load,
     resolve,
 )
-from pandaeval_collector.config._keys import keys
+from pandaeval_collector.config._tree import keys
 from pandaeval_collector.runs.settings import extra_signals
 
 _BAD = Path(__file__).parent / "bad_configs"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pandaeval_collector.config import Config, docs, load
-from pandaeval_collector.config._keys import keys
+from pandaeval_collector.config._tree import keys
 
 _ROOT = Path(__file__).parents[3]
 

@@ -23,7 +23,7 @@ from pandaeval_collector.exporters._otlp.answers import (
     http_error,
     rejected,
 )
-from pandaeval_collector.exporters._otlp.target import target
+from pandaeval_collector.exporters._otlp.transport import target
 
 CODES = grpc.StatusCode
 RETRIED = [

@@ -11,14 +11,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.build import build
-from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters._otlp.build import ItemExporter, build
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
 from pandaeval_collector.exporters._otlp.settings import Otlp
-from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope
-from pandaeval_collector.exporters._otlp.trust import Trust
+from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, Trust
 from pandaeval_collector.exporters._protocol import Surroundings
 from pandaeval_collector.store import Store
 from pandaeval_otel.wire.splitting import OWN_SCOPE

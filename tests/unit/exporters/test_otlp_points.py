@@ -5,7 +5,7 @@ from __future__ import annotations
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.points import metrics
+from pandaeval_collector.exporters._otlp.metrics import metrics
 from pandaeval_collector.exporters.own import own_points
 from pandaeval_collector.store.series import EVALUATIONS, SCORE, Exemplar, Point
 from support.otlp_sink import attributes

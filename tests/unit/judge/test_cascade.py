@@ -17,7 +17,7 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAn
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.selection import CascadeStep
-from pandaeval_collector.runs.cascade_file import KeptRule, read_rules, steps, write_rules
+from pandaeval_collector.runs.judging_files import KeptRule, read_rules, steps, write_rules
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, Question
 from pandaeval_collector.store import Store
 from support.asked import Memory, ScriptedCaller

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
-from pandaeval_collector.runs.estimate import CostEstimate
-from pandaeval_collector.runs.manager import Runs
+from pandaeval_collector.runs.manager import CostEstimate, Runs
 from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import FullError

@@ -9,7 +9,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.rubric import Guidance, guidance
-from pandaeval_collector.runs.guideline_file import (
+from pandaeval_collector.runs.judging_files import (
     WrittenGuideline,
     adopted,
     read_guidelines,

@@ -10,9 +10,8 @@ import pytest
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.runs.planning import choose
-from pandaeval_collector.runs.scheduling import Scheduler, check_cron
-from pandaeval_collector.runs.spec import RunSpec
+from pandaeval_collector.runs.manager import Scheduler, check_cron
+from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.show.api.run_rows import schedule_row
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow

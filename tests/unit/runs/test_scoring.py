@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from pandaeval_collector.runs.estimate import extrapolated, some
+from pandaeval_collector.runs.manager import extrapolated, some
 from pandaeval_collector.runs.run_traces import LiveTraces
 from pandaeval_collector.runs.scoring import Scoring, SharedVerdicts
 from pandaeval_collector.runs.wire import CallCount, RunSetup, Scored, TracesToScore

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.items import ItemExporter
+from pandaeval_collector.exporters._otlp.build import ItemExporter
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.store import DamagedError, ResultRow, SeriesRow, Store, WriteSet, outbox_batches

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pandaeval_collector.store import DecidedTrace, Store, WriteSet
-from pandaeval_collector.store.seen import Seen
+from pandaeval_collector.store.responses import Seen
 
 
 def _ids(number: int) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandaeval_collector.store.list_pages import end
+from pandaeval_collector.store.found import end
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Badness
 
 Verdict = tuple[bool | None, float | None]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import Chunk, Store
+from pandaeval_collector.store.commits import Noted, ahead
 from pandaeval_collector.store.connection import PAGE_BYTES
-from pandaeval_collector.store.mark import Noted, ahead
 from support.database import open_database
 
 FILE, LOG, INDEX, MARK = "pandaeval.db", "pandaeval.db-wal", "pandaeval.db-shm", "pandaeval.mark"

@@ -11,7 +11,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel.base.caps import (
+from pandaeval_otel.normal.evidence import gather
+from pandaeval_otel.normal.trace import build_trace
+from pandaeval_otel.wire.bounds import (
     MAX_ATTRIBUTES,
     MAX_EVENT_ATTRIBUTES,
     MAX_EVENTS,
@@ -22,12 +24,11 @@ from pandaeval_otel.base.caps import (
     MAX_OBJECTS,
     NOTE,
     SMALL,
+    SPAN,
     Room,
     TooMuchError,
+    cut,
 )
-from pandaeval_otel.normal.evidence import gather
-from pandaeval_otel.normal.trace import build_trace
-from pandaeval_otel.wire.bounds import SPAN, cut
 from pandaeval_otel.wire.decode import decode_spans
 from pandaeval_otel.wire.fields import fields
 from pandaeval_otel.wire.fragments import MalformedOtlpError

@@ -1,4 +1,4 @@
-"""Texts of any length to one vector each."""
+"""What of a text is embedded, and texts of any length to one vector each."""
 
 from __future__ import annotations
 

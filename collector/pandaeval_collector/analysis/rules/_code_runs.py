@@ -32,7 +32,7 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     starts = sorted(call.start_ns for call in trace.tool_calls)
     runs = []
     for model, after in (pair for of_agent in agents.values() for pair in pairwise(of_agent)):
-        code = _code(model.output or ())
+        code = "\n".join(map(statements, written(model.output or ())))
         if not code or bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
             continue
         seen = observed(after.input or ())
@@ -62,10 +62,6 @@ def _may_be_written(messages: Sequence[Message]) -> bool:
             if isinstance(part, Text) and ("```" in part.text or "<code>" in part.text):
                 return True
     return False
-
-
-def _code(output: Sequence[Message]) -> str:
-    return "\n".join(map(statements, written(output)))
 
 
 def written(output: Sequence[Message]) -> list[str]:

@@ -130,7 +130,7 @@ class _Marker:
             return step.visit == before.visit and self._last_news <= chain.last
         if step.stale and failed(step.call):  # between two attempts that failed alike the agent may have found out why
             return self._last_news <= chain.last
-        if not _changes(step):
+        if step.nature is not Nature.CHANGING or failed(step.call):
             return True
         if is_stepwise(step.call.name) and bare(step.call.result):
             return False
@@ -152,10 +152,6 @@ class _Marker:
 
 def _at_once(before: Step, step: Step) -> bool:
     return step.call.start_ns < before.call.end_ns or (bool(step.asked_by) and step.asked_by == before.asked_by)
-
-
-def _changes(step: Step) -> bool:
-    return step.nature is Nature.CHANGING and not failed(step.call)
 
 
 def _extend(chain: _Chain, step: Step, cautious: bool) -> None:

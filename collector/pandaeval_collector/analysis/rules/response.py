@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
 from pandaeval_collector.analysis.rules.response_recovery import changed_by, lost_calls, was_to_change
-from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.silence import is_control, says_something
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 

@@ -1,4 +1,4 @@
-"""How alike two vectors or two sets are."""
+"""How alike two vectors or two sets are, and the formulas of coherence and loops that rest on it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,28 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and its one thread for large requests."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
+
+# One thread beside the event loop for what large requests take: weighing, converting from JSON, taking apart.
+#
+# One, since it is Python that runs there: several would not be done sooner together, would take memory together, and
+# the event loop would wait for the interpreter behind each of them.
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+_thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-large")
+
+
+async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+    """Returns ``work(*arguments)``, done on the thread after what was asked before. Raises what it raises."""
+    return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)
+
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 

@@ -14,9 +14,12 @@ from pandaeval_collector.base.section.types import (
     Size,
     Text,
     Url,
+    format_duration,
+    format_size,
     group,
+    parse_duration,
+    parse_size,
 )
-from pandaeval_collector.base.section.units import format_duration, format_size, parse_duration, parse_size
 
 __all__ = [
     "Amount",

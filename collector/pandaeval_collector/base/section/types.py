@@ -1,9 +1,12 @@
-"""The kinds of value that keys hold: each says what is wrong in words a person can act on."""
+"""Durations, sizes and the other kinds of value that keys hold: each says what is wrong in words a person can act
+on."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,14 +20,84 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from pandaeval_collector.base.section.units import (
-    DURATION_PATTERN,
-    SIZE_PATTERN,
-    format_duration,
-    format_size,
-    parse_duration,
-    parse_size,
-)
+# Durations and sizes as people write them: text to seconds or bytes, and back without loss.
+_NUMBER = r"\d+(?:\.\d+)?"
+DURATION_PATTERN = "^(?!$)" + "".join(rf"(?:({_NUMBER}) ?{unit} ?)?" for unit in ("d", "h", "m", "s", "ms")) + "$"
+SIZE_PATTERN = rf"^({_NUMBER}) ?(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)?$"
+
+_SECONDS = tuple(Decimal(seconds) for seconds in ("86400", "3600", "60", "1", "0.001"))
+_LONGEST = Decimal(100 * 365 * 86400)
+# The smallest amount for which each unit is used, so that 180 s, 24 h and 7 d read as they are usually said.
+_DURATION_UNITS = (("d", 86400.0, 2), ("h", 3600.0, 1), ("m", 60.0, 5), ("s", 1.0, 1), ("ms", 0.001, 1))
+_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
+    f"{letter}ib": 1 << 10 * power for power, letter in enumerate("kmgt", start=1)
+}
+_SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds, finite, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
+
+    Raises ``ValueError`` with a sentence that says what to write.
+    """
+    seconds = _plain_number(value)
+    if seconds is None and (match := _match(DURATION_PATTERN, value)):
+        amounts = (Decimal(amount or 0) for amount in match.groups())
+        seconds = sum((amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True)), Decimal(0))
+    if seconds is None or not 0 <= seconds <= _LONGEST:
+        raise ValueError("is not a duration; write 10s, 15m or 24h")
+    return float(seconds)
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest usual spelling; ``parse_duration`` of it gives the same float."""
+    for unit, length, least in _DURATION_UNITS:
+        amount = round(seconds / length)
+        if amount >= least and parse_duration(text := f"{amount}{unit}") == seconds:
+            return text
+    return f"{Decimal(repr(float(seconds))):f}s".replace(".0s", "s")
+
+
+def parse_size(value: object) -> int:
+    """Bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB`` or a plain whole number of bytes.
+
+    Raises ``ValueError`` with a sentence that says what to write.
+    """
+    size = _plain_number(value)
+    if size is None and (match := _match(SIZE_PATTERN, value)):
+        size = Decimal(match[1]) * _BYTES[(match[2] or "").lower()]
+    if size is None or size < 0 or size >= 1 << 63:
+        raise ValueError("is not a size; write 32MiB, 1MB or a number of bytes")
+    if size != int(size):
+        raise ValueError("is not a whole number of bytes")
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """The largest unit that divides ``size`` bytes; ``parse_size`` of it gives the same number."""
+    for unit in _SIZE_UNITS:
+        amount, rest = divmod(size, _BYTES[unit.lower()])
+        if amount and not rest:
+            return f"{amount}{unit}"
+    return f"{size}B"
+
+
+def _plain_number(value: object) -> Decimal | None:
+    """A number, or a text that is nothing but a number. ``true`` is not a number here, nor is infinity."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return Decimal(repr(value))
+    match = _match(f"^({_NUMBER})$", value)
+    return Decimal(match[1]) if match else None
+
+
+def _match(pattern: str, value: object) -> re.Match[str] | None:
+    # The shortest positive float needs 327 characters; what is longer is no quantity.
+    return re.match(pattern, value.strip(), re.ASCII) if isinstance(value, str) and len(value) < 400 else None
+
 
 _ENDPOINT = re.compile(
     r"(?:https?://(?:[^/\s]*@)?)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+)(?::\d{1,5})?(?P<path>/\S*)?"

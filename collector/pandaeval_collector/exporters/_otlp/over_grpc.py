@@ -7,9 +7,7 @@ from typing import Any
 import grpc
 
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, grpc_error
-from pandaeval_collector.exporters._otlp.target import SignalTarget
-from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
-from pandaeval_collector.exporters._otlp.trust import Trust, cure
+from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT, SignalTarget, Trust, cure
 from pandaeval_collector.exporters._protocol import RetryLaterError
 
 _METHODS = {

@@ -9,9 +9,7 @@ import logging
 import httpx
 
 from pandaeval_collector.exporters._otlp.answers import MAX_RESPONSE_BYTES, http_error
-from pandaeval_collector.exporters._otlp.target import SignalTarget
-from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT
-from pandaeval_collector.exporters._otlp.trust import Trust, cure
+from pandaeval_collector.exporters._otlp.transport import TIMEOUT_S, USER_AGENT, SignalTarget, Trust, cure
 from pandaeval_collector.exporters._protocol import RetryLaterError
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request that went well

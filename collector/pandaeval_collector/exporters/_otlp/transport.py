@@ -1,16 +1,156 @@
-"""What is sent to a sink, and how: requests of encoded items, by one protocol with two ways."""
+"""What is sent to a sink, where, with which trust, and how: requests of encoded items, by one protocol with two
+ways."""
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import ssl
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
+import grpc
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_otel.wire.skeleton import Request
 from pandaeval_otel.wire.splitting import OWN_SCOPE
+
+
+# Loads the certificates that a sink is checked against and those that we show it.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """PEM files. ``certificate``: the authority to trust, ``None`` for the usual ones. ``client_certificate`` and
+    ``client_key``: who we are (mTLS), both or neither. They are read when a connection is made: renewed ones are taken
+    up by the next."""
+
+    certificate: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+
+    def for_grpc(self) -> grpc.ChannelCredentials:
+        """Raises :class:`OSError` for files that cannot be read."""
+        return grpc.ssl_channel_credentials(
+            _content(self.certificate), _content(self.client_key), _content(self.client_certificate)
+        )
+
+    def for_http(self) -> ssl.SSLContext:
+        """Raises :class:`OSError` (which ``ssl.SSLError`` is) for files that cannot be used."""
+        context = ssl.create_default_context(cafile=self.certificate)
+        if self.client_certificate is not None:
+            # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
+            context.load_cert_chain(self.client_certificate, self.client_key, password="")
+        return context
+
+    def verify(self) -> None:
+        """Raises :class:`ValueError`, naming the files, unless they can be used."""
+        try:
+            self.for_http()
+        except (OSError, ValueError) as error:
+            named = ", ".join(name for name in (self.certificate, self.client_certificate, self.client_key) if name)
+            raise ValueError(f"cannot use {named}: {error}") from error
+
+
+def cure(details: str, secure: bool) -> str:
+    """What to do about a failed connection, to be added to ``details``; empty where it has nothing to do with TLS."""
+    said = details.upper().replace(" ", "_")
+    for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
+        if any(sign in said for sign in signs):
+            return f" - {advice}"
+    return ""
+
+
+_CURES = (
+    (("CERTIFICATE_VERIFY_FAILED",), "set exporters.otlp.certificate to the file of the sink's authority"),
+    (
+        ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"),
+        "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true",
+    ),
+    (
+        (
+            *("CERTIFICATE_REQUIRED", "UNKNOWN_CA", "HANDSHAKE_FAIL"),
+            # With TLS 1.3 a refusal comes after the handshake, and may be lost with the connection.
+            *("SOCKET_CLOSED", "CONNECTION_RESET", "DISCONNECTED", "READERROR"),
+        ),
+        "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts",
+    ),
+)
+_CURES_IN_THE_CLEAR = (
+    (
+        ("SOCKET_CLOSED", "CONNECTION_RESET", "ENDPOINT_CLOSING", "DISCONNECTED", "READERROR"),
+        "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false",
+    ),
+)
+
+
+def _content(file: str | None) -> bytes | None:
+    return Path(file).read_bytes() if file else None
+
+
+# Parses an endpoint as people write it into an address, an encryption and headers.
+_DEFAULT_PORTS = {"grpc": 4317, "http/protobuf": 4318}
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTarget:
+    """Where one signal is sent. ``url``: with the path, for HTTP. ``headers``: lower-case names; secret."""
+
+    host: str
+    port: int
+    secure: bool
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT``."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this machine, where no proxy belongs in between."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def target(
+    endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
+) -> SignalTarget:
+    """Reads where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: it was given for this signal alone, so
+    a path in it is the whole path, as the OpenTelemetry specification says. ``headers``: ``name=value,name=value``,
+    percent-encoded."""
+    is_url = "://" in endpoint
+    parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")
+    secure = parts.scheme == "https"
+    host = parts.hostname or ""
+    port = parts.port or ((443 if secure else 80) if is_url else _DEFAULT_PORTS[protocol])
+    path = parts.path.rstrip("/")
+    if not (own_path and path):
+        path = f"{path}/v1/{signal}"
+    found = SignalTarget(host, port, secure, "", (*_credentials(parts.username, parts.password), *_headers(headers)))
+    url = f"{parts.scheme}://{found.address}{path}"
+    return SignalTarget(host, port, secure, url, found.headers)
+
+
+def _credentials(user: str | None, password: str | None) -> tuple[tuple[str, str], ...]:
+    if user is None:
+        return ()
+    token = base64.b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()
+    return (("authorization", f"Basic {token}"),)
+
+
+def _headers(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = (entry.partition("=") for entry in text.split(",") if "=" in entry)
+    return tuple((unquote(name.strip()).lower(), unquote(value.strip())) for name, _, value in pairs)
+
 
 VERSION = installed_version() or "0"
 SERVICE_NAME = "pandaeval"

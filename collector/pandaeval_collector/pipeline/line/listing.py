@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.base.untrusted.printable import excerpt, excerpts
 from pandaeval_collector.store import ListedRow
 from pandaeval_otel.model import Trace

@@ -18,9 +18,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.receivers.kafka.intake import MessageIntake
+from pandaeval_collector.receivers.kafka.intake import DeadLetters, MessageIntake
 from pandaeval_collector.receivers.kafka.ledger import PartitionLedger
-from pandaeval_collector.receivers.kafka.letters import DeadLetters
 from pandaeval_collector.receivers.kafka.membership import Membership, place
 from pandaeval_collector.receivers.kafka.partitions import Partitions
 from pandaeval_collector.receivers.kafka.protocols import Deliveries, MessageSink, ReaderSettings, StoppedError

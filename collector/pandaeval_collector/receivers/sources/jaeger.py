@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.receivers.enveloped_json import from_envelope
-from pandaeval_collector.receivers.jaeger_json import from_jaeger
+from pandaeval_collector.receivers.jaeger_json import from_envelope, from_jaeger
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_collector.receivers.sources.client import (
     STRANGE,
@@ -23,8 +22,7 @@ from pandaeval_collector.receivers.sources.client import (
     NoJsonError,
     StoreClient,
 )
-from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.split import OneTrace, by_trace
+from pandaeval_collector.receivers.sources.split import OneTrace, by_trace, newest_first
 
 TENANT = "x-tenant"
 _PAGE = 100

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pandaeval_collector.receivers.enveloped_json import from_envelope
+from pandaeval_collector.receivers.jaeger_json import from_envelope
 from pandaeval_collector.receivers.sources.address import StoreAddress
 from pandaeval_collector.receivers.sources.client import (
     STRANGE,
@@ -17,8 +17,7 @@ from pandaeval_collector.receivers.sources.client import (
     NoJsonError,
     StoreClient,
 )
-from pandaeval_collector.receivers.sources.pages import newest_first
-from pandaeval_collector.receivers.sources.split import OneTrace, by_trace
+from pandaeval_collector.receivers.sources.split import OneTrace, by_trace, newest_first
 
 TENANT = "x-scope-orgid"
 _PAGE = 200

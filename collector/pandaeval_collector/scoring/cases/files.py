@@ -1,4 +1,5 @@
-"""Case files, read with the place of everything: whatever is wrong with one is told at once, with its line."""
+"""Case files, made of traces, and read with the place of everything: whatever is wrong with one is told at once, with
+its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function or a class as a metric, by a decorator."""
+"""A function or a class as a metric, by a decorator; and a definition as one that a judge answers."""
 
 from __future__ import annotations
 

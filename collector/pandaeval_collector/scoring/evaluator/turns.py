@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pandaeval_collector.base.concluding import Origin, conclude
@@ -59,7 +59,7 @@ class TurnEvaluation:
         judged = self._judged
         if judged is None or not self._asks or trace.is_step:
             return results, questions
-        for view in _views(trace):
+        for view in (turn_view(trace, index) for index in range(len(trace.turns))):
             found, asked = judged.of_turn(view, suspicious)
             questions += asked
             for result in found:
@@ -115,7 +115,3 @@ class _Spent:
         """Has it counted."""
         if self._weight:
             CPU.add_for(trace_id, [*self._seconds.items()], self._weight)
-
-
-def _views(trace: Trace) -> Iterator[TurnView]:
-    return (turn_view(trace, index) for index in range(len(trace.turns)))

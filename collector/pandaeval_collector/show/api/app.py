@@ -13,19 +13,17 @@ from starlette.types import ASGIApp
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show.api.failures import failure_routes
-from pandaeval_collector.show.api.history import history
 from pandaeval_collector.show.api.labelling import labelling
 from pandaeval_collector.show.api.lists import lists
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.overview import overview
+from pandaeval_collector.show.api.overview import history, overview
 from pandaeval_collector.show.api.pages import pages
 from pandaeval_collector.show.api.problems import DOCUMENTED, answer_problems, document_problems
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes
-from pandaeval_collector.show.api.schedules import schedule_routes
+from pandaeval_collector.show.api.runs import run_reads_routes, runs_routes, schedule_routes
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.run_reads import RunReads
+from pandaeval_collector.store.run_tables import RunReads
 from pandaeval_collector.store.schedules import ScheduleReads
 
 

@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.config import MetricNames
-from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import CursorText, Limit
+from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.problems import ProblemBody, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import Annotation, Annotations, DrawBody, Drawn, NewAnnotation, ToLabel

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection
+from html import escape
 from pathlib import Path
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,12 +19,61 @@ from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_know
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.show import API
 from pandaeval_collector.show.api.bounded_answers import BoundedAnswers
-from pandaeval_collector.show.api.page import RUNBOOK as PATH
-from pandaeval_collector.show.api.page import runbook
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import READING, OwnWrites
+from pandaeval_collector.show.report.shell import live_shell
 from pandaeval_collector.store.finding import Finder
+
+# The live page, one file that draws itself from what the API says; and the runbook, to which alerts link.
+RUNBOOK = "/runbook"
+_SECTION = re.compile(r"^### (alert-[a-z-]+)$", re.MULTILINE)
+_RUNBOOK_HEAD = (
+    "<!doctype html><meta charset=utf-8><title>pandaeval: what to do about an alert</title>"
+    "<style>body{font:16px/1.5 system-ui;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "p{white-space:pre-line}:target{background:#fd03}</style>"
+)
+
+
+def page_app() -> ASGIApp:
+    """Answers GET and HEAD with the page. Its policy lets it run its own script and ask its own collector, and nothing
+    else; no other page may hold it in a frame."""
+    html, policy = live_shell()
+    headers = {
+        "content-security-policy": f"{policy}; frame-ancestors 'none'",
+        "x-frame-options": "DENY",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cache-control": "no-cache, private",
+    }
+    body = html.encode()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Request(scope).method in ("GET", "HEAD")
+        response = (
+            Response(body, headers=headers, media_type="text/html")
+            if asked
+            else Response("the page is read with GET\n", 405, {"allow": "GET, HEAD"})
+        )
+        await response(scope, receive, send)
+
+    return answer
+
+
+async def runbook(_: Request) -> HTMLResponse:
+    """Answers with a heading with an anchor for each alert, and what to do about it."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return HTMLResponse(runbook_page(), headers={"content-security-policy": policy})
+
+
+def runbook_page() -> str:
+    """The page of ``runbook.md``, which is the only text about alerts."""
+    text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(text)
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return _RUNBOOK_HEAD + "".join(f"<h2 id={name}>{name}</h2><p>{escape(said.strip())}</p>" for name, said in sections)
+
 
 VERSION = installed_version() or "0"
 """FastAPI takes no empty one."""
@@ -50,7 +101,7 @@ class Lookouts:
         self.routes: list[BaseRoute] = [_All(API, self._guarded(self.api))]
         if work.page is not None:
             self.routes.append(_Page("/", self._guarded(Lazy(_page))))
-            self.routes.append(Route(PATH, runbook))
+            self.routes.append(Route(RUNBOOK, runbook))
 
     def add(self, path: str, app: ASGIApp) -> None:
         """Another application, at exactly ``path``, behind the same checks."""
@@ -96,8 +147,6 @@ class _Page(Route):
 
 
 def _page() -> ASGIApp:
-    from pandaeval_collector.show.api.page import page_app  # its scripts are read when somebody opens it
-
     return page_app()
 
 

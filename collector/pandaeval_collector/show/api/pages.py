@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, within
+from pandaeval_collector.show.api.filters import CursorText, Filters, Limit, Window, cursor_of, position_of, within
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads

@@ -26,8 +26,8 @@ from pandaeval_collector.show.api.run_shapes import (
     RunShape,
     ScheduleShape,
 )
-from pandaeval_collector.store.run_reads import RunReads
 from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
+from pandaeval_collector.store.run_tables import RunReads
 from pandaeval_collector.store.schedules import ScheduleReads
 
 _FAILURES = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pandaeval_collector.show.report.still import safe, still_page, table
+from pandaeval_collector.show.report.shell import safe, still_page, table
 
 _MEANING = (
     "Each fault was planted, one at a time, into copies of runs that look good, and the copies were scored by the same "

@@ -11,8 +11,7 @@ from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.store import FailureGroupRow
-from pandaeval_collector.store.failures.failure import severity_of
-from pandaeval_collector.store.failures.group import gravity
+from pandaeval_collector.store.failures.failure import gravity, severity_of
 from pandaeval_collector.store.failures.live import plain
 from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_otel.model import Captured, Span, Trace
 
 

@@ -6,6 +6,10 @@ counts nothing twice. OTLP metrics and the scrape endpoint are two renderings of
 
 from pandaeval_collector.base.instrument import MAX_SERIES
 from pandaeval_collector.store.series.increment import (
+    EVALUATIONS,
+    INSTRUMENTS,
+    REVISIONS,
+    SCORE,
     Exemplar,
     Increment,
     Point,
@@ -14,7 +18,6 @@ from pandaeval_collector.store.series.increment import (
     series_rows,
     shadow_increments,
 )
-from pandaeval_collector.store.series.instruments import EVALUATIONS, INSTRUMENTS, REVISIONS, SCORE
 from pandaeval_collector.store.series.labels import CAPS, SeriesLabels
 
 __all__ = [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.analysis.stats.corrected_rate import CascadeRule, cascade_rule
-from pandaeval_collector.base.untrusted.result_lines import result_lines
+from pandaeval_collector.base.untrusted.given_files import result_lines
 from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_collector.trials.labels.calibration import word_of_most
 from pandaeval_otel.wire.labels import HumanLabel

@@ -1,4 +1,5 @@
-"""Reads people's verdicts from CSV or JSON lines. Every mistake is told with its line and what would be right."""
+"""Reads people's verdicts from CSV or JSON lines, and writes them. Every mistake is told with its line and what would
+be right."""
 
 from __future__ import annotations
 
@@ -208,7 +209,7 @@ def _told(row: Row, key: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-# Writes people's verdicts, and lists to be filled in, as :mod:`reading` reads them.
+# Writes verdicts, and lists to be filled in, as they are read above.
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -1,4 +1,5 @@
-"""What trials say: pass@k and pass^k of each case by three estimators, and of all cases together."""
+"""What trials say: pass@k and pass^k of each case by three estimators, and of all cases together; and
+the results and words that they become."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
     past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
     both = [(past[name], present[name]) for name in sorted(past.keys() & present.keys())]
-    broke = [new.id for old, new in both if _broke(old, new)]
+    broke = [new.id for old, new in both if _is_kept(old, new) and old.c == old.n and new.c == 0]
     credible = _credible(both, rules.level * BROKEN_SHARE)
     verdict = GateVerdict(
         now.metric,
@@ -99,10 +99,6 @@ def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
     )
     verdict.failures = list(_failures(verdict, rules, len(past)))
     return verdict
-
-
-def _broke(old: CaseOutcomes, new: CaseOutcomes) -> bool:
-    return _is_kept(old, new) and old.c == old.n and new.c == 0
 
 
 def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:

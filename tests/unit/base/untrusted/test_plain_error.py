@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.base.untrusted.plain_error import plain_error
+from pandaeval_collector.base.untrusted.foreign import plain_error
 
 
 @pytest.mark.parametrize(

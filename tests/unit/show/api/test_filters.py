@@ -11,8 +11,7 @@ import orjson
 import pytest
 
 from pandaeval_collector.base.filters import FILTERS
-from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import RunFilters, _wanted, wanted_of, within
+from pandaeval_collector.show.api.filters import RunFilters, _wanted, cursor_of, position_of, wanted_of, within
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.wanted import Wanted
 

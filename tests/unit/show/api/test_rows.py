@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.api.rows import by_urgency, session_row, trace_row
+from pandaeval_collector.show.api.lists import by_urgency, session_row, trace_row
 from pandaeval_collector.store.found import Listed, ListedSession
 
 FACTS: dict[str, Any] = {"id": "ab" * 16, "at": 5, "us": 7, "spans": 3, "llm": 2, "tools": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.show.report.loops import groups
+from pandaeval_collector.show.report.detail import groups
 
 
 def _rows(*shape: tuple[str, int]) -> list[dict[str, Any]]:

@@ -83,8 +83,9 @@ class TestTrials:
         watch = live()
         watch.take([row("1", True, "refund", "1")])
         keys = {frozenset(dict(about)) for _, about in watch.gauges()}
-        common = {"gen_ai.evaluation.name", "pandaeval.level", "pandaeval.case"}
+        common = {"gen_ai.evaluation.name": "task_completion", "pandaeval.level": "trace", "pandaeval.case": "refund"}
         assert keys == {frozenset(common), frozenset({*common, "k"})}
+        assert all(common.items() <= dict(about).items() for _, about in watch.gauges())
 
     def test_what_belongs_to_no_case_or_was_not_measured_is_no_trial(self) -> None:
         watch = live()
@@ -116,6 +117,8 @@ class TestTrials:
         assert len({dict(about)["pandaeval.case"] for _, about in watch.gauges()}) == MOST_CASES
         assert telemetry.total("pandaeval.trials", "counted") == MOST_CASES
         assert telemetry.total("pandaeval.trials", "left_out") == 3
+        [left_out] = [each for each in telemetry.measures() if ("pandaeval.outcome", "left_out") in each.attributes]
+        assert dict(left_out.attributes)["pandaeval.reason"] == "too_many_cases"
 
 
 class TestStreams:
@@ -248,3 +251,10 @@ async def test_what_was_learnt_outlives_a_restart(store: Store) -> None:
     anew.start()
     await anew.stop()
     assert shown(third) == {}
+
+
+async def test_one_that_was_never_started_can_be_stopped(store: Store) -> None:
+    monitor = Monitor(store, Telemetry(), [live()], 60.0)
+    monitor.take([row("1", True, "refund", "1")])
+    await monitor.stop()
+    assert store.get("live_trials") is None

@@ -1,4 +1,4 @@
-"""Where specific values begin and end in a text: one pattern, tried from left to right."""
+"""Numbers, dates and times in texts, and one pattern that finds where specific values begin and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the spans say by themselves about a run, as judged metrics need it: nothing here asks a model."""
+"""What the spans say by themselves about a run, as judged metrics need it, and what the agent was to do: only
+that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 

@@ -185,13 +185,9 @@ def _nothing(trace: Trace) -> Finding | None:
         return None  # an exchange without a subject
     if any(turn.user and turn.assistant is not None for turn in trace.turns):
         return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")
-    if any(_captured_and_empty(turn) for turn in trace.turns):
+    if any(turn.user == "" and turn.assistant is not None for turn in trace.turns):
         return Assumed("the input is empty; coherence is assumed", {"note": "the input is empty", "coherence_gap": 0.0})
     return Unscored(Why.NO_CONTENT, "no text of input and answer was captured (is content capture switched on?)")
-
-
-def _captured_and_empty(turn: Turn) -> bool:
-    return turn.user == "" and turn.assistant is not None
 
 
 def _reason(score: float, context: TraceContext) -> str:

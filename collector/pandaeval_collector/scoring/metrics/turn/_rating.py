@@ -1,4 +1,4 @@
-"""Ratings from 1 to 5 by a guide: the shape of a judge's answer, and the score that it makes."""
+"""What metrics of turns share: their question, labels of failures, and ratings from 1 to 5, each with its score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What judges cost, day by day: durable, so that a restart does not reset the day's spending.
+"""What judges cost, day by day, and the verdicts that they gave: durable, so that a restart does not reset the day's
+spending.
 
 An amount is set aside (``reserved``) before a call is made, and replaced by what the call did cost (``settled``) after
 it. Days are those of the machine's clock, UTC.
@@ -12,7 +13,35 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
+from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.writer import Writer
+
+
+# Verdicts that judges gave, under the hash of what they were given for: a restart pays for none of them twice.
+class Verdicts:
+    """The verdicts of one store. Reading is safe from any thread, writing happens on the store's writer."""
+
+    def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
+        self._writer, self._reader, self._clock = writer, reader, clock
+
+    def recall(self, key: str) -> bytes | None:
+        """The verdict that was given before, as it was kept."""
+        row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def keep(self, key: str, body: bytes) -> Future[None]:
+        """Remembers a verdict under the hash of what it was given for."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (key, self._clock.calendar(), body))
+
+        return self._writer.submit(work)
+
+
+def forget_verdicts(connection: sqlite3.Connection, before: float) -> None:
+    """Deletes verdicts that were kept before a time of the store's calendar."""
+    connection.execute("DELETE FROM verdicts WHERE created_at < ?", (before,))
+
 
 _DAY_S = 86_400.0
 _DAYS = 62
