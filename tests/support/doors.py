@@ -111,11 +111,12 @@ def http_client(where: Address, scheme: str = "http", **options: Any) -> httpx.A
     return httpx.AsyncClient(base_url=f"{scheme}://{where}", timeout=120, trust_env=False, **options)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Returns when the condition holds; fails after so many ``seconds``, which are for machines with a lot to do."""
+async def until(condition: Callable[[], bool], seconds: float = 60, every: float = 0.01) -> None:
+    """Returns when the condition holds, which is looked at ``every`` so many seconds; fails after so many ``seconds``,
+    which are for machines with a lot to do."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is watched knows nothing of events
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(every)
 
 
 def trace_request(spans: int = 1, text: str = "hello") -> ExportTraceServiceRequest:

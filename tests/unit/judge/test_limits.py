@@ -62,7 +62,7 @@ async def _hammer(caller: LimitedCaller, calls: int) -> None:
 
 @pytest.mark.parametrize("tries", [1, 3])
 async def test_no_window_sees_more_requests_than_it_may_retries_included(tries: int) -> None:
-    minute, limit = 1.0, 80
+    minute, limit = 0.5, 80
     provider = Provider(tries=tries)
     await _hammer(LimitedCaller(provider, 16, limit, None, None, minute), 240 // tries)
     assert len(provider.arrivals) == 240
@@ -70,7 +70,7 @@ async def test_no_window_sees_more_requests_than_it_may_retries_included(tries: 
 
 
 async def test_no_window_sees_more_tokens_than_it_may() -> None:
-    minute, limit = 1.0, 8000  # 72 calls of 110 tokens
+    minute, limit = 0.5, 8000  # 72 calls of 110 tokens
     provider = Provider()
     await _hammer(LimitedCaller(provider, 16, None, limit, None, minute), 150)
     assert _most_in(minute, provider.arrivals) * 110 <= 1.05 * limit
@@ -80,14 +80,14 @@ async def test_answers_that_are_longer_than_thought_are_paid_by_the_next() -> No
     async def long(number: int) -> ModelAnswer:
         return ModelAnswer("{}", 100, 110, model="m")
 
-    minute, limit = 1.0, 8000
+    minute, limit = 0.5, 8000
     provider = Provider(long)
     await _hammer(LimitedCaller(provider, 1, None, limit, None, minute), 80)
     assert _most_in(minute, provider.arrivals) * 210 <= 1.05 * limit + 100, "all but the last one's are accounted for"
 
 
 async def test_a_restart_gives_no_second_burst() -> None:
-    minute, limit = 1.0, 80
+    minute, limit = 0.5, 80
     provider = Provider()
     for _ in range(6):
         await _hammer(LimitedCaller(provider, 16, limit, None, None, minute), 20)

@@ -54,7 +54,7 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 def clean(text: str) -> str:
     """``text`` as :func:`printable` writes it, with characters that join letters and pictures to one left in it."""
-    return _UNREADABLE.sub(_escaped, text)
+    return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pandaeval_collector.analysis.rules.course import asks_again
@@ -30,3 +32,21 @@ from tests.unit.analysis.rules.test_grounding import run
 )
 def test_requests_for_a_repeat(said: str | None, again: bool) -> None:
     assert asks_again(run(said, "Here it is.")) is again
+
+
+_PHRASES = """
+again / once more / one more time / repeat / repeat it / repeat that / repeat this / resend / re-send / recheck
+re-check / reconfirm / re-confirm / rephrase / re-phrase / restate / re-state / double check / double-check
+as I said / like I said / still / hello? / are you there / are you still there / instead / actually / another
+changed my mind / also / as well / in addition / anyway / anyways / any way / at least / reconsider / reconsidering
+an exception / an exceptions / any exception / any exceptions / are you sure / nochmal / nochmals / noch einmal
+wiederhole / wiederholen / immer noch / stattdessen / encore / encore une fois / répéter / toujours / plutôt
+otra vez / de nuevo / repita / todavía / en cambio / di nuovo / ancora / ripeti / de novo / ainda
+"""
+
+
+@pytest.mark.parametrize("phrase", [each.strip() for line in _PHRASES.split("\n") for each in line.split("/") if each])
+@pytest.mark.parametrize("cased", [str.lower, str.upper])
+def test_each_phrase_is_found_in_any_case(phrase: str, cased: Callable[[str], str]) -> None:
+    said = cased(f"Well, {phrase}{'' if phrase.endswith('?') else ' '}so")  # a letter follows on "hello?"
+    assert asks_again(run(said, "Here it is."))
