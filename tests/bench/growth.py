@@ -16,7 +16,7 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from _page import measured, stamp, write
@@ -37,7 +37,7 @@ from pandaeval_otel.model import Trigger
 
 MARK = "growth: python tests/bench/growth.py --page"
 _NEVER = CloseRules(quiet=86_400, idle=86_400, max_age=86_400, max_spans=20_000, max_bytes=1 << 30)
-_SPANS_A_TRACE = 12
+_SPANS_A_TRACE, _SPANS_A_REQUEST = 12, 512
 
 
 def traces(spans: int, number: int, per_session: int, first: int = 0) -> list[ExportTraceServiceRequest]:
@@ -61,6 +61,16 @@ def traces(spans: int, number: int, per_session: int, first: int = 0) -> list[Ex
     return made
 
 
+def _sent_as(trace: ExportTraceServiceRequest) -> Iterator[bytes]:
+    """The requests that an exporter of an SDK makes of a trace."""
+    [scope] = trace.resource_spans[0].scope_spans
+    spans = list(scope.spans)
+    for start in range(0, len(spans), _SPANS_A_REQUEST):
+        del scope.spans[:]
+        scope.spans.extend(spans[start : start + _SPANS_A_REQUEST])
+        yield trace.SerializeToString()
+
+
 async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) -> float:
     """CPU microseconds per span, of the traces that come when ``stored`` of 12 spans are there."""
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +79,7 @@ async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) ->
         pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=1e9))
         await _sent(pipeline, (_SPANS_A_TRACE, max(stored, 20), 10), 10_000_000)  # what is loaded at first use, too
         number = max(1, spans // per_trace)
-        requests = [each.SerializeToString() for each in traces(per_trace, number, per_session)]
+        requests = [part for each in traces(per_trace, number, per_session) for part in _sent_as(each)]
         before = time.process_time()
         for each in requests:
             await pipeline.traces(each)
@@ -84,7 +94,8 @@ async def _sent(pipeline: Pipeline, sizes: tuple[int, int, int], first: int) -> 
     per_trace, number, per_session = sizes
     for done in range(0, number, 500):
         for each in traces(per_trace, min(500, number - done), per_session, first + done):
-            await pipeline.traces(each.SerializeToString())
+            for part in _sent_as(each):
+                await pipeline.traces(part)
         await pipeline.decide_all(Trigger.ROOT_ENDED)
 
 
