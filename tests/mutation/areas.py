@@ -28,8 +28,7 @@ AREAS: Mapping[str, Area] = {
     "lists": Area(
         (
             *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
-            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py"),
-            *("show/api/failures.py",),
+            *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
@@ -59,8 +58,8 @@ AREAS: Mapping[str, Area] = {
         (
             *("exporters/_fields.py", "exporters/_glance.py", "exporters/_text.py"),
             *("exporters/attributes.py", "exporters/encode.py", "exporters/prometheus.py", "exporters/zero_first.py"),
-            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/transport.py"),
-            *("exporters/_otlp/metrics.py",),
+            *("exporters/_otlp/answers.py", "exporters/_otlp/build.py", "exporters/_otlp/metrics.py"),
+            "exporters/_otlp/transport.py",
         ),
         ("exporters",),
     ),
