@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.cli._gates import gates
-from pandaeval_collector.cli._gating import unanswered
+from pandaeval_collector.cli._gating import severity_gate, unanswered
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config
+from pandaeval_collector.store.failures import Failure, RootCause
 
 KEY = "trace.coherence"
 Counts = dict[tuple[str, str], int]
@@ -323,3 +324,10 @@ def test_a_bare_name_is_that_of_trials_where_some_were_graded(given: str, told: 
     summary.agents_traces, summary.outcomes[given, "scored", ""] = 1, 1
     said = unanswered(Config(), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
+
+
+def test_groups_of_failures_are_counted_in_words() -> None:
+    failure = Failure("r1", "m", "false information", "It was made up.", trace_id="ab" * 16)
+    group = RootCause("Made-up weather", "It answers without data.", "critical", (failure,))
+    assert " 1 group of failures of that severity" in severity_gate([group], "critical").text
+    assert " 2 groups of failures of that severity" in severity_gate([group] * 2, "critical").text

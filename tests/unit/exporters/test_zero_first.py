@@ -179,3 +179,12 @@ def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
     life.close()
     assert life.seen[:1] in ([], [0])
     assert life.seen == sorted(life.seen)
+
+
+def test_a_value_keeps_its_count_beside_its_sum(life: Life) -> None:
+    life.count()
+    life.read()
+    life.now += HOLD_S
+    pages = ZeroFirst(life._store, "otlp", HOLD_S).pages(life.now, True)
+    counts = [point.count for page in pages for point in page if point.instrument.name == "pandaeval.evaluations"]
+    assert counts == [1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,23 @@ class TestTrials:
         assert watch.take([row("1", part, "refund", "7"), row("3", True, "refund", "9")])
         assert of_case(watch, "refund")[".trials"] == 2
         assert len(watch.state()[METRIC]["refund"]) == 2
+
+    def test_sessions_of_one_case_are_attempts_of_their_own(self) -> None:
+        watch = live()
+        watch.take([row(str(at), True, "refund", session=f"session {at}") for at in range(2)])
+        assert of_case(watch, "refund")[".trials"] == 2
+        watch.take([row("again", False, "refund", session="session 0")])
+        assert of_case(watch, "refund")[".trials"] == 2
+
+    def test_results_about_whole_trials_are_a_trial_each(self) -> None:
+        watch = LiveTrials(["trial.task_completion"], (1,), 100, Telemetry())
+        whole = [replace(row(str(at), True, "refund", "7"), metric="trial.task_completion") for at in range(2)]
+        watch.take(whole)
+        assert of_case(watch, "refund")[".trials"] == 2
+
+    def test_a_part_of_a_trial_that_was_never_counted_takes_nothing_back(self) -> None:
+        part = Unscored(Why.INSUFFICIENT_EVIDENCE, "a part", {"part_of": "3"})
+        assert not live().take([row("1", part, "refund", "7")])
 
     def test_an_attempt_that_never_ends_is_held_in_little_and_forgets_no_failure(self) -> None:
         watch = live()
