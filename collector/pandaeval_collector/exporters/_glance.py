@@ -109,9 +109,7 @@ def _step(told: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(failed: Result) -> bytes:
-    """The first span that a failing result about one trace names, else the step that broke the run."""
-    if failed.unit.level == "session":
-        return b""
+    """The first span that a failing result names, else the step that broke the run."""
     step = failed.finding.metadata.get("blame")
     named = [*_named(failed), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])]
     return next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
