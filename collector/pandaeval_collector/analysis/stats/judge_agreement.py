@@ -229,7 +229,7 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
     least = min(sizes)
     if least < 2.0:
         return AgreementEstimate(value)
-    n = value * (1.0 - value) / variance if variance > _NOTHING and 0.0 < value < 1.0 else least
+    n = value * (1.0 - value) / variance if variance > _NOTHING else least
     low, high = wilson(value, n, t_quantile(least - 1.0))
     return AgreementEstimate(value, min(low, value), max(high, value))
 
