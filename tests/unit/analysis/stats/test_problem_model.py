@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -101,7 +103,27 @@ def learned() -> LearnedModel:
 
 class TestFile:
     def test_it_reads_back(self) -> None:
-        assert LearnedModel.of_json(learned().to_json()) == learned()
+        for model in (
+            learned(),
+            replace(learned(), evidence=replace(learned().evidence, auroc=None, same_length=None)),
+        ):
+            assert LearnedModel.of_json(model.to_json()) == LearnedModel.of_json(model.to_json().encode()) == model
+
+    def test_it_is_written_for_people_too(self) -> None:
+        lines = learned().to_json().splitlines(keepends=True)
+        assert lines[:3] == ["{\n", ' "format": 1,\n', f' "version": "{learned().version}",\n']
+        assert lines[-1] == "}\n"
+        assert re.fullmatch("[0-9a-f]{8}", learned().version)
+
+    def test_one_of_another_version_says_what_to_do(self) -> None:
+        with pytest.raises(ValueError, match=r"^it has format 2, and this version reads 1: learn anew$"):
+            LearnedModel.of_json('{"format": 2}')
+        with pytest.raises(ValueError, match=r"^no model that `pandaeval learn` wrote \('level'\)$"):
+            LearnedModel.of_json('{"format": 1}')
+
+    def test_names_are_read_as_texts(self) -> None:
+        held = json.loads(learned().to_json()) | {"agent": 7}
+        assert LearnedModel.of_json(json.dumps(held)).agent == "7"
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "level": "session"}'])
     def test_anything_else_is_refused(self, text: str) -> None:
