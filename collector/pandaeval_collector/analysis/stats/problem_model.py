@@ -92,7 +92,7 @@ def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:
     if not good or not bad:
         return nan, nan
     higher, lower = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
-    of_good, of_bad = _placed(higher, lower), 1.0 - _placed(lower, higher)
+    of_good, of_bad = _placed(higher, lower), _placed(lower, higher)
     return float(of_good.mean()), _spread(of_good) + _spread(of_bad)
 
 

@@ -60,6 +60,17 @@ class TestValues:
         assert {name for name in FEATURES if row[name]} == {"nothing_changed"}
         assert row["nothing_changed"] == 1.0
 
+    def test_a_share_of_one_is_a_whole(self) -> None:
+        row = session_features([Course(users=1, calls=1, failed=1, repeats=1, tools=("a",))], [])
+        assert {
+            name: row[name] for name in ("calls_per_turn", "failed_calls", "repeated_calls", "different_tools")
+        } == {
+            "calls_per_turn": 1.0,
+            "failed_calls": 1.0,
+            "repeated_calls": 1.0,
+            "different_tools": 1.0,
+        }
+
     @pytest.mark.parametrize(("at", "is_end"), [(0, 0.0), (1, 1.0), (2, 1.0)])
     @pytest.mark.parametrize(
         ("name", "of"),

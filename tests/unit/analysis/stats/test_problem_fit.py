@@ -7,6 +7,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats import problem_model
 from pandaeval_collector.analysis.stats.problem_model import (
@@ -135,23 +136,36 @@ class TestFolds:
         assert folds.dtype == np.int64
 
 
+def _best_penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
+    """By the likelihood of each row that was left out."""
+
+    def loss(penalty: float) -> float:
+        found = 0.0
+        for fold in {*folds.tolist()}:
+            out = folds == fold
+            weights = problem_model._logistic(table[~out], y[~out], penalty)
+            for chance, bad in zip(_sigmoid(weights[0] + table[out] @ weights[1:]), y[out], strict=True):
+                found -= log(chance if bad else 1 - chance)
+        return found
+
+    return min(PENALTIES, key=loss)
+
+
 class TestPenalty:
-    @pytest.mark.parametrize("seed", range(4))
-    @pytest.mark.parametrize("clear", [0.0, 1.0, 4.0])
-    def test_the_one_is_taken_that_foretells_the_left_out_folds_best(self, seed: int, clear: float) -> None:
-        table, y = _table(80, seed, clear)
-        folds = np.random.default_rng(seed).integers(0, FOLDS - 1, 80)  # the last one is empty
+    @pytest.mark.parametrize(
+        ("n", "clear", "seed"), [(40, 0.5, 2), (40, 0.5, 9), (40, 0.5, 11), (80, 0.0, 3), (80, 1.0, 0), (80, 4.0, 1)]
+    )
+    def test_the_one_is_taken_that_foretells_the_left_out_folds_best(self, n: int, clear: float, seed: int) -> None:
+        table, y = _table(n, seed, clear)
+        folds = np.random.default_rng(seed).integers(0, FOLDS - 1, n)  # the last one is empty
+        assert problem_model._penalty(table, y, folds) == _best_penalty(table, y, folds)
 
-        def loss(penalty: float) -> float:
-            found = 0.0
-            for fold in range(FOLDS - 1):
-                out = folds == fold
-                weights = problem_model._logistic(table[~out], y[~out], penalty)
-                for chance, bad in zip(_sigmoid(weights[0] + table[out] @ weights[1:]), y[out], strict=True):
-                    found -= log(chance if bad else 1 - chance)
-            return found
-
-        assert problem_model._penalty(table, y, folds) == min(PENALTIES, key=loss)
+    def test_one_row_of_a_kind_is_enough_to_foretell_by(self) -> None:
+        table, folds = _table(40, 0)[0], np.arange(40) % FOLDS
+        for seed in range(4):
+            y = np.zeros(40)
+            y[np.argsort(np.random.default_rng(seed).normal(size=40) - table[:, 0])[:2]] = 1.0
+            assert problem_model._penalty(table, y, folds) == _best_penalty(table, y, folds)
 
     def test_both_ends_are_taken_somewhere(self) -> None:
         """What tells much is held back least, what tells nothing most."""
@@ -302,7 +316,12 @@ class TestCalibration:
         assert calibration_error(chances[mixed], y[mixed]) == pytest.approx(expected)
 
     def test_equal_probabilities_stay_in_their_order(self) -> None:
-        assert calibration_error(np.full(40, 0.5), np.r_[np.zeros(20), np.ones(20)]) == 0.5
+        chances, y = np.tile([0.75, 0.25, 0.5], 100), np.tile([0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0], 30)
+        y[200:] = 1.0
+        order = sorted(range(300), key=lambda at: chances[at])
+        parts = np.array_split(np.array(order), 10)
+        expected = sum(abs(chances[part].mean() - y[part].mean()) for part in parts) / 10
+        assert calibration_error(chances, y) == pytest.approx(expected)
 
 
 MODEL = ProblemModel(
@@ -334,7 +353,7 @@ class TestModel:
                 ("look_up was called", "many steps", "refund was not called"),
             ),
             ({"spans": 2.0, "calls refund": 1.0, "worst response": 1.0, "user_turns": 1.0}, ()),
-            ({"calls refund": 1.0, "worst response": 0.75, "user_turns": 1.2}, ()),
+            ({"calls refund": 1.0, "worst response": 0.75, "user_turns": 1.1}, ()),
             ({"calls refund": 1.0, "worst response": 0.75, "user_turns": 1.25}, ("many user turns",)),
         ],
     )
@@ -342,6 +361,13 @@ class TestModel:
         self, row: Mapping[str, float], reasons: tuple[str, ...]
     ) -> None:
         assert MODEL.reasons(row) == reasons
+
+    @pytest.mark.parametrize(("value", "reasons"), [(1.0, ()), (1.01, ("it handed over",))])
+    def test_what_adds_a_twentieth_or_less_to_the_log_odds_is_no_reason(
+        self, value: float, reasons: tuple[str, ...]
+    ) -> None:
+        model = ProblemModel(("handed_over",), (0.0,), (1.0,), (0.025,), 0.0, 2.0, 0.0, 0.5)
+        assert model.reasons({"handed_over": value}) == reasons
 
     def test_of_equal_reasons_the_last_by_name_comes_first(self) -> None:
         ones = (1.0, 1.0)
