@@ -289,5 +289,5 @@ def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
 
 def _ratio(of: Values, by: Values) -> Values:
     """NaN where the divisor is none."""
-    found: Values = np.divide(of, by, out=np.full(np.broadcast(of, by).shape, np.nan), where=by > 1e-12)
+    found: Values = np.divide(of, by, out=np.full(of.shape, np.nan), where=by > _NOTHING)
     return found

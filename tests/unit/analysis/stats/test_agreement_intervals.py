@@ -114,6 +114,14 @@ class TestJackknife:
         _near(_agreement(runs, own).kappa, (0.4, *_without_spread(0.4, 3)))
         _near(_agreement(runs, [at % 2 for at in range(9)]).kappa, (0.4, None, None))
 
+    @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+    def test_where_all_are_passed_no_size_of_weights_makes_up_a_measure(self, size: float) -> None:
+        """What is left of rounding is no chance."""
+        draw = np.random.default_rng(6)
+        for _ in range(20):
+            found = _agreement([(1.0, 1.0, size * each) for each in draw.uniform(0.1, 1.0, 30).tolist()], range(30))
+            assert (found.kappa, found.mcc) == (AgreementEstimate(None), AgreementEstimate(None))
+
     @pytest.mark.parametrize("value", [1.0, 0.25, -1.0])
     def test_where_no_session_changes_it_the_interval_is_that_of_a_share(self, value: float) -> None:
         found = jackknifed(np.ones((1, 12)), np.arange(12), lambda sums: np.full(sums.shape[1:], value))
@@ -219,11 +227,12 @@ class TestSuggested:
         self, seed: int, like: float, present: float
     ) -> None:
         runs, own = _drawn(seed, 60, 40, like)
-        people, judge, weights = zip(*runs, strict=True)
-        labelled = Labelled.of(people, judge, weights, own)
+        people, _, weights = zip(*runs, strict=True)
+        judge = np.asarray(people) / 2 + np.random.default_rng(seed).random(60)
+        labelled = Labelled.of(people, judge, weights, own)  # type: ignore[arg-type]
         passes = (labelled.people >= 0.5).astype(float)
         found = agreement(labelled, passes, present)
-        cuts = [each.threshold for each in found.at]
+        cuts = judge_agreement._cuts(judge, present).tolist()
 
         def best(weights: Values) -> float:
             def gain(cut: float) -> float:
@@ -239,18 +248,26 @@ class TestSuggested:
         _near(found.suggested, (value, min(value, low), max(value, high)))
         assert low < high
 
-    @pytest.mark.parametrize(("known", "has_ends"), [(8, False), (9, True), (10, True)])
+    @pytest.mark.parametrize(
+        ("draws", "known", "has_ends"), [(10, 8, False), (10, 9, True), (10, 10, True), (11, 9, False), (11, 10, True)]
+    )
     def test_nine_of_ten_draws_have_to_tell_for_an_interval(
-        self, known: int, has_ends: bool, monkeypatch: pytest.MonkeyPatch
+        self, draws: int, known: int, has_ends: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A draw without a run that people fail tells nothing."""
         people = np.array([1.0, 1.0, 0.0, 0.0])
-        draws = np.ones((11, 4))
-        draws[1 + known :, 2:] = 0.0
-        monkeypatch.setattr(judge_agreement, "_drawn_weights", lambda _: draws)
+        times = np.ones((1 + draws, 4))
+        times[1 + known :, 2:] = 0.0
+        monkeypatch.setattr(judge_agreement, "_drawn_weights", lambda _: times)
         found = agreement(Labelled.of(people, [0.9, 0.8, 0.3, 0.1]), people, 0.5).suggested
         ends = (0.5, 0.5) if has_ends else (None, None)
         assert (found.value, found.low, found.high) == (0.5, *ends)
+
+    def test_of_two_that_are_equally_near_the_lower_one_is_suggested(self) -> None:
+        """On every machine, of 47 thresholds: from 0.3125 on all but three are judged rightly, and from 0.6875 on."""
+        judge = np.arange(-31, 64, 2) / 32
+        people = np.r_[np.zeros(21), np.ones(3), np.zeros(3), np.ones(21)]
+        assert agreement(Labelled.of(people, judge), people, 0.5).suggested.value == 0.3125  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("people", [np.ones(12), np.zeros(12)])
     def test_of_one_kind_alone_nothing_is_suggested(self, people: Values) -> None:
