@@ -280,11 +280,8 @@ def _cuts(judge: Values, threshold: float) -> Values:
 
 
 def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
-    every = list(enumerate(cuts))
-    if len(every) <= _MOST_THRESHOLDS:
-        return every
-    step = -(-len(every) // _MOST_THRESHOLDS)
-    return [each for at, each in enumerate(every) if not at % step or each[1] == threshold]
+    step = math.ceil(len(cuts) / _MOST_THRESHOLDS)
+    return [(at, cut) for at, cut in enumerate(cuts) if not at % step or cut == threshold]
 
 
 def _ratio(of: Values, by: Values) -> Values:
