@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -137,6 +138,21 @@ class TestKeeping:
         assert keep(store) == 2
         assert readable(store) == [2]
 
+    def test_a_trace_that_was_decided_again_meanwhile_waits_for_its_new_spans(self, store: Store) -> None:
+        ids = {number: decide(store, number) for number in (1, 2)}
+        found = store.chunks([*ids[1], *ids[2]])
+        due = [kept._Due(no, f"[{each[0]}]".encode(), tuple(each)) for no, each in ids.items()]
+        [late] = appended(store, 2, [(False, b"late")])
+        again = DecidedTrace(trace_id(2), 2, False, "e", frozenset({b"1" * 8}), [*ids[2], late], 9)
+        store.commit(WriteSet(traces=[again])).result()
+        with closing(connect(store.path / FILE_NAME, "off")) as connection:
+            kept._move(connection, [(each, packed_contents(found.values())) for each in due], [], 5.0)
+            kept._move(connection, [], due, 5.0)
+        assert readable(store) == [1]
+        assert store.held(trace_id(1)) == ("d", ())
+        assert store.held(trace_id(2)) == ("e", (*ids[2], late))
+        assert store.contents(trace_id(2)) == [(False, b"spans"), (False, b"late")]
+
     def test_a_newer_chunk_gets_a_newer_id_whatever_was_moved(self, store: Store) -> None:
         [newest] = decide(store, 1)
         keep(store)
@@ -169,6 +185,13 @@ class TestForgetting:
         self.filled(store)
         assert self.forget(store, 1 << 30, later) == gone
 
+    def test_one_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
+        self.filled(store, 1)
+        with open_database(store.path / FILE_NAME) as connection:
+            connection.execute("UPDATE kept SET kept_at = 100.0")
+        gone = [store.forget_kept(RETENTION, 1 << 30, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
+        assert gone == [0, 1]
+
     def test_so_many_at_a_time(self, store: Store) -> None:
         self.filled(store)
         assert [self.forget(store, 0, limit=3), readable(store)] == [3, [4]]
@@ -193,6 +216,19 @@ class TestFile:
         assert stored_spans(store.path, trace_id(2)) == [b"two", large]
         assert stored_spans(store.path, trace_id(3)) == [b"three", large]
         assert stored_spans(store.path, trace_id(9)) == []
+
+    def test_who_reads_the_spans_of_a_trace_writes_nothing(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        writes_nothing = []
+
+        def opened(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*arguments, **options)
+            writes_nothing.append(connection.execute("PRAGMA query_only").fetchone()[0])
+            return connection
+
+        monkeypatch.setattr(kept, "connect", opened)
+        appended(store, 1, [(False, b"spans")])
+        assert stored_spans(store.path, trace_id(1)) == [b"spans"]
+        assert writes_nothing == [1]
 
     def test_a_directory_without_a_store_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="nowhere"):
