@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import (
+    Consumed,
     DecidedTrace,
+    Extent,
+    JobEnd,
+    JobRow,
+    JudgedRow,
     ListedRow,
     OutboxBatch,
     ResponseRow,
     ResultRow,
+    SeriesRow,
     SessionTraceRow,
     Store,
     WriteSet,
@@ -184,15 +190,53 @@ def test_what_is_there_already_is_no_error(store: Store) -> None:
     assert responses.fetchall() == [(b"digest", 0, 1, 0), (b"digest", 1, 1, 0)]
 
 
-def test_what_waits_to_be_sent_is_numbered_by_its_last_item_and_as_old_as_collectors_ran(store: Store) -> None:
-    store.clock._running, store.clock._calendar = 1000.0, 5000.0
+def test_what_waits_to_be_sent_is_numbered_by_its_last_item(store: Store) -> None:
     batches = [OutboxBatch("logs", 3, b"abc"), OutboxBatch("traces", 1, b"d"), OutboxBatch("logs", 2, b"ef")]
     for each in (batches[:2], batches[2:]):
         store.commit(WriteSet(outbox=each)).result()
-    rows = store.people.reader().execute("SELECT seq, signal, items, size, body, created_at FROM outbox").fetchall()
-    assert [row[:5] for row in rows] == [
-        (3, "logs", 3, 3, b"abc"),
-        (4, "traces", 1, 1, b"d"),
-        (6, "logs", 2, 2, b"ef"),
-    ]
-    assert all(1000.0 <= row[5] < 5000.0 for row in rows)
+    rows = store.people.reader().execute("SELECT seq, signal, items, size, body FROM outbox").fetchall()
+    assert rows == [(3, "logs", 3, 3, b"abc"), (4, "traces", 1, 1, b"d"), (6, "logs", 2, 2, b"ef")]
+
+
+def test_how_far_members_were_read_is_written_with_what_came_of_them(store: Store) -> None:
+    store.members_read.make().result()
+    read = Consumed(3, 9, 2, {b"a session": Extent(4, 8)})
+    store.commit(WriteSet(strangers={ID: "theirs"}, read=[read])).result()
+    assert store.members_read.load() == {3: read}
+
+
+def test_each_time_is_of_the_clock_that_it_is_compared_with(store: Store) -> None:
+    """What waits is as old as collectors ran, what is kept as old as the calendar says, and others read the wall."""
+    running, calendar, wall = 1000.0, 5000.0, 9000.0
+    store.clock._running, store.clock._calendar, store.clock._began = running, calendar, 0.0
+    store.clock._wall, store.clock._steady = (lambda: wall), (lambda: 0.0)
+    jobs = [JobRow(name, ID, "trace.m", delay, b"{}") for name, delay in (("a", 0.0), ("b", 50.0), ("c", 70.0))]
+    changes = WriteSet(
+        traces=[trace(ID)],
+        results=[result("r", ID.hex()), result("gone", UNKNOWN.hex())],
+        judged=[JudgedRow(ID.hex(), "trace.m", "", "a", 0.5, True, 0.5, "judge", "1", 1.0)],
+        session_traces=[SessionTraceRow(OTHER, "s", 1, 2, b"{}")],
+        touched={"s"},
+        elsewhere={"theirs"},
+        strangers={b"stranger": "theirs"},
+        contents={b"stranger": b"kept"},
+        outbox=[OutboxBatch("logs", 1, b"item")],
+        series=[SeriesRow("s", "[]", 1, 1, 1.0, {0: 1}, {})],
+        jobs=jobs,
+    )
+    store.commit(changes).result()
+    store.jobs.lease(running, 1).result()
+    store.commit(WriteSet(traces=[trace(ID, 2)], jobs=jobs[1:2], ended=[JobEnd("a", "done")])).result()
+
+    def times(query: str) -> list[object]:
+        return [at for (at,) in store.people.reader().execute(query)]
+
+    assert times("SELECT decided_at FROM traces") == [calendar] * 4
+    assert times("SELECT created_at FROM results") == [calendar] * 2
+    assert times("SELECT at FROM judged") == times("SELECT kept_at FROM kept") == [calendar]
+    assert times("SELECT touched_at FROM sessions") == [calendar] * 2
+    assert times("SELECT created_at FROM outbox") == [running]
+    assert times("SELECT due_at FROM jobs ORDER BY id") == [running, running + 50.0, running + 70.0]
+    assert times("SELECT created_at FROM jobs") == [running] * 3
+    assert times("SELECT ended_at FROM jobs ORDER BY id") == [calendar, None, calendar]
+    assert times("SELECT start_ns FROM series") == [wall * 1e9]
