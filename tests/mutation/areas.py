@@ -19,7 +19,10 @@ AREAS: Mapping[str, Area] = {
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
         ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/live.py"),
-        ("cli/test_gates.py", "trials/passk/test_gate.py", "trials/passk/test_live.py"),
+        (
+            *("cli/test_gates.py", "cli/test_gating.py"),
+            *("trials/passk/test_gate.py", "trials/passk/test_live.py", "trials/passk/test_monitor.py"),
+        ),
     ),
     "series": Area(
         ("store/series/*.py", "store/tally.py"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -50,25 +51,27 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
     """Of the results of one span about ``what``: a level such as ``trace``, or the one metric that a judge was asked.
     ``shows_failed``: whether a failing result makes the status ERROR."""
     attributes: list[bytes] = []
-    failed: list[Result] = []
+    failures: list[tuple[float, Result]] = []
     lowest: float | None = None
     worst = results[0]
     passed = scored = False
     for result in results:  # a hot loop: for each result of each trace
-        if result.outcome == "scored":
+        finding = result.finding
+        if isinstance(finding, Score):
             scored = True
-            score = _score(result)
+            score = finding.value
             attributes.append(_before_score(result.metric) + double(round(score, _DIGITS)))
             if not result.is_verdict:
                 attributes.extend(_step(result))
             elif lowest is None or score < lowest:
                 lowest, worst = score, result
+            if result.success is False:
+                failures.append((score, result))
         if result.success:
             passed = True
-        elif result.success is not None:
-            failed.append(result)
+    failures.sort(key=itemgetter(0))
+    failed = [result for _, result in failures]
     if failed:
-        failed.sort(key=_score)
         worst = failed[0]
     attributes.extend(_verdict(bool(failed), passed, scored))
     reason = cut(worst.finding.reason, MAX_TEXT)
@@ -106,9 +109,7 @@ def _step(told: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(failed: Result) -> bytes:
-    """The first span that a failing result about one trace names, else the step that broke the run."""
-    if failed.unit.level == "session":
-        return b""
+    """The first span that a failing result names, else the step that broke the run."""
     step = failed.finding.metadata.get("blame")
     named = [*_named(failed), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])]
     return next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
@@ -160,12 +161,6 @@ def _verdict(failed: bool, passed: bool, scored: bool) -> tuple[bytes, ...]:
     if passed:
         return _PASS
     return () if scored else _UNSCORED
-
-
-def _score(result: Result) -> float:
-    """The score, or 1.0 where there is none."""
-    score = result.score
-    return 1.0 if score is None else score
 
 
 def _names(failed: Sequence[Result]) -> str:

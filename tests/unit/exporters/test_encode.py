@@ -9,11 +9,12 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters._glance import MAX_TEXT
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
+from pandaeval_otel.wire.own_output import span_ids
 from support.otlp_sink import attributes
 from support.results import CODE, END_NS, JUDGE, SPAN_ID, TRACE_ID, result
 
@@ -161,6 +162,197 @@ class TestLogEvent:
 
     def test_it_is_the_same_bytes_each_time(self) -> None:
         assert log_record(encode_attributes([result()])[0]) == log_record(encode_attributes([result()])[0])
+
+
+FACTS = {
+    "gen_ai.evaluation.name": "coherence",
+    "gen_ai.evaluation.score.value": 0.75,
+    "gen_ai.evaluation.score.label": "pass",
+    "gen_ai.evaluation.explanation": "well said",
+    "gen_ai.response.id": "resp-1",
+    "gen_ai.conversation.id": "session-1",
+    "pandaeval.outcome": "scored",
+    "pandaeval.metric.version": "2",
+    "pandaeval.embedder": "embedded-1",
+    "pandaeval.revision": 1,
+    "pandaeval.final": True,
+    "pandaeval.coverage": 1.0,
+    "pandaeval.result.id": "coherence-1",
+    "pandaeval.threshold": 0.5,
+    "pandaeval.passed": True,
+}
+"""What a result says of itself, wherever it is told."""
+UNIT_FACTS = {
+    "gen_ai.agent.name": "helper",
+    "deployment.environment.name": "test",
+    "pandaeval.level": "trace",
+    "pandaeval.service": "shop",
+    "pandaeval.trigger": "root_ended",
+    "pandaeval.late_spans": 0,
+}
+SUMMARY = {
+    "pandaeval.evaluated_at": "2026-03-01T12:00:00.250000+00:00",
+    "pandaeval.score.coherence": 0.75,
+    "pandaeval.verdict": "pass",
+    "pandaeval.reason": "well said",
+    "pandaeval.session.id": "session-1",
+}
+AT_PAGE = {"pandaeval.url": f"https://page/#/trace/{TRACE_ID}?span={SPAN_ID}"}
+LEVEL_SESSION = {"pandaeval.level": "session"}
+
+
+def bare(message: Any) -> Any:
+    """The message without what it holds of attributes and events."""
+    kept = type(message).FromString(message.SerializeToString())
+    kept.ClearField("attributes")
+    if isinstance(kept, Span):
+        kept.ClearField("events")
+    return kept
+
+
+class TestWholeMessages:
+    """Every field and every attribute, read by protobuf's own classes."""
+
+    def record(self, of: Result, page: str = "https://page") -> LogRecord:
+        return LogRecord.FromString(log_record(encode_attributes([of], page)[0]))
+
+    def span(self, of: Result, page: str = "https://page") -> Span:
+        [encoded] = spans(encode_attributes([of], page))
+        return Span.FromString(encoded)
+
+    def test_a_log_record(self) -> None:
+        record = self.record(result())
+        at = 1_772_366_400_250_000_000
+        assert bare(record) == LogRecord(
+            time_unix_nano=at,
+            observed_time_unix_nano=at,
+            severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
+            severity_text="INFO",
+            event_name=EVENT,
+            trace_id=bytes.fromhex(TRACE_ID),
+            span_id=bytes.fromhex(SPAN_ID),
+            flags=1,
+        )
+        assert attributes(record.attributes) == FACTS | UNIT_FACTS | AT_PAGE
+        assert len(record.attributes) == len(FACTS | UNIT_FACTS | AT_PAGE), "none twice"
+
+    def test_a_log_record_of_an_evaluation_that_failed(self) -> None:
+        record = self.record(result(finding=Unscored(Why.TIMEOUT, "late", coverage=0.5), sampled=False))
+        assert (record.severity_number, record.severity_text) == (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN")
+        assert record.flags == 0
+        told = {key for key in FACTS if key.startswith("gen_ai.evaluation.score")} | {"pandaeval.passed"}
+        assert attributes(record.attributes) == {
+            **{key: value for key, value in FACTS.items() if key not in told},
+            **UNIT_FACTS,
+            **AT_PAGE,
+            "gen_ai.evaluation.explanation": "late",
+            "error.type": "timeout",
+            "pandaeval.outcome": "unscored",
+            "pandaeval.why": "timeout",
+            "pandaeval.coverage": 0.5,
+        }
+
+    def test_a_span_of_results_without_a_model(self) -> None:
+        span = self.span(result())
+        _, own_id = span_ids(["coherence-1"])
+        assert bare(span) == Span(
+            trace_id=bytes.fromhex(TRACE_ID),
+            span_id=own_id,
+            parent_span_id=bytes.fromhex(SPAN_ID),
+            flags=0x301,
+            name="✓ evaluate",
+            kind=Span.SpanKind.SPAN_KIND_INTERNAL,
+            start_time_unix_nano=END_NS,
+            end_time_unix_nano=END_NS + 1_000_000,
+        )
+        expected = UNIT_FACTS | SUMMARY | AT_PAGE | {"pandaeval.score.min": 0.75, "pandaeval.failed": []}
+        assert attributes(span.attributes) == expected
+        assert len(span.attributes) == len(expected)
+        [event] = span.events
+        assert (event.name, event.time_unix_nano) == (EVENT, END_NS + 1_000_000)
+        assert attributes(event.attributes) == FACTS | UNIT_FACTS
+        assert len(event.attributes) == len(FACTS | UNIT_FACTS)
+
+    def test_a_span_of_a_judged_result(self) -> None:
+        span = self.span(result(evaluator=JUDGE))
+        _, own_id = span_ids(["coherence-1"])
+        assert bare(span) == Span(
+            trace_id=bytes.fromhex(TRACE_ID),
+            span_id=own_id,
+            parent_span_id=bytes.fromhex(SPAN_ID),
+            flags=0x301,
+            name="✓ evaluate coherence",
+            kind=Span.SpanKind.SPAN_KIND_INTERNAL,
+            start_time_unix_nano=END_NS,
+            end_time_unix_nano=END_NS + 1_000_000,
+        )
+        by = {"pandaeval.judge.model": "judge-large", "pandaeval.metric.version": "3"}
+        facts = {key: value for key, value in FACTS.items() if key != "pandaeval.embedder"} | UNIT_FACTS | by
+        assert attributes(span.attributes) == facts | SUMMARY | AT_PAGE
+        assert len(span.attributes) == len(facts | SUMMARY | AT_PAGE)
+        assert attributes(span.events[0].attributes) == facts
+
+    def test_a_span_of_a_session(self) -> None:
+        span = self.span(result(level="session", trace_ids=(f"{TRACE_ID}:{SPAN_ID}",)))
+        own_trace, own_id = span_ids(["coherence-1"])
+        assert bare(span) == Span(
+            trace_id=own_trace,
+            span_id=own_id,
+            flags=0x101,
+            name="✓ session helper",
+            kind=Span.SpanKind.SPAN_KIND_INTERNAL,
+            start_time_unix_nano=END_NS,
+            end_time_unix_nano=END_NS + 1_000_000,
+            links=[Span.Link(trace_id=bytes.fromhex(TRACE_ID), span_id=bytes.fromhex(SPAN_ID), flags=1)],
+        )
+        at_page = {"pandaeval.url": "https://page/#/session/session-1"}
+        rest = {"pandaeval.score.min": 0.75, "pandaeval.failed": []}
+        assert attributes(span.attributes) == UNIT_FACTS | LEVEL_SESSION | SUMMARY | at_page | rest
+        assert attributes(span.events[0].attributes) == FACTS | UNIT_FACTS | LEVEL_SESSION
+
+    def test_numbers_are_doubles_whole_ones_too(self) -> None:
+        judge = {**ASKED.metadata["judge"], "cost_usd": 1}
+        of = result(finding=Score(1, coverage=1, metadata={"judge": judge}), evaluator=JUDGE, threshold=1)
+        doubles = {"pandaeval.threshold", "pandaeval.coverage", "pandaeval.judge.cost_usd"}
+        for found in (self.record(of), self.span(of)):
+            facts = attributes(found.attributes)
+            assert {key: type(facts[key]) for key in doubles} == dict.fromkeys(doubles, float)
+        assumed = attributes(self.record(result(finding=Assumed("nothing", value=1))).attributes)
+        assert type(assumed["pandaeval.assumed_value"]) is float
+
+    @pytest.mark.parametrize("evaluator", [CODE, EvaluatorInfo("math", "1", "a model")])
+    def test_only_judges_and_embedders_are_named(self, evaluator: EvaluatorInfo) -> None:
+        keys = attributes(self.record(result(evaluator=evaluator)).attributes).keys()
+        assert not keys & {"pandaeval.judge.model", "pandaeval.embedder"}
+
+
+class TestGroups:
+    """Which results share a span, and in which order spans come."""
+
+    def ids(self, *results: Result) -> list[list[str]]:
+        found = [[attributes(event.attributes)["pandaeval.result.id"] for event in s.events] for s in emitted(*results)]
+        assert [s.span_id for s in emitted(*results)] == [span_ids(ids)[1] for ids in found]
+        return found
+
+    def test_a_unit_has_one_and_judged_ones_come_behind_one_by_one(self) -> None:
+        results = [
+            result("a"),
+            result("b", evaluator=JUDGE),
+            result("c"),
+            result("d", evaluator=JUDGE),
+            result("e", trace_id="ab" * 16),
+        ]
+        assert self.ids(*results) == [["a-1", "c-1"], ["e-1"], ["b-1"], ["d-1"]]
+
+    def test_another_level_of_the_same_id_is_another_unit(self) -> None:
+        assert self.ids(result("a"), result("b", level="task"), result("c", level="task")) == [["a-1"], ["b-1", "c-1"]]
+
+    def test_what_was_not_sampled_is_left_out_of_both(self) -> None:
+        results = [result("a", sampled=False), result("b"), result("c", evaluator=JUDGE, sampled=False)]
+        assert self.ids(*results) == [["b-1"]]
+
+    def test_nothing_has_none(self) -> None:
+        assert emitted() == []
 
 
 class TestSpans:

@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.exporters._glance import MAX_TEXT, address
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_otel.wire.own_output import is_own_span
@@ -94,6 +95,20 @@ class TestPlace:
         assert shown(passing).parent_span_id.hex() == SPAN_ID
         assert shown(LOOP).parent_span_id.hex() == SPAN_ID, "it names no span"
 
+    def test_one_that_names_none_hangs_below_the_step_that_broke_the_run(self) -> None:
+        step = {"blame": {"span_id": "00f067aa0ba902b8"}}
+        broke = result("tool_loop", Score(0.2, metadata=step, failed=True), evaluator=CODE)
+        assert shown(broke).parent_span_id.hex() == "00f067aa0ba902b8"
+        named = Score(0.2, metadata=step, failed=True, span_ids=("00f067aa0ba902b7",))
+        assert shown(result("tool_loop", named, evaluator=CODE)).parent_span_id.hex() == "00f067aa0ba902b7"
+        passing = result("tool_loop", Score(0.9, metadata=step), evaluator=CODE)
+        assert shown(passing).parent_span_id.hex() == SPAN_ID
+
+    @pytest.mark.parametrize("blame", [None, {}, {"span_id": None}, {"span_id": "step 3"}, "00f067aa0ba902b8"])
+    def test_a_step_that_is_no_span_blames_none(self, blame: Any) -> None:
+        broke = result("tool_loop", Score(0.2, metadata={"blame": blame}, failed=True), evaluator=CODE)
+        assert shown(broke).parent_span_id.hex() == SPAN_ID
+
     def test_one_below_a_blamed_span_is_known_as_our_own(self) -> None:
         assert is_own_span(shown(result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))))
         assert is_own_span(shown(result()))
@@ -134,6 +149,36 @@ class TestAttributes:
         fine, low = result(), result("low", Score(0.1, "low, but it passes"), threshold=0.0)
         assert facts(fine, low)["pandaeval.reason"] == "low, but it passes"
         assert facts(fine, low, LOOP)["pandaeval.reason"] == "search was called 6 times", "it fails"
+
+    def test_of_equals_the_first_one_is_the_worst(self) -> None:
+        first, second = (result(f"m{n}", Score(0.6, f"reason {n}"), evaluator=CODE) for n in range(2))
+        assert facts(result(), first, second)["pandaeval.reason"] == "reason 0"
+        failing = [result(f"m{n}", Score(0.1, f"reason {n}"), evaluator=CODE) for n in (2, 1, 3)]
+        told = shown(*failing)
+        assert (told.name, told.status.message) == ("✗ m2, m1 +1", "reason 2")
+        assert attributes(told.attributes)["pandaeval.failed"] == ["m2", "m1", "m3"]
+
+    def test_what_has_no_threshold_is_told_and_is_neither_lowest_nor_worst(self) -> None:
+        blame = result("blame", Score(0.1, "a step"), threshold=None, evaluator=CODE)
+        found = facts(blame, result(finding=Score(0.9, "fine")))
+        assert (found["pandaeval.score.min"], found["pandaeval.score.blame"]) == (0.9, 0.1)
+        assert (found["pandaeval.reason"], found["pandaeval.verdict"]) == ("fine", "pass")
+
+    def test_a_task_is_judged_without_a_threshold(self) -> None:
+        found = facts(result("done", Score(0.1, "undone"), threshold=None, evaluator=CODE, level="task"))
+        assert found["pandaeval.score.min"] == 0.1
+        assert "pandaeval.blame" not in found
+
+    def test_a_long_reason_is_cut_wherever_it_is_told(self) -> None:
+        long, cut = "x" * (MAX_TEXT + 1), "x" * (MAX_TEXT - 1) + "…"
+        step = {"step": {"span_id": SPAN_ID}}
+        span = shown(
+            result("tool_loop", Score(0.1, long, failed=True), evaluator=CODE),
+            result("blame", Score(0.75, long, metadata=step), threshold=None, evaluator=CODE),
+        )
+        found = attributes(span.attributes)
+        assert found["pandaeval.reason"] == span.status.message == found["pandaeval.blame.reason"] == cut
+        assert facts(result(finding=Score(0.1, "x" * MAX_TEXT)))["pandaeval.reason"] == "x" * MAX_TEXT
 
     def test_the_session_has_its_id(self) -> None:
         assert facts(result())["pandaeval.session.id"] == "session-1"
@@ -184,8 +229,30 @@ class TestStatus:
         assert span.status == Status()
         assert span.name == "✗ tool_loop"
 
+    def test_of_a_session_says_what_failed_in_its_reason(self) -> None:
+        of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}
+        low, lower = (result(f"m{n}", Score(0.3 - n / 10), **of) for n in range(2))
+        span = shown(low, lower)
+        assert (span.name, span.status.message) == ("✗ session helper", "m1, m0")
+        assert shown(low, lower, shows_failed=False).status == Status()
+
 
 class TestLinks:
+    def test_lead_to_what_a_judge_cited_where_the_finding_names_nothing_itself(self) -> None:
+        cited, named = "00f067aa0ba902b7", "00f067aa0ba902b8"
+        about = {"judge": {"pack": "p", "tokens": dict.fromkeys(("input", "output", "cached"), 0), "calls": 1}}
+        about["judge"] |= {"prompt_version": "1", "cost_usd": 0.0, "cited": [cited]}
+        silent = {"judge": {key: value for key, value in about["judge"].items() if key != "cited"}}
+        for finding, evaluator, expected in (
+            (Score(0.2, metadata=about), JUDGE, [cited]),
+            (Score(0.2, metadata=about, span_ids=(named,)), JUDGE, [named]),
+            (Unscored(Why.TIMEOUT, metadata=about), JUDGE, [cited]),
+            (Score(0.2, metadata=silent), JUDGE, []),
+            (Score(0.2, metadata=about), CODE, []),
+        ):
+            found = linked(shown(result("plan_quality", finding, evaluator=evaluator)))
+            assert found == [(TRACE_ID, each, 1) for each in expected]
+
     def test_lead_to_the_spans_that_findings_name_once_each(self) -> None:
         first, second = "00f067aa0ba902b7", "00f067aa0ba902b8"
         looped = result("tool_loop", Score(0.2, span_ids=(first, second, first)), evaluator=CODE)
@@ -212,6 +279,13 @@ class TestAddress:
         of_session = result("agent_reliability", level="session", session_id="a b/ü?(1)")
         address = f"{PAGE}/#/session/a%20b%2F%C3%BC%3F(1)"
         assert attributes(shown(of_session, page=PAGE).attributes)["pandaeval.url"] == address
+
+    @pytest.mark.parametrize(
+        ("session_id", "path"),
+        [(None, ""), ("a-b_c.d~e", "a-b_c.d~e"), ("!'()*", "!'()*"), ("a&b=c", "a%26b%3Dc"), ("\ud800", "%3F")],
+    )
+    def test_of_any_session_is_one(self, session_id: str | None, path: str) -> None:
+        assert address(PAGE, "session", TRACE_ID, SPAN_ID, session_id) == f"{PAGE}/#/session/{path}"
 
     def test_is_not_there_without_a_page(self) -> None:
         assert "pandaeval.url" not in facts(result())

@@ -34,6 +34,7 @@ RETRIED = [
     CODES.UNAVAILABLE,
     CODES.DATA_LOSS,
 ]
+CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
 LOCKED_OUT = [CODES.UNAUTHENTICATED, CODES.PERMISSION_DENIED]
 
 
@@ -109,6 +110,38 @@ class TestGrpc:
         assert isinstance(error, RefusedError)
         assert (type(error), error.reason, str(error)) == (kind, reason, f"{code.name}: {message}")
 
+    @pytest.mark.parametrize(
+        ("trailers", "after_s"),
+        [
+            ((), None),
+            ((("retry-after", b"5"),), None),
+            ((("other", retry_info(5)[0][1]),), None),
+            ((("grpc-status-details-bin", "5"),), None),
+            ((("grpc-status-details-bin", Status(code=8).SerializeToString()),), None),
+            ((("other", b"x"), *retry_info(5)), 5.0),
+            ((("grpc-status-details-bin", b"\xff\xff"), *retry_info(5)), 5.0),
+            (retry_info(0.25), 0.25),
+            (retry_info(0), 0.0),
+            (retry_info(-3), 0.0),
+            (retry_info(599.5), 599.5),
+            (retry_info(601), 600.0),
+        ],
+    )
+    def test_a_sink_asks_for_a_pause_in_its_details(
+        self, trailers: tuple[tuple[str, str | bytes], ...], after_s: float | None
+    ) -> None:
+        error = grpc_error(CODES.UNAVAILABLE, "", trailers)
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s == after_s
+
+    @pytest.mark.parametrize("code", LOCKED_OUT)
+    def test_wrong_credentials_are_tried_again_in_five_seconds_whatever_the_sink_asks(
+        self, code: grpc.StatusCode
+    ) -> None:
+        error = grpc_error(code, "no", retry_info(60))
+        assert isinstance(error, RetryLaterError)
+        assert (error.after_s, str(error)) == (5.0, f"{code.name}: no; {CURE}")
+
     @pytest.mark.parametrize("code", RETRIED)
     def test_what_is_retried_is_told_in_full(self, code: grpc.StatusCode) -> None:
         assert str(grpc_error(code, "busy", ())) == f"{code.name}: busy"
@@ -161,7 +194,28 @@ class TestHttp:
     def test_wrong_credentials_cost_no_results(self, status: int) -> None:
         error = http_error(status, {})
         assert isinstance(error, RetryLaterError)
-        assert "headers_env" in str(error)
+        assert (error.after_s, str(error)) == (5.0, f"HTTP {status}; {CURE}")
+
+    @pytest.mark.parametrize(
+        ("headers", "after_s"),
+        [
+            ({}, None),
+            ({"retry-after": " 7 "}, 7.0),
+            ({"retry-after": "0"}, 0.0),
+            ({"retry-after": "600"}, 600.0),
+            ({"retry-after": "99999"}, 600.0),
+            ({"retry-after": "-5"}, None),
+            ({"retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"}, 0.0),
+            ({"retry-after": "Sun, 06 Nov 1994 08:49:37 -0000"}, None),
+            ({"retry-after": "Fri, 06 Nov 2989 08:49:37 GMT"}, 600.0),
+        ],
+    )
+    def test_a_sink_asks_for_a_pause_in_seconds_or_by_a_date(
+        self, headers: dict[str, str], after_s: float | None
+    ) -> None:
+        error = http_error(429, headers)
+        assert isinstance(error, RetryLaterError)
+        assert error.after_s == after_s
 
     @pytest.mark.parametrize("status", [404, 405, 501])
     def test_not_served(self, status: int) -> None:

@@ -11,14 +11,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters._otlp.build import ItemExporter, build
+from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, ItemExporter, _fitting, build
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.over_grpc import GrpcTransport
 from pandaeval_collector.exporters._otlp.over_http import HttpTransport
 from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, Trust
 from pandaeval_collector.exporters._protocol import Surroundings
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import OutboxRow, Store
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 from support.otlp_sink import attributes
 
@@ -107,3 +107,21 @@ def test_a_request_says_who_sends_it_and_holds_the_items_as_they_are(instance: s
     [scoped] = resourced.scope_logs
     assert (scoped.scope.name, scoped.scope.version) == (OWN_SCOPE, VERSION)
     assert [each.event_name for each in scoped.log_records] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        ([], 0),
+        ([_MAX_BYTES], 1),
+        ([_MAX_BYTES + 1], 1),
+        ([_MAX_BYTES - 1, 1], 2),
+        ([_MAX_BYTES - 1, 2], 1),
+        ([_MAX_BYTES - 2, 1, 1, 1], 3),
+        ([1, _MAX_BYTES], 1),
+        ([_MAX_BYTES + 1, 1], 1),
+    ],
+)
+def test_a_request_has_as_many_items_as_fit_and_at_least_one(sizes: list[int], taken: int) -> None:
+    rows = [OutboxRow("logs", b"x" * size, at) for at, size in enumerate(sizes)]
+    assert _fitting(rows) == rows[:taken]

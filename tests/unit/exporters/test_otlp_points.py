@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
+from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.metrics import metrics
 from pandaeval_collector.exporters.own import own_points
@@ -41,6 +43,33 @@ def test_a_counter() -> None:
     assert (metric.sum.aggregation_temporality, metric.sum.is_monotonic) == (CUMULATIVE, True)
     [point] = metric.sum.data_points
     assert (point.as_double, point.start_time_unix_nano, point.exemplars[0].as_double) == (3.0, 5, 0.42)
+    assert (point.time_unix_nano, attributes(point.attributes)) == (99, dict(LABELS))
+
+
+def test_a_gauge_has_no_beginning() -> None:
+    gauge = Instrument("pandaeval.lag", "gauge", "s", "How long")
+    [metric] = encoded(Point(gauge, LABELS, 5, 1, 0.25, (), ()))
+    assert (metric.name, metric.unit, metric.description) == ("pandaeval.lag", "s", "How long")
+    [point] = metric.gauge.data_points
+    assert (point.as_double, point.start_time_unix_nano, point.time_unix_nano) == (0.25, 0, 99)
+    assert attributes(point.attributes) == dict(LABELS)
+
+
+@pytest.mark.parametrize(("began", "at"), [(98, 99), (99, 99), (100, 100), (10**18, 10**18)])
+def test_no_value_is_older_than_its_series(began: int, at: int) -> None:
+    """A clock that was set back must not make points that sinks refuse."""
+    counter, histogram = encoded(
+        Point(EVALUATIONS, LABELS, began, 1, 1.0, (1,), ()), Point(SCORE, LABELS, began, 1, 0.5, (0,) * 13, ())
+    )
+    for point in (*counter.sum.data_points, *histogram.histogram.data_points):
+        assert (point.start_time_unix_nano, point.time_unix_nano) == (began, at)
+
+
+def test_instruments_are_described_and_each_is_a_metric_of_its_own() -> None:
+    found = encoded(Point(EVALUATIONS, LABELS, 5, 3, 3.0, (3,), ()), Point(SCORE, LABELS, 5, 1, 0.5, (0,) * 13, ()))
+    assert [(each.name, each.description) for each in found] == [
+        (each.name, each.description) for each in (EVALUATIONS, SCORE)
+    ]
 
 
 def test_points_of_one_instrument_are_one_metric() -> None:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.exporters import zero_first
+from pandaeval_collector.exporters._otlp import metrics
 from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, _MAX_ROWS, ItemExporter, build
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._protocol import Surroundings
-from pandaeval_collector.store import Store
-from support.otlp_sink import INVALID, UNIMPLEMENTED, Answer, OtlpSink, items, too_large
+from pandaeval_collector.exporters.delivery.emitter import Emitter
+from pandaeval_collector.exporters.own import own_points
+from pandaeval_collector.store import Store, WriteSet
+from support.otlp_sink import INVALID, TAKEN, UNIMPLEMENTED, Answer, OtlpSink, items, too_large
+from support.results import result
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,26 @@ class Line:
     logs: ItemExporter
     metrics: MetricsExporter
     telemetry: Telemetry
+    store: Store
+
+    def score(self, *agents: str) -> None:
+        """One more result of each agent."""
+        changes = WriteSet()
+        Emitter().add([result(id=f"r{agent}", agent=agent) for agent in agents], (), changes)
+        self.store.commit(changes).result()
+
+    def evaluations(self) -> list[float]:
+        """The values that were sent of the agents' results, in order."""
+        found = self.sink.metrics("pandaeval.evaluations")
+        return [point.as_double for metric in found for point in metric.sum.data_points]
+
+    def dropped(self) -> dict[tuple[str, ...], float]:
+        """Numbers of metrics that were dropped, by all that is said of them."""
+        return {
+            tuple(value for _, value in each.attributes): each.value
+            for each in self.telemetry.measures()
+            if each.instrument.name == "pandaeval.exporter.items"
+        }
 
 
 @pytest.fixture
@@ -39,14 +65,14 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
     store, sink, telemetry = Store(tmp_path, "off"), OtlpSink(), Telemetry()
     port, _ = await sink.listen()
     settings = Otlp.model_validate({"endpoint": f"http://127.0.0.1:{port}", "traces": {"enabled": False}})
-    logs, metrics = build(settings, Surroundings(store, telemetry, {}, "me"))
+    logs, series = build(settings, Surroundings(store, telemetry, {}, "me"))
     assert isinstance(logs, ItemExporter)
-    assert isinstance(metrics, MetricsExporter)
+    assert isinstance(series, MetricsExporter)
     await logs.open("")
-    await metrics.open()
-    yield Line(sink, logs, metrics, telemetry)
+    await series.open()
+    yield Line(sink, logs, series, telemetry, store)
     await logs.close()
-    await metrics.close()
+    await series.close()
     await sink.hang_up()
     store.close()
 
@@ -108,22 +134,102 @@ async def test_rows_beyond_the_byte_limit_go_in_parts(line: Line) -> None:
     assert (await line.logs.export(rows(2, _MAX_BYTES + 1))).rows == 1
 
 
-async def test_metrics_that_are_rejected_are_counted_under_their_reason(line: Line) -> None:
-    line.telemetry.add("pandaeval.spans", "accepted", 5)
-    line.sink.answers["metrics"].append(Answer(rejected=2, message="no"))
-    await line.metrics.send()
-    dropped = {
-        dict(each.attributes).get("reason", dict(each.attributes).get("pandaeval.reason")): each.value
-        for each in line.telemetry.measures()
-        if each.instrument.name == "pandaeval.exporter.items" and each.value
-    }
-    assert dropped == {"rejected_by_sink": 2}
+async def test_an_exporter_begins_where_the_outbox_does(line: Line) -> None:
+    assert await line.logs.open("5") == ""
 
 
-async def test_metrics_that_are_too_many_are_halved(line: Line) -> None:
-    line.sink.always["metrics"] = too_large(1)
-    line.telemetry.add("pandaeval.spans", "accepted", 5)
-    line.telemetry.add("pandaeval.traces", "decided", 2)
-    await line.metrics.send()
-    assert len(line.sink.requests["metrics"]) > 1
-    assert {len(items(request)) for request in line.sink.requests["metrics"]} == {1}
+async def test_rows_that_are_left_alone_are_counted_as_many_as_they_are(line: Line) -> None:
+    line.sink.answers["logs"].append(UNIMPLEMENTED)
+    await line.logs.export(rows(1))
+    sent = await line.logs.export(rows(4))
+    assert (sent.rows, sent.dropped) == (4, {"unimplemented": 4})
+
+
+async def test_what_is_one_row_and_too_large_is_dropped_and_the_next_goes_on(line: Line) -> None:
+    line.sink.answers["logs"] += [too_large(0), too_large(0)]
+    first = await line.logs.export(rows(2))
+    assert (first.rows, first.dropped) == (1, {"too_large": 1})
+    assert (await line.logs.export(rows(1))).dropped == {"rejected_by_sink": 0}
+
+
+class TestMetrics:
+    @pytest.mark.parametrize(
+        ("answer", "reason", "dropped"),
+        [
+            (Answer(rejected=2, message="no"), "rejected_by_sink", 2),
+            (INVALID, "invalid_argument", 6),
+            (UNIMPLEMENTED, "unimplemented", 6),
+        ],
+    )
+    async def test_what_is_dropped_is_counted_under_its_reason(
+        self, line: Line, answer: Answer, reason: str, dropped: int
+    ) -> None:
+        assert len(own_points(line.telemetry)) == 12
+        line.metrics._max_points = 6
+        line.sink.answers["metrics"].append(answer)
+        await line.metrics.send()
+        assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
+        assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the others go on"
+
+    async def test_a_sink_that_does_not_serve_them_is_left_alone(self, line: Line) -> None:
+        line.sink.always["metrics"] = UNIMPLEMENTED
+        line.score("a")
+        for _ in range(2):
+            await line.metrics.send()
+        assert line.metrics.off
+        assert len(line.sink.seen["metrics"]) == 1
+
+    async def test_they_are_of_the_moment(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metrics, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))
+        line.score("a")
+        await line.metrics.send()
+        for name in ("pandaeval.spans", "pandaeval.evaluations"):
+            [metric] = line.sink.metrics(name)
+            assert {each.time_unix_nano for each in metric.sum.data_points} == {int(4_000_000_000.5 * 1e9)}
+        [noted] = line.store.series("otlp", "pandaeval.evaluations")
+        assert noted.zero_at == 4_000_000_000.5
+
+    @pytest.mark.parametrize(
+        ("lasts", "values"),
+        [
+            ([False], [0.0]),
+            ([False, False], [0.0, 0.0]),
+            ([True], [0.0, 1.0]),
+            ([False, True], [0.0, 0.0]),
+        ],
+    )
+    async def test_a_new_series_is_zero_for_its_time_and_the_last_send_does_not_wait(
+        self, line: Line, lasts: list[bool], values: list[float]
+    ) -> None:
+        line.score("a")
+        for last in lasts:
+            await line.metrics.send(last)
+        assert line.evaluations() == values
+
+    @pytest.mark.parametrize("agents", ["ab", "ba"])
+    async def test_new_on_any_page_is_new(self, line: Line, monkeypatch: pytest.MonkeyPatch, agents: str) -> None:
+        """Pages are in the order of keys, in which either agent may be the first."""
+        monkeypatch.setattr(zero_first, "PAGE", 1)
+        for agent in agents:
+            line.score(agent)
+            await line.metrics.send(last=agent == agents[-1])
+        assert line.evaluations()[-2:] == [1.0, 1.0]
+
+    async def test_a_zero_that_was_refused_was_not_shown(self, line: Line) -> None:
+        line.score("a")
+        line.sink.answers["metrics"] += [TAKEN, INVALID, INVALID]
+        await line.metrics.send()
+        assert line.evaluations() == []
+        await line.metrics.send(last=True)
+        assert line.evaluations() == [0.0, 1.0]
+
+    async def test_too_many_are_halved_and_all_arrive_once(self, line: Line) -> None:
+        line.sink.always["metrics"] = too_large(1)
+        line.score(*"abcde")
+        await line.metrics.send()
+        assert line.metrics._max_points == 6
+        assert {len(items(request)) for request in line.sink.requests["metrics"]} == {1}
+        own = [len(line.sink.metrics(name)[0].sum.data_points) for name in ("pandaeval.spans", "pandaeval.logs")]
+        assert own == [6, 6]
+        assert line.evaluations() == [0.0] * 5
+        assert line.dropped() == {}

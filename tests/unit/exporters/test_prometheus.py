@@ -70,6 +70,11 @@ class TestFormats:
             ("*/*", "text/plain; version=0.0.4"),
             ("application/openmetrics-text", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
             ("application/openmetrics-text; version=7\r\nx: y", "text/plain; version=0.0.4"),
+            ("application/openmetrics-text;version=0.0.1", "text/plain; version=0.0.4; charset=utf-8"),
+            ("text/plain, application/openmetrics-text ; q=0.5 ; version=1.0.0 ", "application/openmetrics-text; "),
+            ("application/openmetrics-text;q=0.5", "application/openmetrics-text; "),
+            ("application/openmetrics-text;version=0.0.1,application/openmetrics-text", "application/openmetrics"),
+            ("text/plain;version=1.0.0", "text/plain; version=0.0.4"),
         ],
     )
     def test_who_asks_for_openmetrics_gets_it(self, accept: str, begins: str) -> None:
@@ -126,7 +131,10 @@ class TestPieces:
     @pytest.mark.parametrize(("accept", "encoder"), [(OPENMETRICS, openmetrics_text), (PLAIN, classic_text)])
     def test_it_is_what_prometheus_own_library_writes(self, accept: str, encoder: Callable[[Any], bytes]) -> None:
         lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, 12_345_678.25, (), ())
-        points = [COUNTER, replace(COUNTER, attributes=()), lag, HISTOGRAM, replace(HISTOGRAM, attributes=())]
+        labelled = replace(HISTOGRAM, attributes=tuple((key, f"of {key}") for key in ("a", "b", "lea", "z.z", "ld")))
+        held = Point(INSTRUMENTS["pandaeval.store.size"], ATTRIBUTES, 1, 1, 8, (), ())
+        counters = [COUNTER, replace(COUNTER, attributes=())]
+        points = [*counters, lag, held, HISTOGRAM, replace(HISTOGRAM, attributes=()), labelled]
         points.sort(key=lambda point: point.instrument.name)
         registry = CollectorRegistry()
         registry.register(Families(points))

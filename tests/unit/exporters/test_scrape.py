@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -26,6 +28,20 @@ class Gone:
     def pages(self, now: float) -> Iterator[Sequence[Point]]:
         raise sqlite3.OperationalError("unable to open database file")
         yield
+
+
+class Pages:
+    """The series of a store that notes how many ask for a page at the same time."""
+
+    asking = most_at_once = 0
+
+    def pages(self, now: float) -> Iterator[Sequence[Point]]:
+        for _ in range(5):
+            Pages.asking += 1
+            Pages.most_at_once = max(Pages.most_at_once, Pages.asking)
+            time.sleep(0.002)  # so that another thread could come in between
+            Pages.asking -= 1
+            yield []
 
 
 async def scraped(scrape: Scrape) -> str:
@@ -54,6 +70,68 @@ async def test_a_zero_that_was_scraped_is_noted_and_the_value_follows(
             found = evaluations(await scraped(scrape))
     assert found == [1.0]
     store.close()
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store with a result that no reader was shown; zeros are noted as soon as they are out."""
+    monkeypatch.setattr(prometheus, "_NOTE_AFTER_S", 0.0)
+    store = Store(tmp_path, "off")
+    changes = WriteSet()
+    Emitter().add([result()], (), changes)
+    store.commit(changes).result()
+    yield store
+    store.close()
+
+
+def zeros(store: Store) -> list[float | None]:
+    """When the series of the result were first shown to scrapers as 0."""
+    names = ("pandaeval.evaluation.score", "pandaeval.evaluations")
+    return [row.zero_at for name in names for row in store.series("scrape", name)]
+
+
+async def test_a_note_is_held_until_it_is_written(counted: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "time", SimpleNamespace(time=lambda: 4e9))
+    scrape = Scrape(Telemetry(), ZeroFirst(counted, "scrape", 60.0))
+    _, body = scrape.answer("")
+    pieces = [await anext(body) for _ in range(3)]
+    assert zeros(counted) == [None, None]
+    assert not scrape._notes, "the answer is not out"
+    pieces += [piece async for piece in body]
+    [note] = scrape._notes
+    await note
+    assert zeros(counted) == [4e9, 4e9]
+    await asyncio.sleep(0)
+    assert not scrape._notes
+    assert evaluations(b"".join(pieces).decode()) == evaluations(await scraped(scrape)) == [0.0]
+    assert not scrape._notes, "nothing is new"
+
+
+async def test_zeros_that_a_closed_store_cannot_note_are_no_error(counted: Store) -> None:
+    scrape = Scrape(Telemetry(), ZeroFirst(counted, "scrape", 0.0))
+    await scraped(scrape)
+    counted.close()
+    [note] = scrape._notes
+    await note
+
+
+async def test_one_page_is_rendered_at_a_time() -> None:
+    """However many scrape at the same time."""
+    scrape = Scrape(Telemetry(), cast(ZeroFirst, Pages()))
+    found = await asyncio.gather(*(scraped(scrape) for _ in range(4)))
+    assert {text.endswith("# EOF\n") for text in found} == {True}
+    assert Pages.most_at_once == 1
+
+
+async def test_without_series_only_its_own_numbers_are_told() -> None:
+    telemetry = Telemetry()
+    telemetry.add("pandaeval.store.errors", "gone")
+    scrape = Scrape(telemetry, None)
+    kind, body = scrape.answer("text/plain")
+    text = b"".join([piece async for piece in body]).decode()
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'pandaeval_store_errors_total{pandaeval_outcome="gone"} 1.0\n' in text
+    assert not scrape._notes
 
 
 async def test_its_own_numbers_are_told_whole_when_the_store_is_gone() -> None:

@@ -11,7 +11,15 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.store import SeriesRow, Store, StoredSeries, WriteSet
-from pandaeval_collector.store.series import CAPS, INSTRUMENTS, MAX_SERIES, Increment, SeriesLabels, increments
+from pandaeval_collector.store.series import (
+    CAPS,
+    INSTRUMENTS,
+    MAX_SERIES,
+    Increment,
+    SeriesLabels,
+    increments,
+    shadow_increments,
+)
 from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.results import JUDGE, SPAN_ID, TRACE_ID, result
@@ -173,6 +181,20 @@ class TestAll:
         rows = stored(tmp_path, *batches, *batches, most=4)["pandaeval.evaluations"]
         counts = {dict(orjson.loads(row.attributes))["gen_ai.agent.name"]: row.count for row in rows}
         assert counts == {"a0": 2, "a1": 2, OTHER: 6}
+
+
+def test_no_label_of_a_histogram_is_le() -> None:
+    """It has a place of its own among the labels in the text for Prometheus. Ours are all that there are: no setting
+    and no plugin names another one."""
+    judged = result(evaluator=JUDGE, tokens=3, cost_usd=0.1)
+    found = [*increments([judged], (), SeriesLabels()), *shadow_increments([judged], SeriesLabels())]
+    histograms = {each.instrument.name: each for each in found if each.instrument.kind == "histogram"}
+    assert {*histograms} == {name for name, each in INSTRUMENTS.items() if each.kind == "histogram"}
+    assert {key for each in histograms.values() for key, _ in each.attributes} == {
+        *BASE,
+        "gen_ai.request.model",
+        "pandaeval.outcome",
+    }
 
 
 class TestCaps:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 
 from pandaeval_collector.exporters import zero_first
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
-from pandaeval_collector.store import Store, WriteSet
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, visible
+from pandaeval_collector.store import Store, StoredSeries, WriteSet
+from pandaeval_collector.store.series import SCORE, Exemplar, Point
 from support.examples import examples
-from support.results import result
+from support.results import SPAN_ID, TRACE_ID, result
 
 HOLD_S = 10.0
 
@@ -179,6 +182,72 @@ def test_whatever_happens_a_reader_sees_it_begin_at_zero_and_never_fall(
     life.close()
     assert life.seen[:1] in ([], [0])
     assert life.seen == sorted(life.seen)
+
+
+def stored(**changes: Any) -> StoredSeries:
+    """A series as the store holds it, with something in each field."""
+    attributes = '[["gen_ai.evaluation.name", "coherence"], ["pandaeval.service", "shop"]]'
+    exemplars = {5: (0.5, TRACE_ID, SPAN_ID, 8), 2: (0.2, TRACE_ID, SPAN_ID, 9)}
+    buckets = (0, 0, 1, 0, 0, 2, *[0] * 7)
+    return replace(StoredSeries("k", SCORE.name, attributes, 7, 3, 1.2, buckets, exemplars, 100.0), **changes)
+
+
+POINT = Point(
+    SCORE,
+    (("gen_ai.evaluation.name", "coherence"), ("pandaeval.service", "shop")),
+    7,
+    3,
+    1.2,
+    (0, 0, 1, 0, 0, 2, *[0] * 7),
+    ((2, Exemplar(0.2, TRACE_ID, SPAN_ID, 9)), (5, Exemplar(0.5, TRACE_ID, SPAN_ID, 8))),
+    "k",
+    100.0,
+)
+ZERO = replace(POINT, count=0, total=0.0, buckets=(0,) * 13, exemplars=())
+
+
+@pytest.mark.parametrize(
+    ("zero_at", "now", "shown"),
+    [
+        (None, 1e9, ZERO),
+        (100.0, 100.0, ZERO),
+        (100.0, 109.5, ZERO),
+        (100.0, 110.0, POINT),
+        (100.0, 99.5, POINT),
+        (100.0, 1e9, POINT),
+    ],
+)
+def test_a_series_is_whole_or_zero_by_when_its_zero_was_shown(zero_at: float | None, now: float, shown: Point) -> None:
+    assert visible([stored(zero_at=zero_at)], now, HOLD_S) == [replace(shown, shown_at=zero_at)]
+
+
+def test_without_a_time_to_hold_only_what_is_new_is_zero() -> None:
+    assert visible([stored(), stored(zero_at=None)], 100.0, 0.0) == [POINT, replace(ZERO, shown_at=None)]
+
+
+@pytest.mark.parametrize("changes", [{"name": "of.another.version"}, {"buckets": (1,) * 12}, {"buckets": (1,) * 14}])
+def test_a_series_of_another_version_is_left_out_and_the_others_are_shown(changes: dict[str, Any]) -> None:
+    assert visible([stored(**changes), stored()], 200.0, HOLD_S) == [POINT]
+
+
+def test_new_is_what_has_a_key_and_was_never_shown() -> None:
+    named = {"a": None, "b": 0.0, "c": 5.0, "": None, "d": None}
+    assert new_ones(replace(POINT, key=key, shown_at=at) for key, at in named.items()) == ["a", "d"]
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 4, 7])
+async def test_what_was_shown_is_noted_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(zero_first, "_NOTED_AT_ONCE", 3)
+    store = Store(tmp_path, "off")
+    changes = WriteSet()
+    Emitter().add([result(id=f"r{n}", agent=f"a{n}") for n in range(8)], (), changes)
+    store.commit(changes).result()
+    name = "pandaeval.evaluations"
+    keys = [row.key for row in store.series("otlp", name)]
+    await ZeroFirst(store, "otlp", HOLD_S).shown(keys[:number], 42.0)
+    assert [row.zero_at for row in store.series("otlp", name)] == [42.0] * number + [None] * (8 - number)
+    assert {row.zero_at for row in store.series("scrape", name)} == {None}, "of the other reader"
+    store.close()
 
 
 def test_a_value_keeps_its_count_beside_its_sum(life: Life) -> None:

@@ -108,7 +108,7 @@ class SignalTarget:
     @property
     def address(self) -> str:
         """``HOST:PORT``."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return _address(self.host, self.port)
 
     @property
     def is_loopback(self) -> bool:
@@ -135,9 +135,12 @@ def target(
     path = parts.path.rstrip("/")
     if not (own_path and path):
         path = f"{path}/v1/{signal}"
-    found = SignalTarget(host, port, secure, "", (*_credentials(parts.username, parts.password), *_headers(headers)))
-    url = f"{parts.scheme}://{found.address}{path}"
-    return SignalTarget(host, port, secure, url, found.headers)
+    url = f"{parts.scheme}://{_address(host, port)}{path}"
+    return SignalTarget(host, port, secure, url, (*_credentials(parts.username, parts.password), *_headers(headers)))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _credentials(user: str | None, password: str | None) -> tuple[tuple[str, str], ...]:

@@ -165,16 +165,17 @@ class Monitor:
     async def _run(self) -> None:
         while True:
             ends = self._stopping  # what came before is kept by this round
+            changed, self._changed = self._changed, set()
             try:
-                await self._round()
+                await self._round(changed)
             except (sqlite3.Error, OSError) as error:
+                self._changed |= changed
                 _log.error("what trials and streams showed could not be kept (%s); trying again", error)
             if ends:
                 return
             await self._bell.sleep(self._interval)
 
-    async def _round(self) -> None:
-        changed, self._changed = self._changed, set()
+    async def _round(self, changed: set[str]) -> None:
         if not changed:
             return
         states = {watch.key: orjson.dumps(watch.state()).decode() for watch in self._watches if watch.key in changed}

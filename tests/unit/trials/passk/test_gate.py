@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference
+from pandaeval_collector.analysis.stats.paired import Drop, PairedDifference, drop
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import app
-from pandaeval_collector.trials.passk.attempts import trials
-from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, _failures, compared
+from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
+from pandaeval_collector.trials.passk.gate import GateVerdict, Rules, _credible, _failures, compared
 from support.repeated import trial, trials_of, written
 from support.reports import parsed
 from support.trials import run, write
@@ -184,6 +184,108 @@ class TestEdges:
     def test_broken_is_what_passed_all_and_fails_all(self, old: list[bool], new: list[bool], broke: bool) -> None:
         found = verdict({"a": old}, {"a": new}, kind="regression")
         assert found.broken + found.doubtful == (["a"] if broke else [])
+
+
+def case(name: str, n: int, c: int, kind: str = "regression") -> CaseOutcomes:
+    """A case with so many determined trials, of which so many succeeded."""
+    return CaseOutcomes(name, {(str(at), ""): at < c for at in range(n)}, kind)
+
+
+class TestCredible:
+    """Which cases may break so seldom by chance that all of them together share the level. A case that is broken, or
+    could have been: what its urn holds counts, and not who drew it."""
+
+    @pytest.mark.parametrize(
+        ("old", "new", "could"),
+        [
+            (case("a", 4, 4), case("a", 4, 0), True),
+            (case("a", 4, 0), case("a", 4, 4), True),
+            (case("a", 4, 2), case("a", 4, 2), True),
+            (case("a", 4, 4), case("a", 4, 1), False),
+            (case("a", 4, 3), case("a", 4, 0), False),
+            (case("a", 4, 4, ""), case("a", 4, 0, "regression"), True),
+            (case("a", 4, 4, "regression"), case("a", 4, 0, ""), True),
+            (case("a", 4, 4, "capability"), case("a", 4, 0, ""), False),
+            (case("a", 3, 3), case("a", 5, 0), True),
+            (case("a", 2, 2), case("a", 50, 0), False),
+        ],
+    )
+    def test_a_regression_case_could_break_with_three_trials_and_as_many_successes(
+        self, old: CaseOutcomes, new: CaseOutcomes, could: bool
+    ) -> None:
+        assert _credible([(old, new)], 1.0) == ({"a"} if could else set())
+
+    @pytest.mark.parametrize(("level", "credible"), [(1 / 70, {"a"}), (1 / 71, set()), (0.0, set()), (1.0, {"a"})])
+    def test_its_chance_is_one_in_the_ways_to_deal_out_its_trials(self, level: float, credible: set[str]) -> None:
+        assert _credible([(case("a", 4, 4), case("a", 4, 0))], level) == credible
+
+    @pytest.mark.parametrize(
+        ("level", "credible"),
+        [(1 / 253, set()), (1 / 252, {"seldom"}), (1 / 50, {"seldom", "a"}), (1 / 30, {"seldom", "a", "b"})],
+    )
+    def test_the_least_likely_come_first_until_the_level_is_spent(self, level: float, credible: set[str]) -> None:
+        both = [(case(name, 4, 4), case(name, 4, 0)) for name in ("b", "a")]
+        assert _credible([*both, (case("seldom", 5, 5), case("seldom", 5, 0))], level) == credible
+
+
+class TestCompared:
+    """The whole verdict."""
+
+    def test_what_broke_what_is_missing_and_what_is_new(self) -> None:
+        before = {"kept": [True] * 6, "few": [True], "gone": [True], "steady": [True, False, None]}
+        now = {"kept": [False] * 6, "few": [False], "new": [True], "steady": [True, None]}
+        found = verdict(before, now, Rules(max_missing=1.0), kind="regression")
+        difference = drop([(1, 1), (6, 6), (2, 1)], [(1, 0), (6, 0), (1, 1)])
+        assert difference is not None
+        assert found == GateVerdict(
+            "trial.trial_correct",
+            difference,
+            broken=["kept"],
+            missing=["gone"],
+            new=["new"],
+            undetermined=1,
+            tried=9,
+            failures=[
+                "passed every trial of the baseline and fails every one now: kept",
+                f"the drop of 0.500 is more than chance explains (p = {difference.p:.4f}, level 0.04)",
+            ],
+            doubtful=["few"],
+            share=0.8,
+        )
+
+    @pytest.mark.parametrize(("level", "broken"), [(0.05, []), (0.08, ["kept"])])
+    def test_a_fifth_of_the_level_is_for_cases_that_break(self, level: float, broken: list[str]) -> None:
+        found = verdict({"kept": [True] * 4}, {"kept": [False] * 4}, Rules(level=level), kind="regression")
+        assert (found.broken, found.broken + found.doubtful) == (broken, ["kept"])
+
+    @pytest.mark.parametrize(
+        ("before", "now", "said"),
+        [
+            (("trial.a", "case"), ("trial.b", "case"), "the baseline counts trial.a by case, this trial.b by case"),
+            (
+                ("trial.a", "case"),
+                ("trial.a", "conversation"),
+                "the baseline counts trial.a by case, this trial.a by conversation",
+            ),
+        ],
+    )
+    def test_what_was_counted_otherwise_is_not_compared(
+        self, before: tuple[str, Any], now: tuple[str, Any], said: str
+    ) -> None:
+        with pytest.raises(UserError) as refused:
+            compared(CaseTrials(*before, (case("a", 1, 1),)), CaseTrials(*now, (case("a", 1, 1),)), Rules())
+        assert str(refused.value) == said
+
+    def test_each_failure_is_a_sentence(self) -> None:
+        found = _verdict(-0.25, 0.01, missing=[*"abcdef"], undetermined=5, tried=8, broken=["x"])
+        assert list(_failures(found, Rules(level=0.05, max_drop=0.1, max_missing=0.5), 8)) == [
+            "passed every trial of the baseline and fails every one now: x",
+            "the drop of 0.250 is more than chance explains (p = 0.0100, level 0.05)",
+            "the drop of 0.250 is larger than 0.1 (gates.baseline.max_drop)",
+            "6 of 8 cases of the baseline have no determined trial now: a, b, c, d, e and 1 more",
+            "5 of 8 trials at the compared cases could not be graded, more than gates.max_unscored allows: whatever "
+            "they hide is in no rate",
+        ]
 
 
 def invoke(*arguments: str, code: int) -> str:

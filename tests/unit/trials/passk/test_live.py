@@ -17,6 +17,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.stats import pass_pow_k
 from pandaeval_collector.store import ResultRow, Store
+from pandaeval_collector.trials.passk import live as module
 from pandaeval_collector.trials.passk.live import (
     MOST_AGENTS,
     MOST_CASES,
@@ -26,6 +27,7 @@ from pandaeval_collector.trials.passk.live import (
     LiveTrials,
     Monitor,
 )
+from pandaeval_otel.base.names import bounded
 
 METRIC = "trace.task_completion"
 
@@ -139,7 +141,195 @@ class TestTrials:
         assert dict(left_out.attributes)["pandaeval.reason"] == "too_many_cases"
 
 
+class TestAttempts:
+    """What is held of the attempts at a case, exactly. Names are printable: a tab is written out."""
+
+    @pytest.mark.parametrize(
+        ("about", "attempt"),
+        [
+            ({}, "u"),
+            ({"trial": "7"}, "7\\t"),
+            ({"session": "s"}, "\\ts"),
+            ({"trial": "7", "session": "s"}, "7\\ts"),
+            ({"trial": "n" * 500}, bounded("n" * 500 + "\t")),
+        ],
+    )
+    def test_an_attempt_is_a_trial_in_a_session_or_else_the_trace(self, about: dict[str, str], attempt: str) -> None:
+        watch = live()
+        watch.take([row("u", True, "refund", **about)])
+        assert watch.state() == {METRIC: {"refund": {attempt: {"u": True}}}}
+
+    def test_names_are_bounded_and_numbers_are_names_too(self) -> None:
+        watch, long = live(), "n" * 500
+        named = Score(0.0, metadata={"case": 5, "trial": 0})
+        again = Score(1.0, metadata={"case": 5, "trial": 2})
+        watch.take([row(long, True, long), row("u", named), row("u", again)])
+        assert watch.state() == {
+            METRIC: {
+                bounded(long): {bounded(long): {bounded(long): True}},
+                "5": {"u": {"u": False}, "2\\t": {"u": True}},
+            }
+        }
+
+    def test_the_last_word_on_each_trace_counts(self) -> None:
+        watch = live()
+        of = {"case": "refund", "trial": "7"}
+        watch.take([row("1", True, **of), row("2", Unscored(Why.TIMEOUT), **of), row("3", False, **of)])
+        watch.take([row("1", False, **of), row("3", Unscored(Why.TIMEOUT), **of)])
+        assert watch.state() == {METRIC: {"refund": {"7\\t": {"1": False, "2": None, "3": None}}}}
+
+    def test_only_rows_of_its_metrics_that_name_a_case_are_read(self) -> None:
+        watch = live()
+        other = replace(row("1", True, "refund"), metric="trace.other")
+        unread = ResultRow("2", "2", METRIC, 1, b"no json", success=True)
+        assert not watch.take([other, unread])
+        assert not watch.take([])
+        assert watch.take([other, row("3", True, "refund"), unread])
+        assert [*watch.state()] == [METRIC]
+
+    def test_each_attempt_is_counted_once(self) -> None:
+        telemetry = Telemetry()
+        watch = live(telemetry)
+        for _ in range(2):
+            watch.take([row("1", True, "refund", "7"), row("2", True, "refund", "7"), row("1", True, "other", "7")])
+        assert telemetry.counts() == {("pandaeval.trials", "counted", ""): 2}
+
+    @pytest.mark.parametrize(
+        ("window", "tried", "left"),
+        [(1, "ab", "b"), (2, "abc", "bc"), (2, "abab", "ab"), (2, "abac", "bc"), (3, "abc", "abc")],
+    )
+    def test_the_oldest_attempt_beyond_the_window_goes(self, window: int, tried: str, left: str) -> None:
+        watch = live(window=window)
+        for name in tried:
+            watch.take([row("u", True, "refund", name)])
+        assert [*watch.state()[METRIC]["refund"]] == [f"{name}\\t" for name in left]
+
+    def test_a_smaller_window_takes_effect_with_the_next_attempt(self) -> None:
+        before, watch = live(), live(window=2)
+        before.take([row("u", True, "refund", name) for name in "abcd"])
+        watch.restore(before.state())
+        watch.take([row("u", True, "refund", "e")])
+        assert [*watch.state()[METRIC]["refund"]] == ["d\\t", "e\\t"]
+
+    @pytest.mark.parametrize(
+        ("passed", "earlier"),
+        [
+            ("+++", "none"),
+            ("++++", True),
+            ("-+++", False),
+            ("?+++", None),
+            ("+++++", True),
+            ("+?+++", None),
+            ("?-+++", False),
+            ("-?++++", False),
+            ("++?-+++", False),
+            ("?+++++", None),
+        ],
+    )
+    def test_of_many_traces_the_oldest_are_remembered_as_one(
+        self, monkeypatch: pytest.MonkeyPatch, passed: str, earlier: bool | str | None
+    ) -> None:
+        monkeypatch.setattr(module, "MOST_UNITS", 3)
+        watch = live()
+        verdicts: dict[str, Finding | bool] = {"+": True, "-": False, "?": Unscored(Why.TIMEOUT)}
+        for at, each in enumerate(passed):
+            watch.take([row(str(at), verdicts[each], "refund", "7")])
+        newest = {str(at): True for at in range(len(passed) - 3, len(passed))}
+        expected = newest if earlier == "none" else newest | {"": earlier}
+        assert watch.state() == {METRIC: {"refund": {"7\\t": expected}}}
+
+    def test_a_case_that_is_known_goes_on_when_there_are_as_many_as_there_may_be(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "MOST_CASES", 2)
+        watch = live()
+        taken = [watch.take([row(f"{at}", True, case)]) for at, case in enumerate("abcab")]
+        assert taken == [True, True, False, True, True]
+        assert watch.state() == {
+            METRIC: {"a": {"0": {"0": True}, "3": {"3": True}}, "b": {"1": {"1": True}, "4": {"4": True}}}
+        }
+
+    def test_it_goes_on_from_a_state_with_the_metrics_that_are_asked_for(self) -> None:
+        before = LiveTrials([METRIC, "trace.other"], (1,), 100, Telemetry())
+        before.take([row("1", True, "refund"), replace(row("2", True, "refund"), metric="trace.other")])
+        again = live()
+        again.restore(json.loads(json.dumps(before.state())))
+        assert again.state() == {METRIC: {"refund": {"1": {"1": True}}}}
+        again.take([row("3", True, "refund")])
+        assert of_case(again, "refund")[".trials"] == 2
+
+
+class TestGauges:
+    def test_each_case_has_its_trials_and_for_each_k_three_figures(self) -> None:
+        metrics = [METRIC, "trial.end_state"]
+        watch = LiveTrials(metrics, (1, 3), 100, Telemetry())
+        verdicts: list[Finding | bool] = [True, True, False, Unscored(Why.TIMEOUT)]
+        watch.take([row(str(at), each, "refund") for at, each in enumerate(verdicts)])
+        watch.take([replace(row("1", True, "order"), metric="trial.end_state")])
+        expected = {}
+        for case, level, name, n, c in (
+            ("refund", "trace", "task_completion", 3, 2),
+            ("order", "trial", "end_state", 1, 1),
+        ):
+            name_, about = ("gen_ai.evaluation.name", name), (("pandaeval.case", case), ("pandaeval.level", level))
+            expected["pandaeval.pass_pow_k.trials", (name_, *about)] = float(n)
+            for k in (1, 3):
+                found, labels = pass_pow_k(n, c, k, "bayesian"), (name_, ("k", str(k)), *about)
+                expected["pandaeval.pass_pow_k", labels] = found.median
+                expected["pandaeval.pass_pow_k.ci_low", labels] = found.ci_low
+                expected["pandaeval.pass_pow_k.ci_high", labels] = found.ci_high
+        assert watch.gauges() == expected
+
+    def test_without_a_determined_trial_there_is_nothing_but_their_number(self) -> None:
+        watch = live()
+        watch.take([row("1", Unscored(Why.TIMEOUT), "refund")])
+        about = (
+            ("gen_ai.evaluation.name", "task_completion"),
+            ("pandaeval.case", "refund"),
+            ("pandaeval.level", "trace"),
+        )
+        assert watch.gauges() == {("pandaeval.pass_pow_k.trials", about): 0.0}
+
+
 class TestStreams:
+    def test_a_known_agent_goes_on_when_there_are_as_many_as_there_may_be(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "MOST_AGENTS", 2)
+        watch = LiveGates([METRIC, "trace.other"], 0.9, 0.05)
+        watch.take([row(f"{at}", True, agent=agent) for at, agent in enumerate("abcdab")])
+        watch.take([replace(row("1", True, agent="z"), metric="trace.other")])
+        held = {
+            metric: {agent: gate["n"] for agent, gate in gates.items()}
+            for metric, gates in watch.state()["gates"].items()
+        }
+        assert held == {METRIC: {"a": 2, "b": 2, OTHER: 2}, "trace.other": {"z": 1}}
+
+    def test_an_agent_by_a_long_name_has_a_short_one(self) -> None:
+        watch = LiveGates([METRIC], 0.9, 0.05)
+        watch.take([row("1", True, agent="n" * 500)])
+        assert [*watch.state()["gates"][METRIC]] == [bounded("n" * 500)]
+
+    def test_its_state_is_that_of_its_gates(self) -> None:
+        watch, gate = LiveGates([METRIC, "trace.other"], 0.9, 0.05), StreamGate(0.9, 0.05)
+        watch.take([row("1", True), row("2", False)])
+        gate.add(1.0)
+        gate.add(0.0)
+        gates = {METRIC: {"a": gate.state()}, "trace.other": {}}
+        assert watch.state() == {"rate": 0.9, "level": 0.05, "gates": gates}
+
+    def test_an_alarm_is_told_again_when_it_had_ended(self, caplog: pytest.LogCaptureFixture) -> None:
+        watch, told = LiveGates([METRIC], 0.9, 0.05), []
+        for passes in (False, True, False):
+            wanted = 0.0 if passes else 1.0
+            at = 0
+            while self.gates(watch).get("pandaeval.stream.alarm") != wanted:
+                watch.take([row(f"{passes}{at}", passes)])
+                at += 1
+            watch.take([row("more", passes)])
+            told.append(len(caplog.records))
+        assert told == [1, 1, 2]
+
     def gates(self, watch: LiveGates, agent: str = "a") -> dict[str, float]:
         return {name: value for (name, about), value in watch.gauges().items() if ("gen_ai.agent.name", agent) in about}
 

@@ -1,0 +1,267 @@
+"""A whole configuration against a whole run, and failure groups as a gate and among results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
+from pandaeval_collector.cli import _gating
+from pandaeval_collector.cli._gates import GateOutcome, gates
+from pandaeval_collector.cli._gating import UngroupedFailures, _silent, checked, severity_gate, unanswered
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.config import Config
+from pandaeval_collector.store.failures import Failure, RootCause
+from support.results import CODE, result
+
+SWITCH_ON = "switch content capture on in the instrumentation"
+NO_SESSION = (
+    "passes unmeasured: no trace of the input has a session id; have the application set gen_ai.conversation.id (or "
+    "session.id) on its spans"
+)
+
+
+def config(**sections: Any) -> Config:
+    return Config.model_validate(sections)
+
+
+def summary(*results: Result, sessions: bool = True, agents_traces: int = 1) -> Summary:
+    """Of these results, of so many agents' traces."""
+    made = Summary()
+    made.agents_traces, made.has_sessions = agents_traces, sessions
+    for each in results:
+        made.take(each)
+    return made
+
+
+def group(severity: str, title: str = "Made-up weather", failures: int = 1) -> RootCause:
+    members = [
+        Failure(f"r{n}", "m", "false information", "It was made up.", trace_id=f"{n:02}" * 16) for n in range(failures)
+    ]
+    return RootCause(title, "It answers without data.", severity, tuple(members))
+
+
+class TestSeverity:
+    @pytest.mark.parametrize(
+        ("severities", "least", "grave"),
+        [
+            ([], "low", 0),
+            (["critical"], None, 0),
+            (["low", "medium"], "high", 0),
+            (["critical", "low", "high"], "high", 2),
+            (["low"], "low", 1),
+        ],
+    )
+    def test_it_fails_where_a_group_is_as_grave(self, severities: list[str], least: str | None, grave: int) -> None:
+        found = severity_gate([group(each) for each in severities], least)
+        assert (found.key, found.passed, len(found.examples)) == ("failures", not grave, grave)
+        assert (found.text == "") is found.passed
+
+    def test_it_names_three_groups_each_with_where_it_happened(self) -> None:
+        groups = [group("high", f"cause {n}", n + 1) for n in range(5)]
+        assert severity_gate(groups, "medium") == GateOutcome(
+            "failures",
+            False,
+            "failures (gates.fail_on_error_severity medium): 5 groups of failures of that severity or graver",
+            (
+                "[high] cause 0 (1 occurrence(s)): trace 000000000000",
+                "[high] cause 1 (2 occurrence(s)): trace 000000000000, trace 010101010101",
+                "[high] cause 2 (3 occurrence(s)): trace 000000000000, trace 010101010101, trace 020202020202",
+            ),
+        )
+
+
+class TestUngrouped:
+    def test_as_many_are_kept_as_are_grouped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_gating, "MOST_FAILURES", 2)
+        waiting = UngroupedFailures()
+        assert [waiting.takes(result(id=f"r{n}")) for n in range(4)] == [True, True, False, False]
+        assert [json.loads(line)["id"] for line in waiting.lines(())] == ["r0", "r1"]
+
+    def test_each_is_written_with_its_group(self) -> None:
+        waiting = UngroupedFailures()
+        results = [result(id=f"r{n}", finding=Score(0.1, metadata={"mine": n})) for n in range(3)]
+        for each in results:
+            waiting.takes(each)
+        both = group("high", failures=2)
+        for held, each, of in zip(waiting.lines([both]), results, (both, both, None), strict=True):
+            whole = json.loads(each.to_json())
+            whole["metadata"]["failure_group"] = None if of is None else of.to_dict()
+            assert json.loads(held) == whole
+
+
+class TestChecked:
+    def test_every_threshold_and_then_the_groups(self) -> None:
+        thresholds = {"trace.coherence": 0.5, "trace.tool_loop": 0.9, "session.agent_reliability": 0.5}
+        run = summary(
+            result("tool_loop", Score(0.25, "x" * 300), evaluator=CODE, trace_id="ab" * 16),
+            result("tool_loop", Score(0.75, "twice"), evaluator=CODE, trace_id="cd" * 16),
+            result(),
+            sessions=False,
+        )
+        run.groups = (group("high"),)
+        found = checked(config(metrics={"thresholds": thresholds}, gates={"fail_on_error_severity": "high"}), run)
+        assert [(each.key, each.passed) for each in found] == [
+            ("trace.coherence", True),
+            ("trace.tool_loop", False),
+            ("session.agent_reliability", True),
+            ("failures", False),
+        ]
+        assert found[1].text == (
+            "trace.tool_loop (threshold 0.9): the mean of 2 scores is 0.5000; --format json shows all of them, "
+            "--format html leads to what went wrong"
+        )
+        assert found[1].examples == (f"0.25 in trace {'ab' * 16}: {'x' * 199}…", f"0.75 in trace {'cd' * 16}: twice")
+        assert found[2].text == f"session.agent_reliability (threshold 0.5): {NO_SESSION}"
+        assert found[3] == severity_gate(run.groups, "high")
+
+    @pytest.mark.parametrize(("most", "passes"), [(0.5, True), (0.4, False)])
+    def test_the_share_without_a_score_is_the_configured_one(self, most: float, passes: bool) -> None:
+        run = summary(result(), result(finding=Unscored(Why.TIMEOUT), trace_id="ab" * 16))
+        found = checked(config(metrics={"thresholds": {"trace.coherence": 0.5}}, gates={"max_unscored": most}), run)
+        assert [each.passed for each in found] == [passes, True]
+
+    def test_without_thresholds_only_groups_are_looked_at(self) -> None:
+        assert checked(config(), summary(result(finding=Score(0.0)))) == [GateOutcome("failures", True)]
+
+
+ONLY = {"agents": ["nobody"]}
+UNASKED = (True, "not checked: it was not asked (--metrics, metrics.enabled)")
+NO_JUDGE = (False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out")
+NO_TRACES = (True, "passes unmeasured: the input has no agent traces")
+NO_TRIALS = (
+    False,
+    "cannot be checked: no trace of the input is a trial of a case; name a case file with --cases",
+)
+
+
+def nothing(needs: str, more: str = "") -> tuple[bool, str]:
+    return True, f"passes unmeasured: it applies to nothing in the input (it needs {needs}){more}"
+
+
+class TestSilent:
+    """Why a metric gave no result, the first reason that holds."""
+
+    @pytest.mark.parametrize(
+        ("key", "sections", "run", "why"),
+        [
+            ("trace.tool_loop", {"metrics": {"enabled": ["coherence"]}}, summary(agents_traces=0), UNASKED),
+            ("trace.task_completion", {"metrics": {"enabled": ["coherence"]}}, summary(), UNASKED),
+            ("trace.task_completion", {}, summary(agents_traces=0), NO_JUDGE),
+            ("trace.tool_loop", {"metrics": {"enabled": ["tool_loop"]}}, summary(agents_traces=0), NO_TRACES),
+            ("trial.trial_correct", {}, summary(agents_traces=0), NO_TRACES),
+            ("trial.trial_correct", {}, summary(result()), NO_TRIALS),
+            ("session.agent_reliability", {}, summary(sessions=False), (True, NO_SESSION)),
+            ("trace.loop_detection", {}, summary(sessions=False), (True, NO_SESSION)),
+            ("trace.tool_loop", {}, summary(sessions=False), nothing("tool calls")),
+            ("trace.tool_loop", {"judge": {"only": ONLY}}, summary(), nothing("tool calls")),
+        ],
+    )
+    def test_says_whether_it_passes_and_why(
+        self, key: str, sections: dict[str, Any], run: Summary, why: tuple[bool, str]
+    ) -> None:
+        assert _silent(config(**sections), run, key) == why
+
+    def test_a_trial_metric_among_trials_applies_to_nothing(self) -> None:
+        run = summary(result("exit_code", level="trial"))
+        passed, why = _silent(config(), run, "trial.trial_correct")
+        assert passed
+        assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
+
+    @pytest.mark.parametrize(
+        ("only", "told"),
+        [
+            ({}, False),
+            ({"agents": ["nobody"]}, True),
+            ({"services": ["none"]}, True),
+            ({"attributes": {"tier": "gold"}}, True),
+        ],
+    )
+    def test_a_judge_that_is_asked_about_some_traces_only_may_be_why(
+        self, monkeypatch: pytest.MonkeyPatch, only: dict[str, Any], told: bool
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        judged = config(judge={"model": "openai/none", "only": only})
+        passed, why = _silent(judged, summary(), "trace.argument_correctness")
+        assert passed
+        assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
+        assert why.endswith("); judge.only leaves traces out" if told else ")")
+
+
+class TestUnanswered:
+    def told(self, *asked: str, given: Iterable[Result] = (), **sections: Any) -> list[str]:
+        return [*unanswered(config(**sections), summary(*given, sessions=False), asked)]
+
+    def test_each_name_that_gave_nothing_has_a_sentence_in_order(self) -> None:
+        assert self.told("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [
+            f"trace.loop_detection has no result: {NO_SESSION.removeprefix('passes unmeasured: ')}",
+            f"turn.coherence has no result: {NO_JUDGE[1]}",
+            "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)",
+        ]
+
+    def test_what_cannot_be_checked_says_so(self) -> None:
+        assert self.told("trace.task_completion") == [f"trace.task_completion has no result: {NO_JUDGE[1]}"]
+
+    def test_a_result_without_a_score_is_one(self) -> None:
+        assert self.told("trace.coherence", given=[result(finding=Unscored(Why.NO_CONTENT))]) == []
+        assert self.told("trace.coherence", given=[result(finding=Assumed("nothing"))]) == []
+
+    def test_a_metric_of_trials_is_meant_by_its_full_name_or_where_there_are_trials(self) -> None:
+        assert self.told("trial_correct") == []
+        assert self.told("trial.trial_correct", given=[result()]) == [
+            f"trial.trial_correct has no result: {NO_TRIALS[1]}"
+        ]
+        [said] = self.told("trial_correct", given=[result("exit_code", level="trial")])
+        assert said.startswith("trial.trial_correct has no result: it applies to nothing in the input (it needs ")
+
+
+class TestSentences:
+    """Each sentence of a gate in full."""
+
+    @pytest.mark.parametrize(
+        ("outcomes", "mean", "passed", "text"),
+        [
+            ({("scored", ""): 1}, 0.5, True, ""),
+            (
+                {("scored", ""): 1},
+                0.25,
+                False,
+                "the mean of 1 score is 0.2500; --format json shows all of them, "
+                "--format html leads to what went wrong",
+            ),
+            (
+                {("scored", ""): 2, ("unscored", "timeout"): 2, ("unscored", "no_content"): 9},
+                0.75,
+                False,
+                "2 of 4 results have no score (50%, and gates.max_unscored is 20%), most for timeout: "
+                "raise judge.timeout, or lower judge.concurrency",
+            ),
+            (
+                {("assumed", ""): 1},
+                None,
+                True,
+                "passes unmeasured: there was nothing to evaluate in 1 result (assumed)",
+            ),
+            (
+                {("assumed", ""): 2, ("unscored", "no_content"): 2, ("unscored", "not_sampled"): 1},
+                None,
+                False,
+                f"none of 3 results has a score (no_content 2, not_sampled 1): {SWITCH_ON}",
+            ),
+            (
+                {("unscored", "not_sampled"): 1, ("unscored", "no_content"): 1},
+                None,
+                False,
+                "none of 2 results has a score (not_sampled 1, no_content 1): raise judge.sample",
+            ),
+            ({}, None, True, "applies to nothing in the input"),
+        ],
+    )
+    def test_are_these(self, outcomes: dict[tuple[str, str], int], mean: float | None, passed: bool, text: str) -> None:
+        counted = {("m", *kind): count for kind, count in outcomes.items()} | {("other", "scored", ""): 7}
+        found = gates({"m": 0.5}, 0.2, counted, {} if mean is None else {"m": mean})
+        assert found == [GateOutcome("m", passed, f"m (threshold 0.5): {text}" if text else "")]

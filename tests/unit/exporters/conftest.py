@@ -1,0 +1,15 @@
+"""Parts that many results have alike are encoded once and remembered: each test begins without those of another."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandaeval_collector.exporters import _fields, _glance, _text, attributes, encode
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> None:
+    for module in (_fields, _glance, _text, attributes, encode):
+        for held in vars(module).values():
+            if hasattr(held, "cache_clear"):
+                held.cache_clear()

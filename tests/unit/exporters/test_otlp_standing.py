@@ -1,0 +1,117 @@
+"""How an exporter stands with its sink: whether it takes the signal, when it is asked again, and what is said of it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
+from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, NotServedError, OtlpSink, RefusedError
+
+NOT_SERVED = NotServedError("unimplemented", "HTTP 404")
+INVALID = RefusedError("http_400", "HTTP 400")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def answer(rejected: int = 0, message: str = "") -> bytes:
+    partial = ExportTracePartialSuccess(rejected_spans=rejected, error_message=message)
+    return ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The warnings so far, which are then forgotten."""
+    found = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    caplog.clear()
+    return found
+
+
+def test_a_sink_that_does_not_take_the_signal_is_left_alone_for_five_minutes() -> None:
+    clock = Clock()
+    sink = OtlpSink("otlp.logs", clock)
+    assert (sink.off, sink.left_alone) == (False, False)
+    sink.refused(3, NOT_SERVED)
+    found = []
+    for later in (0.0, 299.0, 300.0, 301.0):
+        clock.now = 1_000.0 + later
+        found.append((sink.off, sink.left_alone))
+    assert found == [(True, True), (True, True), (True, False), (True, False)]
+    sink.refused(3, NOT_SERVED)
+    assert sink.left_alone, "five more minutes"
+    sink.took(1, b"")
+    assert (sink.off, sink.left_alone) == (False, False)
+
+
+def test_any_other_refusal_leaves_it_on() -> None:
+    sink = OtlpSink("otlp.logs")
+    sink.refused(3, INVALID)
+    sink.refused(3, BatchTooLargeError("too_large", "HTTP 413"))
+    assert (sink.off, sink.left_alone) == (False, False)
+
+
+def test_that_it_is_switched_off_is_said_once_and_that_it_is_on_again_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    sink = OtlpSink("otlp.logs", Clock())
+    for _ in range(2):
+        sink.refused(3, NOT_SERVED)
+        sink.took(1, b"")
+        sink.took(1, b"")
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    on_again = ("INFO", "otlp.logs is switched on again")
+    assert told[1:] == [on_again, on_again]
+    assert told[0] == (
+        "WARNING",
+        "otlp.logs is switched off, since the sink does not take this signal (HTTP 404); if that is as it should be, "
+        "say exporters.otlp.logs.enabled: false",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rejected", "message", "lost", "told"),
+    [
+        (0, "", 0, []),
+        (2, "too old", 2, ["otlp.logs: the sink threw away 2 of 5 items: too old"]),
+        (5, "", 5, ["otlp.logs: the sink threw away 5 of 5 items: "]),
+        (9, "all", 5, ["otlp.logs: the sink threw away 9 of 5 items: all"]),
+        (0, "slow down", 0, ["otlp.logs: the sink threw away 0 of 5 items: slow down"]),
+    ],
+)
+def test_what_a_sink_threw_away_is_counted_and_told(
+    caplog: pytest.LogCaptureFixture, rejected: int, message: str, lost: int, told: list[str]
+) -> None:
+    assert OtlpSink("otlp.logs").took(5, answer(rejected, message)) == lost
+    assert said(caplog) == told
+
+
+def test_a_refusal_is_told_with_what_it_costs(caplog: pytest.LogCaptureFixture) -> None:
+    OtlpSink("otlp.logs").refused(3, INVALID)
+    assert said(caplog) == ["otlp.logs: 3 items are dropped, the sink will not take them: HTTP 400"]
+
+
+def test_the_same_complaint_is_told_once_until_all_is_well_or_another_one_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sink = OtlpSink("otlp.logs")
+    steps = {
+        "thrown away": lambda: sink.took(5, answer(1, "no")),
+        "invalid": lambda: sink.refused(5, INVALID),
+        "fine": lambda: sink.took(5, b""),
+    }
+    told = []
+    for step in ("thrown away", "thrown away", "fine", "thrown away", "invalid", "invalid", "thrown away", "fine"):
+        steps[step]()
+        told.append(len(said(caplog)))
+    assert told == [1, 0, 0, 1, 1, 0, 1, 0]

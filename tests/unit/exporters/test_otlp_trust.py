@@ -1,0 +1,169 @@
+"""Which certificates a connection is made with, and what is advised where none comes about."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.exporters._otlp.transport import SignalTarget, Trust, _content, cure, target
+from support.certificates import make_certificates
+
+AUTHORITY = "set exporters.otlp.certificate to the file of the sink's authority"
+NO_TLS = "the sink does not speak TLS: write http:// before exporters.otlp.endpoint, or insecure: true"
+MUTUAL = "the sink may demand a certificate: set exporters.otlp.client_certificate and client_key to one it trusts"
+TLS = "if the sink speaks TLS, write https:// before exporters.otlp.endpoint, or insecure: false"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+def handshake(client: ssl.SSLContext, files: Path, demands: bool) -> str:
+    """Who the client is known as after a handshake in memory with a server that may demand a certificate."""
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(files / "server.pem", files / "server.key")
+    if demands:
+        server.load_verify_locations(files / "ca.pem")
+        server.verify_mode = ssl.CERT_REQUIRED
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(back, there, server_hostname="localhost"),
+        server.wrap_bio(there, back, server_side=True),
+    ]
+    for end in (*ends, *ends):
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    shown = ends[1].getpeercert()
+    subject = dict(pair for pairs in (shown or {}).get("subject", ()) for pair in pairs)  # type: ignore[union-attr, misc]
+    return subject.get("commonName", "")
+
+
+class TestTrust:
+    def test_the_named_authority_is_trusted_and_the_usual_ones_do_not_know_it(self, files: Path) -> None:
+        assert handshake(Trust(str(files / "ca.pem")).for_http(), files, demands=False) == ""
+        with pytest.raises(ssl.SSLCertVerificationError):
+            handshake(Trust().for_http(), files, demands=False)
+
+    def test_who_we_are_is_shown_to_a_sink_that_demands_it(self, files: Path) -> None:
+        ours = Trust(*(str(files / name) for name in ("ca.pem", "client.pem", "client.key")))
+        assert handshake(ours.for_http(), files, demands=True) == "client"
+        with pytest.raises(ssl.SSLError):
+            handshake(Trust(str(files / "ca.pem")).for_http(), files, demands=True)
+
+    def test_a_key_of_another_certificate_is_refused_and_all_files_are_named(self, files: Path) -> None:
+        named = [str(files / name) for name in ("ca.pem", "client.pem", "server.key")]
+        with pytest.raises(ValueError, match="KEY_VALUES_MISMATCH") as refused:
+            Trust(*named).verify()
+        assert str(refused.value).startswith(f"cannot use {', '.join(named)}: ")
+
+    def test_only_the_files_that_there_are_are_named(self, tmp_path: Path) -> None:
+        missing = str(tmp_path / "none.pem")
+        with pytest.raises(ValueError, match="No such file") as refused:
+            Trust(missing).verify()
+        assert str(refused.value).startswith(f"cannot use {missing}: ")
+
+    def test_files_that_can_be_used_are_no_mistake(self, files: Path) -> None:
+        Trust().verify()
+        Trust(*(str(files / name) for name in ("ca.pem", "client.pem", "client.key"))).verify()
+
+    def test_an_encrypted_key_is_refused_and_not_asked_for(self, files: Path, tmp_path: Path) -> None:
+        from cryptography.hazmat.primitives import serialization as form
+
+        key = form.load_pem_private_key((files / "client.key").read_bytes(), None)
+        locked = tmp_path / "locked.key"
+        encryption = form.BestAvailableEncryption(b"secret")
+        locked.write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, encryption))
+        with pytest.raises(ValueError, match="cannot use"):
+            Trust(str(files / "ca.pem"), str(files / "client.pem"), str(locked)).verify()
+
+    def test_files_are_read_whole_where_they_are_named(self, files: Path) -> None:
+        assert _content(str(files / "ca.pem")) == (files / "ca.pem").read_bytes()
+        assert (_content(None), _content("")) == (None, None)
+
+    @pytest.mark.parametrize("missing", range(3))
+    def test_grpc_reads_each_of_them(self, files: Path, tmp_path: Path, missing: int) -> None:
+        named = [str(files / name) for name in ("ca.pem", "client.pem", "client.key")]
+        Trust(*named).for_grpc()
+        named[missing] = str(tmp_path / "none.pem")
+        with pytest.raises(FileNotFoundError):
+            Trust(*named).for_grpc()
+
+
+@pytest.mark.parametrize(
+    ("details", "secure", "advice"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", True, AUTHORITY),
+        ("certificate verify failed: self signed", True, AUTHORITY),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", True, NO_TLS),
+        ("record layer failure", True, NO_TLS),
+        ("tlsv13 alert certificate required", True, MUTUAL),
+        ("unknown ca", True, MUTUAL),
+        ("sslv3 alert handshake failure", True, MUTUAL),
+        ("Socket closed", True, MUTUAL),
+        ("connection reset by peer", True, MUTUAL),
+        ("Server disconnected without sending a response", True, MUTUAL),
+        ("ReadError: ", True, MUTUAL),
+        ("endpoint closing", True, ""),
+        ("connection refused", True, ""),
+        ("Socket closed", False, TLS),
+        ("connection reset by peer", False, TLS),
+        ("Endpoint closing", False, TLS),
+        ("Server disconnected without sending a response", False, TLS),
+        ("ReadError: ", False, TLS),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED]", False, ""),
+        ("", False, ""),
+    ],
+)
+def test_what_a_failed_connection_has_to_do_with_tls_has_its_cure(details: str, secure: bool, advice: str) -> None:
+    assert cure(details, secure) == (f" - {advice}" if advice else "")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "protocol", "expected"),
+    [
+        ("http://sink", "grpc", SignalTarget("sink", 80, False, "http://sink:80/v1/logs")),
+        ("https://sink/", "grpc", SignalTarget("sink", 443, True, "https://sink:443/v1/logs")),
+        ("https://sink:9/a/b/", "http/protobuf", SignalTarget("sink", 9, True, "https://sink:9/a/b/v1/logs")),
+        ("http://[::1]/a", "http/protobuf", SignalTarget("::1", 80, False, "http://[::1]:80/a/v1/logs")),
+        ("sink", "grpc", SignalTarget("sink", 4317, False, "http://sink:4317/v1/logs")),
+        ("sink", "http/protobuf", SignalTarget("sink", 4318, False, "http://sink:4318/v1/logs")),
+        ("sink/base", "http/protobuf", SignalTarget("sink", 4318, False, "http://sink:4318/base/v1/logs")),
+    ],
+)
+def test_an_endpoint_is_read_as_people_write_it(endpoint: str, protocol: str, expected: SignalTarget) -> None:
+    assert target(endpoint, "logs", protocol, True) == expected
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "header"),
+    [
+        ("http://sink", ()),
+        ("http://me@sink", (("authorization", "Basic bWU6"),)),
+        ("http://m%40e:p%2Fw@sink", (("authorization", "Basic bUBlOnAvdw=="),)),
+        ("http://:pw@sink", (("authorization", "Basic OnB3"),)),
+    ],
+)
+def test_a_user_in_the_endpoint_becomes_a_header(endpoint: str, header: tuple[tuple[str, str], ...]) -> None:
+    assert target(endpoint, "logs", "grpc", True).headers == header
+
+
+@pytest.mark.parametrize(
+    ("text", "headers"),
+    [
+        ("", ()),
+        ("a", ()),
+        ("a=", (("a", ""),)),
+        ("A=b,,c", (("a", "b"),)),
+        (" X%2DKey = v%20w , b=1=2", (("x-key", "v w"), ("b", "1=2"))),
+        ("c=d,a=b", (("c", "d"), ("a", "b"))),
+    ],
+)
+def test_headers_are_written_as_pairs(text: str, headers: tuple[tuple[str, str], ...]) -> None:
+    assert target("sink", "logs", "grpc", True, headers=text).headers == headers
