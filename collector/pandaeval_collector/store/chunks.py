@@ -120,7 +120,8 @@ class ChunkTables(TableGroup):
         rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
         self._size += sum(len(row[7]) for row in rows)
         insert(connection, "chunks", rows)
-        self._took(max((chunk.id for chunk in chunks), default=0))
+        for chunk in chunks:
+            self._took(chunk.id)
         insert(connection, "endings", [(id_,) for _, ended, _ in appended for id_ in ended], verb="INSERT OR IGNORE")
         for _, _, read in appended:
             write_consumed(connection, read)

@@ -31,9 +31,11 @@ class DecisionTables(TableGroup):
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
         """What the store remembers of those of the given traces that were decided before."""
         found: dict[bytes, Decided] = {}
-        reader = self._reader()
         perhaps = [trace_id for trace_id in trace_ids if trace_id in self._seen]
-        among = numbers.blocks(reader) if perhaps else ""
+        if not perhaps:
+            return found
+        reader = self._reader()
+        among = numbers.blocks(reader)
         for marks, group in numbers.batched(perhaps):
             rows = reader.execute(
                 f"""SELECT trace_id, revision, final, known, chunks, size FROM traces

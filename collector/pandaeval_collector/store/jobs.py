@@ -118,8 +118,8 @@ def add(
     traces: Mapping[bytes, int],
     redecided: Collection[bytes],
     now: float,
-    fresh: Collection[bytes] = frozenset(),
-    ended_at: float | None = None,
+    fresh: Collection[bytes],
+    ended_at: float,
 ) -> None:
     """New jobs; those of traces that were ``redecided`` and are no longer wanted are cancelled unless leased.
     ``traces``: the numbers of all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is
@@ -129,7 +129,7 @@ def add(
         rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))
         connection.executemany(
             "UPDATE jobs SET state = 'cancelled', why = 'superseded', ended_at = ? WHERE no = ?",
-            [(now if ended_at is None else ended_at, no) for id_, no in rows.fetchall() if id_ not in wanted],
+            [(ended_at, no) for id_, no in rows.fetchall() if id_ not in wanted],
         )
     known = {traces[job.trace_id] for job in jobs if job.trace_id not in fresh}
     there = _ids(connection, "jobs WHERE trace", known)
@@ -158,11 +158,12 @@ def _blocks(connection: sqlite3.Connection) -> str:
 
 def end(connection: sqlite3.Connection, ends: Sequence[JobEnd], now: float) -> None:
     """Ends jobs, for good or until somebody retries them."""
-    among = _blocks(connection) if ends else ""
-    connection.executemany(
-        f"UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE {_BY_ID} AND state = 'leased'",  # noqa: S608
-        [(each.state, each.why, each.error[:500], now, among, each.id) for each in ends],
-    )
+    if ends:
+        among = _blocks(connection)
+        connection.executemany(
+            f"UPDATE jobs SET state = ?, why = ?, error = ?, ended_at = ? WHERE {_BY_ID} AND state = 'leased'",  # noqa: S608
+            [(each.state, each.why, each.error[:500], now, among, each.id) for each in ends],
+        )
 
 
 def forget(connection: sqlite3.Connection, before: float) -> None:

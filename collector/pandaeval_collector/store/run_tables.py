@@ -56,7 +56,7 @@ def _stand_beside(connection: sqlite3.Connection, batch: RunBatch) -> None:
             "INSERT OR IGNORE INTO run_items (run, no, grp, state) VALUES (?, ?, ?, 'pending')",
             [(batch.run, no, session) for no, session in batch.beside],
         ).rowcount
-        connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (max(0, added), batch.run))
+        connection.execute("UPDATE runs SET total = total + ? WHERE no = ?", (added, batch.run))
 
 
 def _values(run: int, r: RunResult) -> tuple[object, ...]:

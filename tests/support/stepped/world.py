@@ -363,6 +363,4 @@ class World:
 
 
 def _ids_and_scores(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[str, float | None]]:
-    """Scores to nine digits, the tolerance that all formulas are held to."""
-    rows = standing(list(results)).items()
-    return {key: (each["id"], None if each["score"] is None else round(each["score"], 9)) for key, each in rows}
+    return {key: (each["id"], each["score"]) for key, each in standing(list(results)).items()}

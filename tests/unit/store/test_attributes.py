@@ -69,6 +69,31 @@ def test_they_go_with_their_traces_however_few_at_a_time(tmp_path: Path, limit: 
         assert pairs == {"model=m0", "model=m1", *(f"user={number}" for number in range(16, 21))}
 
 
+def test_so_many_rows_of_deleted_traces_go_at_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    _commit(store, range(1, 9))
+    store.close()
+    with open_database(tmp_path / "pandaeval.db") as connection:
+        assert attributes.forget(connection, 100) == 0
+        connection.execute("DELETE FROM traces WHERE no <= 6")
+        steps = []
+        while not steps or steps[-1][0]:
+            gone = attributes.forget(connection, 5)
+            (left,) = connection.execute("SELECT count(*) FROM listed_attributes").fetchone()
+            steps.append((gone, left))
+    assert steps == [(5, 11), (5, 6), (2, 4), (0, 4)]
+
+
+def test_pairs_go_with_the_last_trace(tmp_path: Path) -> None:
+    store = Store(tmp_path, "off")
+    _commit(store, range(1, 4))
+    store.close()
+    with open_database(tmp_path / "pandaeval.db") as connection:
+        connection.execute("DELETE FROM traces")
+        assert attributes.forget(connection, 100) == 6
+        assert connection.execute("SELECT count(*) FROM attribute_pairs").fetchone() == (0,)
+
+
 def test_a_pair_is_found_without_looking_through_all_that_is_stored(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     _commit(store, range(1, 50))

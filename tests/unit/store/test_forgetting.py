@@ -142,6 +142,13 @@ class TestEverythingElse:
         assert forget(store, 0.0) == 2
         assert [row.id for row in store.results_after(0)] == ["r2", "r3"]
 
+    def test_a_result_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
+        store.commit(WriteSet(results=[ResultRow("r", "u", "trace.m", 1, b"{}")])).result()
+        with open_database(store.path / "pandaeval.db") as connection:
+            connection.execute("UPDATE results SET created_at = 100.0")
+        gone = [store.forget(WINDOW, RETENTION, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
+        assert gone == [0, 1]
+
     @pytest.mark.parametrize(
         ("closed", "later", "stays"), [(False, RETENTION + 5, 1), (True, RETENTION - 5, 1), (True, RETENTION + 5, 0)]
     )

@@ -252,7 +252,7 @@ class JobsMachine(RuleBasedStateMachine):
         rows = [_job(f"{self.added + n:04}", trace) for n in range(count)]
         self.added += count
         trace_id = bytes([trace]) * 16
-        jobs.add(self.connection, rows, {trace_id: trace}, [trace_id] if again else [], self.now)
+        jobs.add(self.connection, rows, {trace_id: trace}, [trace_id] if again else [], self.now, (), self.now)
 
     @rule(count=st.integers(1, 4))
     def lease(self, count: int) -> None:
@@ -361,6 +361,22 @@ class TestLeases:
         assert store.jobs.pending_in(iter(names)) == {"s1", "s2", "s7"}
         store.commit(WriteSet(ended=[JobEnd("a", "done"), JobEnd("b", "dead")])).result()
         assert store.jobs.pending_in(names) == {"s7"}
+
+    def test_what_is_not_wanted_any_more_ended_at_a_time_of_the_calendar(self, store: Store) -> None:
+        _add(store, _job("a"), _job("b"))
+        _add(store, _job("other", 2))
+        trace_id = _trace().trace_id
+        with contextlib.closing(sqlite3.connect(store.path / "pandaeval.db", isolation_level=None)) as connection:
+            jobs.add(connection, [_job("b"), _job("c", delay=5.0)], {trace_id: 1}, [trace_id], 100.0, (), 7.0)
+            found = connection.execute("SELECT id, state, why, ended_at FROM jobs ORDER BY id").fetchall()
+            due = connection.execute("SELECT due_at, created_at FROM jobs WHERE id = 'c'").fetchone()
+        assert found == [
+            ("a", "cancelled", "superseded", 7.0),
+            ("b", "due", "", None),
+            ("c", "due", "", None),
+            ("other", "due", "", None),
+        ]
+        assert due == (105.0, 100.0)
 
 
 class TestByHand:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
 from pandaeval_collector.store import Chunk, DecidedTrace, JobEnd, JobRow, ListedRow, Store, WriteSet, kept
+from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.kept import packed_contents, stored_spans
 from support.database import kept_bytes, open_database
 
@@ -135,6 +138,21 @@ class TestKeeping:
         assert keep(store) == 2
         assert readable(store) == [2]
 
+    def test_a_trace_that_was_decided_again_meanwhile_waits_for_its_new_spans(self, store: Store) -> None:
+        ids = {number: decide(store, number) for number in (1, 2)}
+        found = store.chunks([*ids[1], *ids[2]])
+        due = [kept._Due(no, f"[{each[0]}]".encode(), tuple(each)) for no, each in ids.items()]
+        [late] = appended(store, 2, [(False, b"late")])
+        again = DecidedTrace(trace_id(2), 2, False, "e", frozenset({b"1" * 8}), [*ids[2], late], 9)
+        store.commit(WriteSet(traces=[again])).result()
+        with closing(connect(store.path / FILE_NAME, "off")) as connection:
+            kept._move(connection, [(each, packed_contents(found.values())) for each in due], [], 5.0)
+            kept._move(connection, [], due, 5.0)
+        assert readable(store) == [1]
+        assert store.held(trace_id(1)) == ("d", ())
+        assert store.held(trace_id(2)) == ("e", (*ids[2], late))
+        assert store.contents(trace_id(2)) == [(False, b"spans"), (False, b"late")]
+
     def test_a_newer_chunk_gets_a_newer_id_whatever_was_moved(self, store: Store) -> None:
         [newest] = decide(store, 1)
         keep(store)
@@ -167,6 +185,13 @@ class TestForgetting:
         self.filled(store)
         assert self.forget(store, 1 << 30, later) == gone
 
+    def test_one_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
+        self.filled(store, 1)
+        with open_database(store.path / FILE_NAME) as connection:
+            connection.execute("UPDATE kept SET kept_at = 100.0")
+        gone = [store.forget_kept(RETENTION, 1 << 30, 100.0 + RETENTION + late).result() for late in (0.0, 0.5)]
+        assert gone == [0, 1]
+
     def test_so_many_at_a_time(self, store: Store) -> None:
         self.filled(store)
         assert [self.forget(store, 0, limit=3), readable(store)] == [3, [4]]
@@ -192,6 +217,19 @@ class TestFile:
         assert stored_spans(store.path, trace_id(3)) == [b"three", large]
         assert stored_spans(store.path, trace_id(9)) == []
 
+    def test_who_reads_the_spans_of_a_trace_writes_nothing(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        writes_nothing = []
+
+        def opened(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*arguments, **options)
+            writes_nothing.append(connection.execute("PRAGMA query_only").fetchone()[0])
+            return connection
+
+        monkeypatch.setattr(kept, "connect", opened)
+        appended(store, 1, [(False, b"spans")])
+        assert stored_spans(store.path, trace_id(1)) == [b"spans"]
+        assert writes_nothing == [1]
+
     def test_a_directory_without_a_store_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="nowhere"):
             stored_spans(tmp_path / "nowhere", trace_id(1))
@@ -208,6 +246,74 @@ class TestFile:
         gone = _MovedMeanwhile(store.people.reader(), lambda: store.discard(ids[1]).result())
         assert kept.contents(gone, 2) == []  # type: ignore[arg-type]
         assert kept.contents(other, 3) == []  # type: ignore[arg-type]
+
+
+class TestAllTraces:
+    """What reads a whole store, beside a collector that may run on it."""
+
+    def read(self, store: Store) -> list[kept.StoredTrace]:
+        with closing(connect(store.path / FILE_NAME, "off", read_only=True)) as connection:
+            found = [*kept.stored_traces(connection)]
+            assert kept.count_traces(connection) == len(found)
+            assert not connection.in_transaction
+            return found
+
+    def test_an_empty_store_has_none(self, store: Store) -> None:
+        assert self.read(store) == []
+
+    def test_kept_ones_first_and_then_the_others_by_their_start(self, store: Store) -> None:
+        large = bytes(range(256)) * 40
+        decide(store, 1, b"one", large)
+        decide(store, 2, b"two")
+        keep(store)
+        for number, start in ((3, 30), (4, 10), (5, 20)):
+            chunk = Chunk(store.next_chunk_id(), trace_id(number), False, 1, start, b"%d" % number)
+            store.append([chunk]).result()
+        decide(store, 6, b"six", large)
+        appended(store, 3, [(True, b"logs")])
+        assert [(int.from_bytes(each.trace_id, "big"), each.parts, each.damage) for each in self.read(store)] == [
+            (1, [(False, b"one"), (False, large)], ""),
+            (2, [(False, b"two")], ""),
+            (3, [(False, b"3"), (True, b"logs")], ""),
+            (6, [(False, b"six"), (False, large)], ""),
+            (4, [(False, b"4")], ""),
+            (5, [(False, b"5")], ""),
+        ]
+
+    @pytest.mark.parametrize("damage", [b"", b"no frame", 7, "text", zstandard.compress(b"\0\1")])
+    def test_a_damaged_one_says_so_and_stops_no_other(self, store: Store, damage: object) -> None:
+        for number in (1, 2):
+            decide(store, number)
+        keep(store)
+        for number in (3, 4):
+            appended(store, number, [(False, bytes(9000))])
+        with open_database(store.path / FILE_NAME) as connection:
+            connection.execute("UPDATE kept SET data = ? WHERE no = 1", (damage,))
+            connection.execute("UPDATE chunks SET data = ? WHERE trace_id = ?", (damage, trace_id(3)))
+        found = self.read(store)
+        assert [(each.trace_id, len(each.parts)) for each in found] == [
+            (trace_id(number), int(number in (2, 4))) for number in (1, 2, 3, 4)
+        ]
+        assert [each.damage != "" for each in found] == [True, False, True, False]
+
+    @pytest.mark.parametrize("damage", [b"no frame", 7])
+    def test_a_damaged_one_of_an_older_version_says_so_too(self, store: Store, damage: object) -> None:
+        appended(store, 1, [(False, bytes(9000))])
+        with open_database(store.path / FILE_NAME) as connection:
+            connection.execute("UPDATE chunks SET data = ?, checksum = NULL", (damage,))
+        [found] = self.read(store)
+        assert (found.trace_id, found.parts) == (trace_id(1), [])
+        assert found.damage not in ("", "None")
+
+    def test_all_are_read_as_they_were_at_the_first(self, store: Store) -> None:
+        decide(store, 1)
+        keep(store)
+        appended(store, 2, [(False, b"open")])
+        with closing(connect(store.path / FILE_NAME, "off", read_only=True)) as connection:
+            reading = kept.stored_traces(connection)
+            first = next(reading)
+            appended(store, 3, [(False, b"later")])
+            assert [each.trace_id for each in (first, *reading)] == [trace_id(1), trace_id(2)]
 
 
 class _MovedMeanwhile:

@@ -14,7 +14,16 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.build import ItemExporter
 from pandaeval_collector.exporters._otlp.transport import Envelope
 from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.store import DamagedError, ResultRow, SeriesRow, Store, WriteSet, outbox_batches
+from pandaeval_collector.store import (
+    DamagedError,
+    ResultRow,
+    SeriesRow,
+    Store,
+    WriteSet,
+    decisions,
+    outbox_batches,
+    outgoing,
+)
 from pandaeval_collector.store.outbox_batches import batch_items
 from pandaeval_otel.wire.skeleton import Request
 from support.database import open_database
@@ -78,6 +87,21 @@ def test_of_large_items_fewer_are_read_at_a_time(store: Store) -> None:
     assert [row.id for row in store.results_after(2)] == ["r2"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "read"),
+    [([10, 1], 1), ([9, 1, 1], 2), ([9, 5, 1], 2), ([5, 4, 9], 3), ([3, 3, 3, 1, 1], 4), ([11, 1], 1)],
+)
+def test_a_read_ends_where_it_is_large(
+    store: Store, monkeypatch: pytest.MonkeyPatch, sizes: list[int], read: int
+) -> None:
+    for module in (outgoing, decisions):
+        monkeypatch.setattr(module, "READ_BYTES", 10)
+    for number, size in enumerate(sizes):
+        put(store, "logs", [bytes(size)])
+        store.commit(WriteSet(results=[ResultRow(f"r{number}", "u", "trace.m", 1, bytes(size))])).result()
+    assert len(store.outbox_after("logs", 0)) == len(store.results_after(0)) == read
+
+
 def test_a_batch_goes_when_all_of_it_is_sent(store: Store) -> None:
     put(store, "logs", NUMBERED[:3])
     assert store.forget_sent("logs", 2).result() == 0
@@ -99,6 +123,9 @@ def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> Non
     gone = store.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 690, "traces": 0}).result()
     assert gone == {("logs", "too_old"): 10, ("traces", "too_old"): 1}
     assert store.outbox_bytes() == 0
+    put(store, "logs", [b"sent"])
+    gone = store.drop_unsent(before=1e12, excess_bytes=0, done={"logs": 9000}).result()
+    assert gone["logs", "too_old"] == 0
 
 
 def test_a_row_of_an_older_store_is_one_item(store: Store) -> None:
@@ -186,6 +213,7 @@ class TestWaiting:
     def test_what_is_too_old_frees_room(self, store: Store, sizes: list[int]) -> None:
         with open_database(store.path / "pandaeval.db") as other:
             other.execute("UPDATE outbox SET created_at = 10 WHERE seq = 1")
+        assert store.drop_unsent(10.0, 0, {}).result() == {}
         assert store.drop_unsent(20.0, sizes[0], {}).result() == {("logs", "too_old"): 1}
         assert store.drop_unsent(20.0, 0, {}).result() == {}
 

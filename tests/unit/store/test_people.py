@@ -212,6 +212,19 @@ def test_a_verdict_is_about_what_was_decided(store: Store) -> None:
     assert not store.people.is_known(replace(session, unit=unit(1)))
 
 
+def test_verdicts_about_runs_that_nobody_heard_of(store: Store) -> None:
+    """A verdict or a judged score says as well as spans do that there was such a run."""
+    trace = DecidedTrace(bytes.fromhex(unit(1)), 1, False, "d", frozenset(), (), 0)
+    store.commit(WriteSet(traces=[trace], touched={"chat"}, judged=[judged_row(2, 0.9)])).result()
+    store.people.put([replace(GOOD, unit=unit(3))], 500.0).result()
+    given = [replace(GOOD, unit=unit(number)) for number in range(6)]
+    given += [replace(GOOD, unit=name, metric="session.task_completion") for name in ("chat", "other")]
+    given.append(replace(GOOD, unit=f"{unit(1)}:{'1' * 16}", metric="turn.helpfulness"))
+    reader = store.people.reader()
+    assert people.unheard_of(reader, iter(given)) == [given[0], given[4], given[5], given[7]]
+    assert people.unheard_of(reader, []) == []
+
+
 def test_judged_scores_read_back_whole(store: Store) -> None:
     given = [
         JudgedRow(unit(1), METRIC, "chat", "helper", 0.25, False, 0.5, "m", "4", 0.75),

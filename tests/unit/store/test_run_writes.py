@@ -173,6 +173,8 @@ class TestBatches:
         now = of(store, run)
         assert (now.total, now.done) == (3, 2)
         assert store.runs.pending(run.no, 5) == [(3, 0)]
+        store.commit(batch(run.no, beside=beside)).result()
+        assert of(store, run).total == 3
 
     def test_an_item_beside_is_known_by_its_session(self, store: Store) -> None:
         run = standing(store)

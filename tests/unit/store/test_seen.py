@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from pandaeval_collector.store import DecidedTrace, Store, WriteSet
-from pandaeval_collector.store.responses import Seen
+from pandaeval_collector.store.responses import Remembering, Seen
 
 
 def _ids(number: int) -> list[bytes]:
@@ -24,6 +30,58 @@ class TestSeen:
 
     def test_until_complete_it_says_yes_to_all(self) -> None:
         assert os.urandom(16) in Seen()
+
+    def test_it_takes_eight_mebibytes(self) -> None:
+        assert len(Seen()._bits) == 8 << 20
+
+
+class _Rows:
+    """A connection that has so many pages of ids, or no end of them, or fails."""
+
+    def __init__(self, pages: int | None) -> None:
+        self.pages, self.asked, self.begun = pages, "", threading.Event()
+
+    def execute(self, query: str) -> _Rows:
+        if self.pages == 0:
+            raise sqlite3.OperationalError("disk I/O error")
+        self.asked = query
+        return self
+
+    def fetchmany(self, _: int) -> list[tuple[bytes]]:
+        self.begun.set()
+        if self.pages is None:
+            return [(b"id",)]
+        self.pages -= 1
+        return [(b"id %d" % self.pages,)] if self.pages else []
+
+    @contextlib.contextmanager
+    def scan(self) -> Iterator[sqlite3.Connection]:
+        yield self  # type: ignore[misc]
+
+
+class TestRemembering:
+    def test_all_ids_of_the_query_are_added(self) -> None:
+        seen, rows = Seen(), _Rows(3)
+        remembering = Remembering(seen, rows.scan, "the query")
+        remembering._thread.join()
+        assert (seen.complete, rows.asked) == (True, "the query")
+        assert [b"id %d" % number in seen for number in range(4)] == [False, True, True, False]
+
+    def test_it_ends_when_the_store_is_closed_however_much_is_left(self) -> None:
+        seen, rows = Seen(), _Rows(None)
+        remembering = Remembering(seen, rows.scan, "the query")
+        assert rows.begun.wait(60)
+        remembering.stop()
+        assert not seen.complete
+        assert b"another" in seen, "who knows"
+        assert remembering._thread.daemon, "a process that ends does not wait for it either"
+
+    def test_while_the_ids_cannot_be_read_each_may_have_been_decided(self, caplog: pytest.LogCaptureFixture) -> None:
+        seen = Seen()
+        Remembering(seen, _Rows(0).scan, "the query")._thread.join()
+        assert not seen.complete
+        assert b"another" in seen
+        assert "disk I/O error" in caplog.text
 
 
 class TestStore:

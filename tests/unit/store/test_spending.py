@@ -108,7 +108,15 @@ def test_each_day_has_its_own(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("back", "day"),
-    [(0.0, DAY), (DAY_S, DAY), (1.5 * DAY_S, DAY), (2 * DAY_S, DAY), (2 * DAY_S + 1, None), (-DAY_S, None)],
+    [
+        (-10.0, None),
+        (0.0, DAY),
+        (DAY_S, DAY),
+        (1.5 * DAY_S, DAY),
+        (2 * DAY_S, DAY),
+        (2 * DAY_S + 1, None),
+        (-DAY_S, None),
+    ],
 )
 def test_a_clock_set_back_by_less_than_two_days_stays_with_the_day(
     store: Store, back: float, day: float | None

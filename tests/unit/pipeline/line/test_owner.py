@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import orjson
+import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
@@ -16,6 +18,7 @@ from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked, with_contents
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -27,6 +30,7 @@ from support.line import RunningLine, Standing, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 
 QUIET = 11.0
+_SAID = "Your parcel is on its way."
 
 
 class Two:
@@ -150,6 +154,30 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
         whole = as_file([second])
         session = {key: said for key, said in both.owner.standing().items() if key[0] == "one"}
         assert session == {key: said for key, said in whole.items() if key[0] == "one"}
+
+
+async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without, the session would stand with the signals that it had before, under the id of the compared one."""
+    first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
+    close_due = SessionCloser.close_due
+    async with two(tmp_path) as both:
+        await both.decide(first)
+        await both.forwarder.send(second)
+        await both.forwarder.wait(QUIET)
+
+        over = both.owner.now + 1000
+
+        async def late(closer: SessionCloser, now: float) -> None:
+            if not closer.open or now < over:
+                return await close_due(closer, now)
+            monkeypatch.setattr(SessionCloser, "close_due", close_due)
+            await asyncio.gather(both.tell(), close_due(closer, now))
+
+        monkeypatch.setattr(SessionCloser, "close_due", late)
+        await both.owner.settle()
+        assert both.standing() == as_file([first, second])
 
 
 async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Chunks of spans: how they lie in the file, what a restart reads of them, and when the store takes no more."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from pandaeval_collector.store import Chunk, ChunkReader, Store, StoreFullError
+from pandaeval_collector.store.chunk_reader import chunk_checksum, compress, decompress, pack, unpack
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off", 10 * MIB)
+    yield opened
+    opened.close()
+
+
+class TestPacking:
+    def test_what_is_larger_than_four_kibibytes_is_compressed(self) -> None:
+        contents = [b"a" * 4096, b"b" * 4097, b"", b"c" * 9000, b"d"]
+        packed = pack(contents)
+        assert [compressed for compressed, _ in packed] == [False, True, False, True, False]
+        assert [unpack(compressed, data) for compressed, data in packed] == contents
+        assert [len(data) < 100 for _, data in packed] == [False, True, True, True, True]
+        assert pack([]) == pack([b""])[1:] == []
+
+    def test_what_was_damaged_is_noticed(self) -> None:
+        (_, packed), made = pack([bytes(5000)])[0], compress(b"of any size")
+        for data in (packed, made):
+            assert zstandard.get_frame_parameters(data).has_checksum
+        assert decompress(made) == b"of any size"
+
+    def test_a_checksum_is_that_of_older_stores(self) -> None:
+        fields = [0, 1, 7, b"trace", 3, 50, "a session", 1]
+        written = b"[0, 1, 7, b'trace', 3, 50, 'a session', 1]"
+        assert chunk_checksum(fields, b"spans") == zlib.crc32(b"spans", zlib.crc32(written))
+        others = {chunk_checksum([*fields[:at], 9, *fields[at + 1 :]], b"spans") for at in range(len(fields))}
+        others |= {chunk_checksum(fields, b"span"), chunk_checksum([], b"spans"), chunk_checksum(fields, b"")}
+        assert len(others | {chunk_checksum(fields, b"spans")}) == len(fields) + 4
+
+
+def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Store) -> None:
+    chunks = [
+        Chunk(store.next_chunk_id(), b"1" * 16, False, 3, 50, b"spans"),
+        Chunk(store.next_chunk_id(), b"2" * 16, True, 2, 0, bytes(9000), "chat"),
+        Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 40, b"", "chat", True),
+    ]
+    store.append(chunks[1:]).result()
+    store.append(chunks[:1]).result()
+    store.close()
+    again = Store(store.path, "off")
+    assert [*again.open_chunks()] == chunks
+    assert again.chunks([1, 2, 3]) == {chunk.id: (chunk.logs, chunk.data) for chunk in chunks}
+    assert again.next_chunk_id() == 4
+    again.close()
+
+
+def test_a_process_that_reads_beside_writes_nothing(store: Store) -> None:
+    chunk = Chunk(store.next_chunk_id(), b"1" * 16, True, 1, 1, b"spans")
+    store.append([chunk]).result()
+    with closing(ChunkReader(store.path)) as reader:
+        assert reader.chunks([chunk.id]) == {chunk.id: (True, b"spans")}
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader._reader.execute("DELETE FROM chunks")
+
+
+def test_what_has_no_chunks_uses_up_no_id(store: Store) -> None:
+    store.append([], ["a session"]).result()
+    assert store.next_chunk_id() == 1
+
+
+def test_traces_by_their_start_with_all_their_chunks(store: Store) -> None:
+    """Log records have no start of their own."""
+    said = [(1, False, 50, b"12345", 2), (2, True, 0, b"1", 1), (3, False, 20, b"", 1), (1, True, 0, b"12", 3)]
+    said += [(1, False, 60, b"1", 1)] * 10 + [(0, False, 50, b"1", 1)]
+    chunks = [
+        Chunk(store.next_chunk_id(), bytes([number]), logs, items, start, data)
+        for number, logs, start, data, items in said
+    ]
+    store.append(chunks).result()
+    assert [*store.traces_by_start()] == [
+        (b"\2", [2], 1, 1),
+        (b"\3", [3], 0, 1),
+        (b"\0", [15], 1, 1),
+        (b"\1", [1, 4, *range(5, 15)], 17, 15),
+    ]
+
+
+class TestFull:
+    @pytest.mark.parametrize(
+        ("remembered", "used", "refused"),
+        [(9, 20, False), (10, 9, False), (20, 9, False), (10, 10, True), (11, 10, True), (10, 11, True)],
+    )
+    def test_the_file_is_looked_at_before_anything_is_refused(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, remembered: int, used: int, refused: bool
+    ) -> None:
+        sizes = iter([remembered * MIB, used * MIB])
+        monkeypatch.setattr(store, "_used_bytes", lambda: next(sizes))
+        assert store.size_bytes() == remembered * MIB
+        chunk = Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 1, b"spans")
+        if refused:
+            with pytest.raises(StoreFullError, match=f"holds {used} MiB, its budget store.max_bytes is 10 MiB"):
+                store.append([chunk])
+        else:
+            store.append([chunk]).result()
+        assert [*store.open_chunks()] == ([] if refused else [chunk])
+
+    def test_what_is_stored_is_added_up_until_it_could_be_too_much(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[int] = []
+        monkeypatch.setattr(store, "_used_bytes", lambda: looked.append(1) or 0)
+        monkeypatch.setattr(store, "_max_bytes", 20_000)
+        store.size_bytes()
+        counts = []
+        for _ in range(5):
+            store.append([Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 1, bytes(4000)) for _ in range(2)]).result()
+            counts.append(len(looked))
+        assert counts == [1, 1, 1, 2, 2]

@@ -1,0 +1,293 @@
+"""What is read of evaluation runs: which runs and traces there are, what is yet to be done, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, run_tables
+from pandaeval_collector.store.run_rows import RunBatch, RunResult, RunRow
+from pandaeval_collector.store.wanted import Wanted
+from support.database import open_database
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path, "off")
+    yield opened
+    opened.close()
+
+
+def trace_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def decide(store: Store, *numbers: int, session: str = "", agent: str = "a", listed: bool = True) -> None:
+    """Each trace gets the number that its id says when they come in order from 1."""
+    ids = [trace_id(number) for number in numbers]
+    changes = WriteSet(traces=[DecidedTrace(id_, 1, True, "d", frozenset(), [], 0) for id_ in ids])
+    if listed:
+        changes.listed = [ListedRow(id_, 1, agent, "s", "", "", False, b"{}") for id_ in ids]
+        changes.session_traces = [SessionTraceRow(id_, session, 1, 2, b"{}") for id_ in ids]
+        changes.touched = {session} - {""}
+    store.commit(changes).result()
+
+
+def created(store: Store, *queued: bytes) -> list[RunRow]:
+    return [store.runs.create(body).result()[0] for body in queued or (b"{}",)]
+
+
+def result(
+    about: int, score: float | None, metric: str = "trace.m", outcome: str = "scored", by: str = "1"
+) -> RunResult:
+    success = None if score is None else score >= 0.5
+    return RunResult(about, metric, outcome, score, success, 0.0, by, b"%s %d" % (metric.encode(), about))
+
+
+def file(store: Store, run: RunRow, *results: RunResult, items: tuple[tuple[int, str], ...] = ()) -> None:
+    store.commit(WriteSet(runs=[RunBatch(run.no, items, results)])).result()
+
+
+class TestWhichRunsThereAre:
+    def test_by_the_whole_id_alone(self, store: Store) -> None:
+        [run] = created(store)
+        assert store.runs.find(run.id) == run
+        assert store.runs.find(run.id[:-1]) is None
+
+    def test_ids_by_how_they_begin(self, store: Store) -> None:
+        runs = created(store, *(b"%d" % number for number in range(9)))
+        with open_database(store.path / "pandaeval.db") as connection:
+            for no, run in enumerate(runs):
+                connection.execute("UPDATE runs SET id = ? WHERE no = ?", (f"a{no}" if no < 7 else f"b{no}", run.no))
+        assert store.runs.ids_from("a") == ["a0", "a1", "a2", "a3", "a4"]
+        assert store.runs.ids_from("a", 2) == ["a0", "a1"]
+        assert store.runs.ids_from("", 100) == [*(f"a{no}" for no in range(7)), "b7", "b8"]
+        assert store.runs.ids_from("b7") == ["b7"]
+        assert store.runs.ids_from("c") == []
+
+    def test_the_newest_first_from_where_the_last_page_ended(self, store: Store) -> None:
+        runs = created(store, *(b"%d" % number for number in range(52)))[::-1]
+        assert store.runs.newest() == runs[:50]
+        assert store.runs.newest(limit=3) == runs[:3]
+        assert store.runs.newest(runs[2].no, 2) == runs[3:5]
+        assert store.runs.newest(runs[-1].no) == []
+
+    def test_the_next_one_is_that_which_was_begun_or_the_oldest_that_waits(self, store: Store) -> None:
+        assert store.runs.next() is None
+        one, two, three = created(store, b"1", b"2", b"3")
+        steps: list[int | None] = []
+        for begun in (three, None, None):
+            if begun is not None:
+                store.runs.begin(begun.no).result()
+            following = store.runs.next()
+            assert following is not None
+            steps.append(following.no)
+            store.runs.end(following.no).result()
+        assert steps == [three.no, one.no, two.no]
+        assert store.runs.next() is None
+
+
+class TestWhichTracesThereAre:
+    def test_a_listed_trace_has_a_place(self, store: Store) -> None:
+        decide(store, 1)
+        decide(store, 2, session="chat")
+        decide(store, 3, listed=False)
+        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        assert [store.runs.placed(trace_id(number)) for number in (1, 2, 3, 4)] == [(1, 0), (2, session), None, None]
+
+    def test_all_between_two_numbers_with_their_sessions(self, store: Store) -> None:
+        decide(store, 1, 2)
+        decide(store, 3, 4, session="chat")
+        [session] = store.people.reader().execute("SELECT no FROM sessions").fetchone()
+        all_ = [
+            *((number, 0, trace_id(number), None) for number in (1, 2)),
+            *((number, session, trace_id(number), "chat") for number in (3, 4)),
+        ]
+        for after, upto, found, last in (
+            (0, 9, all_, 4),
+            (0, 3, all_[:3], 3),
+            (1, 3, all_[1:3], 3),
+            (4, 9, [], 9),
+            (0, 0, [], 0),
+        ):
+            assert store.runs.chosen(Wanted(), after, upto) == (found, last), (after, upto)
+
+    def test_a_page_at_a_time_also_of_what_is_not_wanted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run_tables, "_PAGE", 2)
+        for number in range(1, 6):
+            decide(store, number, agent="ab"[number == 5])
+        pages, after = [], 0
+        while after < 5:
+            found, after = store.runs.chosen(Wanted(agent="b"), after, 5)
+            pages.append(([no for no, *_ in found], after))
+        assert pages == [([], 2), ([], 4), ([5], 5)]
+
+    def test_those_that_were_decided_in_a_time(self, store: Store) -> None:
+        decide(store, 1, 2, 3, 4)
+        with open_database(store.path / "pandaeval.db") as connection:
+            connection.execute("UPDATE traces SET decided_at = 10 * no")
+        found, last = store.runs.chosen(Wanted(agent="a"), 0, 9, decided=(10.0, 30.0))
+        assert ([no for no, *_ in found], last) == ([2, 3], 4)
+
+
+class TestWhatIsYetToBeDone:
+    @pytest.mark.parametrize(
+        ("limit", "pending"),
+        [
+            (1, [(1, 0)]),
+            (2, [(1, 0), (6, 0)]),
+            (3, [(1, 0), (6, 0)]),
+            (4, [(1, 0), (6, 0), (2, 7), (4, 7)]),
+            (5, [(1, 0), (6, 0), (2, 7), (4, 7)]),
+            (6, [(1, 0), (6, 0), (2, 7), (4, 7), (3, 8), (5, 8)]),
+            (9, [(1, 0), (6, 0), (2, 7), (4, 7), (3, 8), (5, 8)]),
+        ],
+    )
+    def test_sessions_come_whole_where_there_is_room(
+        self, store: Store, limit: int, pending: list[tuple[int, int]]
+    ) -> None:
+        run, other = created(store, b"1", b"2")
+        items = [(1, 0), (2, 7), (3, 8), (4, 7), (5, 8), (6, 0)]
+        store.runs.plan(run.no, items, 6, False).result()
+        store.runs.plan(other.no, [(9, 0)], 9, False).result()
+        assert store.runs.pending(run.no, limit) == pending
+
+    def test_a_session_that_is_larger_comes_alone(self, store: Store) -> None:
+        run, other = created(store, b"1", b"2")
+        for each in (run, other):
+            store.runs.plan(each.no, [(no, 7) for no in (4, 2, 3, 1)] + [(5, 8)], 5, False).result()
+        file(store, run, items=((3, ""),))
+        assert store.runs.pending(run.no, 2) == [(1, 7), (2, 7), (4, 7)]
+        assert store.runs.pending(run.no, 1) == [(1, 7), (2, 7), (4, 7)]
+
+    def test_items_of_a_state_with_why_they_failed(self, store: Store) -> None:
+        decide(store, 1, 2, 3, 0xAB)
+        run, other = created(store, b"1", b"2")
+        for each in (run, other):
+            store.runs.plan(each.no, [(no, 0) for no in (1, 2, 3, 4)], 4, False).result()
+        file(store, run, items=((1, "no spans"), (2, ""), (4, "gone")))
+        assert store.runs.items(run.no, "failed", 9) == [(f"{1:032x}", "no spans"), (f"{0xAB:032x}", "gone")]
+        assert store.runs.items(run.no, "failed", 1) == [(f"{1:032x}", "no spans")]
+        assert store.runs.items(run.no, "done", 9) == [(f"{2:032x}", "")]
+        assert [id_ for id_, _ in store.runs.items(run.no, "pending", 9)] == [f"{3:032x}"]
+
+
+class TestWhatWasFound:
+    def filled(self, store: Store) -> RunRow:
+        """Six results in turn of two metrics, and those of another run."""
+        run, other = created(store, b"1", b"2")
+        file(store, other, result(1, 0.5), result(2, 0.5))
+        scores = (0.75, None, 0.25, 0.5, 0.5, None)
+        file(
+            store,
+            run,
+            *(
+                result(no, score, ("trace.n", "trace.m")[no % 2], "scored" if score is not None else "skipped")
+                for no, score in enumerate(scores, 1)
+            ),
+        )
+        return run
+
+    def test_a_page_at_a_time_in_order_of_arrival(self, store: Store) -> None:
+        run = self.filled(store)
+        bodies = [b"%s %d" % ((b"trace.n", b"trace.m")[no % 2], no) for no in range(1, 7)]
+        assert store.runs.results(run.no) == (bodies, None)
+        pages, after = [], 0
+        while after is not None:
+            page, after = store.runs.results(run.no, after, 2)
+            pages.append(page)
+        assert pages == [bodies[:2], bodies[2:4], bodies[4:]]
+
+    def test_of_one_metric(self, store: Store) -> None:
+        run = self.filled(store)
+        first, after = store.runs.results(run.no, limit=2, metric="trace.m")
+        assert first == [b"trace.m 1", b"trace.m 3"]
+        assert after is not None
+        assert store.runs.results(run.no, after, 2, "trace.m") == ([b"trace.m 5"], None)
+        assert store.runs.results(run.no, metric="trace.other") == ([], None)
+
+    def test_a_page_is_a_hundred_unless_somebody_says_so(self, store: Store) -> None:
+        [run] = created(store)
+        file(store, run, *(result(no, 0.5) for no in range(1, 102)))
+        page, after = store.runs.results(run.no)
+        assert (len(page), store.runs.results(run.no, after or 0)) == (100, ([b"trace.m 101"], None))
+
+    def test_how_many_by_metric_and_outcome(self, store: Store) -> None:
+        assert store.runs.counts(self.filled(store).no) == {
+            ("trace.m", "scored"): 3,
+            ("trace.n", "scored"): 1,
+            ("trace.n", "skipped"): 2,
+        }
+        assert store.runs.counts(99) == {}
+
+    def test_one_result_by_what_it_is_about(self, store: Store) -> None:
+        run = self.filled(store)
+        assert store.runs.body(run.no, "trace.m", 3) == b"trace.m 3"
+        assert store.runs.body(run.no, "trace.n", 3) is None
+        assert store.runs.body(run.no, "trace.m", 2) is None
+        assert store.runs.body(99, "trace.m", 3) is None
+
+
+class TestPairs:
+    def test_of_two_runs_what_both_have_by_metric(self, store: Store) -> None:
+        first, second, other = created(store, b"1", b"2", b"3")
+        store.runs.plan(first.no, [(1, 7), (2, 0)], 2, False).result()
+        store.runs.plan(second.no, [(1, 9), (2, 9)], 2, False).result()
+        file(
+            store,
+            first,
+            *(result(1, 0.25, "trace.n", by="1 a"), result(1, 0.75, by="1 a"), result(2, None, by="1 a")),
+            *(result(-7, 0.5, "session.m", by="1 a"), result(3, 0.5, by="1 a")),
+        )
+        file(
+            store,
+            second,
+            *(result(1, 1.0, "trace.n", by="2 b"), result(1, 0.0, by="2 b"), result(2, 0.5, by="2 b")),
+            *(result(-7, None, "session.m", by="2 b"), result(4, 0.5, by="2 b")),
+        )
+        file(store, other, result(3, 0.5), result(4, 0.5))
+        found = [*store.runs.pairs(first.no, second.no)]
+        assert [row[0] for row in found] == ["session.m", "trace.m", "trace.m", "trace.n"]
+        assert sorted(found) == [
+            ("session.m", -7, 0, 0.5, 1, "1 a", None, None, "2 b"),
+            ("trace.m", 1, 7, 0.75, 1, "1 a", 0.0, 0, "2 b"),
+            ("trace.m", 2, 0, None, None, "1 a", 0.5, 1, "2 b"),
+            ("trace.n", 1, 7, 0.25, 0, "1 a", 1.0, 1, "2 b"),
+        ]
+        assert [*store.runs.pairs(first.no, 99)] == []
+
+    def test_of_a_run_and_the_live_results_that_stand(self, store: Store) -> None:
+        decide(store, 1, 2, 3)
+        live(store, 1, "trace.n", 0.25)
+        live(store, 1, "trace.m", 0.25)
+        live(store, 1, "trace.m", 0.75, revision=2, model="large")
+        live(store, 2, "trace.m", None)
+        live(store, 3, "trace.m", 1.0)
+        run, other = created(store, b"1", b"2")
+        store.runs.plan(run.no, [(1, 7), (2, 0)], 2, False).result()
+        file(
+            store,
+            run,
+            *(result(1, 0.5, "trace.n", by="1 a"), result(1, 0.5, by="1 a"), result(2, 0.5, by="1 a")),
+            result(4, 0.5, by="1 a"),
+        )
+        file(store, other, result(3, 0.5))
+        found = [*store.runs.pairs(run.no, None)]
+        assert [row[0] for row in found] == ["trace.m", "trace.m", "trace.n"]
+        assert sorted(found) == [
+            ("trace.m", 1, 7, 0.5, 1, "1 a", 0.75, 1, "3 large"),
+            ("trace.m", 2, 0, 0.5, 1, "1 a", None, None, "3 "),
+            ("trace.n", 1, 7, 0.5, 1, "1 a", 0.25, 0, "3 "),
+        ]
+
+
+def live(
+    store: Store, number: int, metric: str, score: float | None, revision: int = 1, model: str | None = None
+) -> None:
+    body = orjson.dumps({"score": score, "evaluator": {"version": "3", "model": model}})
+    unit, success = trace_id(number).hex(), None if score is None else score >= 0.5
+    row = ResultRow(f"{metric} {number} {revision}", unit, metric, revision, body, success=success)
+    store.commit(WriteSet(results=[row])).result()
