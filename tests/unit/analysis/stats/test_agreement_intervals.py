@@ -224,8 +224,9 @@ class TestAuroc:
 class TestSuggested:
     @pytest.mark.parametrize(("seed", "like", "present"), [(1, 0.3, 0.5), (2, 0.4, 0.9), (5, 0.4, 0.2)])
     def test_it_lies_between_percentiles_of_what_draws_of_sessions_would_suggest(
-        self, seed: int, like: float, present: float
+        self, seed: int, like: float, present: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(judge_agreement, "_DRAWS", 200)
         runs, own = _drawn(seed, 60, 40, like)
         people, _, weights = zip(*runs, strict=True)
         judge = np.asarray(people) / 2 + np.random.default_rng(seed).random(60)
