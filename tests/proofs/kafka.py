@@ -9,8 +9,8 @@ it holds:
 
 - every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
   sessions are done, and each trace has results;
-- results of one id say the same, those of earlier cycles included, and no trace was scored under two contents: one id
-  for each of its metrics that rests on the trace alone;
+- results of one id say the same, those of earlier cycles included, and no trace was scored under two contents: there is
+  one id for each of its metrics that rests on the trace alone;
 - what stands of traces, their comparisons and their sessions is what a run over a file with them says, ids included;
 - the residual of every collector is 0.
 

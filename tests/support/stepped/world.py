@@ -50,7 +50,10 @@ POINTS = (
     "during_resume",
 )
 TRACES = 6
-_METRICS = {"trace.loop_detection", "trace.coherence", "trace.confidence", "session.agent_consistency"}
+_METRICS = {
+    *("trace.loop_detection", "trace.coherence", "trace.confidence", "trace.grounding", "trace.response"),
+    *("session.agent_consistency", "session.agent_reliability"),
+}
 _JUDGE = JudgeConfig(JudgeProcessSetup(("m",)), Limits())
 _TIMING = Timing(upkeep=1e9)
 _REST = 400
