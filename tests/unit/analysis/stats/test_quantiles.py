@@ -58,3 +58,10 @@ def test_at_the_ends_of_wilsons_interval_the_share_is_so_many_errors_away(
 @pytest.mark.parametrize(("share", "taken"), [(-0.25, 0.0), (1.25, 1.0)])
 def test_a_share_beyond_its_range_is_taken_for_the_end_of_it(share: float, taken: float) -> None:
     assert wilson(share, 10, 1.96) == wilson(taken, 10, 1.96)
+
+
+def test_no_rounding_leads_beyond_0_and_1() -> None:
+    for n in range(1, 400):
+        (least, _), (_, most) = wilson(0.0, n, 1.96), wilson(1.0, n, 1.96)
+        assert least >= 0.0
+        assert most <= 1.0
