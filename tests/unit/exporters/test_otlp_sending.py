@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import zero_first
@@ -180,6 +181,16 @@ class TestMetrics:
             await line.metrics.send()
         assert line.metrics.off
         assert len(line.sink.seen["metrics"]) == 1
+
+    async def test_a_request_has_five_hundred_points_at_most(self, line: Line) -> None:
+        for at in range(600):
+            line.telemetry.add("pandaeval.items", f"outcome {at}")
+        await line.metrics.send()
+        found = [
+            sum(len(Metric.FromString(item).sum.data_points) for item in items(request))
+            for request in line.sink.requests["metrics"]
+        ]
+        assert found == [500, 112], "with the twelve that are there from the start"
 
     async def test_they_are_of_the_moment(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(metrics, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))
