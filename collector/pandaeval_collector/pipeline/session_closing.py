@@ -154,10 +154,15 @@ class SessionCloser:
 
     async def _close(self, sessions: dict[str, Trigger]) -> None:
         self._closing.update(sessions.keys())
+        closed: set[str] = set()
+
+        def decide() -> Decision:
+            decision = self._line.close_sessions(self._compared(sessions), sessions.__getitem__)
+            closed.update(decision.changes.closed)
+            return decision
+
         try:
-            await self._committer.commit(
-                lambda: self._line.close_sessions(self._compared(sessions), sessions.__getitem__)
-            )
+            await self._committer.commit(decide)
         except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
             if self._retries.stopping:
                 raise
@@ -166,12 +171,15 @@ class SessionCloser:
                     await self._close({session_id: trigger})
                 return
             _log.exception("a session could not be scored")
+            closed.update(sessions)
             await self._committer.commit(lambda: Decision(WriteSet(closed=set(sessions))))
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
             self._closing.subtract(sessions.keys())
             self._closing = +self._closing
-        told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
-        if told:
+        ended = {session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT}
+        for session_id in ended - closed:
+            self.end(session_id)
+        if told := sorted(ended & closed):
             # After the commit: where a crash comes in between, the session is closed once more, with the same results.
             await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings(told)))

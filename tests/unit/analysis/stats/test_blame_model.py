@@ -188,20 +188,12 @@ class TestFit:
         assert blame_model._loss(tables, runs, 0.0, np.array([1.0])) == pytest.approx(300 * math.log(10))
 
     def test_steps_that_lead_too_far_are_halved(self) -> None:
-        """Features of very unlike size: on the way a whole step of Newton's would make the fit worse."""
-        steps: list[list[list[float]]] = [
-            [[-1.3, 5.9, 54.8], [-1.6, 3.7, -2.1], [2.6, -0.4, 16.7], [-22.3, -84.2, 0.6]],
-            [[-1.5, -1.1, -1.0], [0.9, 0.8, 0.8], [0.7, -0.1, 0.8]],
-            [[0.1, 1.7, 1.0], [0.5, -0.8, 1.9], [2.6, 3.8, -1.3], [3.2, 2.0, -1.5]],
-        ]
-        tables, broke, h = [np.array(each) for each in steps], (0, 1, 2), 1e-4
-        runs = [
-            BlameRun([{}] * len(table), frozenset({at}), 10.0 if at == 1 else 1.0)
-            for table, at in zip(tables, broke, strict=True)
-        ]
-        weights = blame_model._fit(tables, runs, 0.1)
-        for move in np.eye(3) * h:
-            more, less = (blame_model._loss(tables, runs, 0.1, weights + each) for each in (move, -move))
+        """The fifth whole step of Newton's would make this fit more than twice as bad."""
+        often, once = np.array([[0.0, -5.0], [0.0, -1.0], [0.0, 0.0]]), np.array([[1.0, -1.0], [16.0, 6.0], [2.0, 3.0]])
+        runs, h = [BlameRun([{}] * 3, frozenset({2}), 10.0), BlameRun([{}] * 3, frozenset({0}))], 1e-4
+        weights = blame_model._fit([often, once], runs, 0.01)
+        for move in np.eye(2) * h:
+            more, less = (blame_model._loss([often, once], runs, 0.01, weights + each) for each in (move, -move))
             assert (more - less) / (2 * h) == pytest.approx(0.0, abs=1e-3)
 
     def test_of_runs_too_few_to_have_a_feature_in_common_every_step_is_as_likely(self) -> None:

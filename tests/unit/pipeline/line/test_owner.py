@@ -114,8 +114,9 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
         assert session == {key: said for key, said in whole.items() if key[0] == "one"}
 
 
+@pytest.mark.parametrize("trigger", ["idle", "explicit"])
 async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: str
 ) -> None:
     """Without, the session would stand with the signals that it had before, under the id of the compared one."""
     first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
@@ -126,6 +127,9 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
         await both.forwarder.wait(QUIET)
 
         over = both.owner.now + 1000
+        if trigger == "explicit":
+            over = both.owner.now
+            both.owner.pipeline.end_session("s")
 
         async def late(closer: SessionCloser, now: float) -> None:
             if not closer.open or now < over:
@@ -136,6 +140,8 @@ async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared
         monkeypatch.setattr(SessionCloser, "close_due", late)
         await both.owner.settle()
         assert both.standing() == as_file([first, second])
+        said = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
+        assert set(said) == {trigger}
 
 
 async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:
