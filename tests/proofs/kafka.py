@@ -9,8 +9,8 @@ it holds:
 
 - every span that the broker acknowledged is in a decided trace: Kafka was told that all spans and all members of
   sessions are done, and each trace has results;
-- no trace was scored under two contents: one id for each (trace, metric), and results of one id say the same, those of
-  earlier cycles included;
+- results of one id say the same, those of earlier cycles included, and no trace was scored under two contents: there is
+  one id for each of its metrics that rests on the trace alone;
 - what stands of traces, their comparisons and their sessions is what a run over a file with them says, ids included;
 - the residual of every collector is 0.
 
@@ -56,6 +56,8 @@ _TRACES, _BATCHES = 60, 6
 _GROUP, _SPANS, _MEMBERS, _SCORES = "readers-of-spans", "spans", "spans.members", "scores"
 _PARTITIONS = 12
 _DEADLINE_S = 600.0
+_BY_EARLIER_TRACES = frozenset(f"trace.{name}" for name in ("loop_detection", "grounding", "response"))
+"""Earlier traces of the session, or a later one, may be part of their evidence, and so of their ids."""
 _IDLE = "45s"
 """Longer than anything keeps spans from coming: a session that goes on after its end, under another owner, is scored
 without what came before (docs/scale.md#sessions)."""
@@ -145,10 +147,9 @@ class Cycles:
         found = [each for each in self._results if each["trace_id"] in wanted]
         assert {each["trace_id"] for each in found} == wanted, "a trace has no results"
         contents = defaultdict(set)
-        for id_, (unit, metric, *_) in by_id(
-            each for each in self._results if each["metric"] != "loop_detection" and each["level"] != "session"
-        ).items():
-            contents[unit, metric].add(id_)
+        for id_, (unit, metric, *_) in by_id(self._results).items():
+            if metric.startswith("trace.") and metric not in _BY_EARLIER_TRACES:
+                contents[unit, metric].add(id_)
         twice = [key for key, ids in contents.items() if len(ids) > 1]
         assert not twice, f"scored under two contents: {twice[:3]}"
         stands, right = newest(found), self._by_file(traces)

@@ -150,7 +150,7 @@ def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
     units = {
         row[0].partition(":")[0] for row in database.execute("SELECT DISTINCT unit FROM results")
     }  # turns': trace:span
-    strangers = units - {trace_id.hex() for trace_id, _ in told.sent} - told.sessions
+    strangers = units - {trace_id.hex() for trace_id, _ in list(told.sent)} - told.sessions  # senders go on adding
     if strangers:
         found.append(f"{len(strangers)} results are about nothing that was sent, such as {min(strangers)}")
     found.extend(f"refused for good: {why}" for why in told.refused[:3])

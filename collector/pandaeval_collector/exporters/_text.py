@@ -46,9 +46,9 @@ def _number(value: float) -> str:
     if math.isinf(value) or math.isnan(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0.0 else "-Inf"
     text = repr(float(value))
-    whole, _, rest = text.partition(".")
-    if value <= 0.0 or len(whole) < 7 or "e" in text:
+    if value < 1e6 or "e" in text:
         return text
+    whole, _, rest = text.partition(".")
     return f"{whole[0]}.{whole[1:]}{rest}".rstrip("0.") + f"e+{len(whole) - 1:02d}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
@@ -128,6 +128,12 @@ class SessionCloser:
         open_sessions = [*self._sessions.take_all(trigger), *self._awaited.take_all(trigger)]
         await self._close({session.session_id: trigger for session in open_sessions})
 
+    def _compared(self, session_ids: Iterable[str]) -> list[str]:
+        """Those without a member that came after they were compared last: by its signals they would be scored under the
+        id of the same session with the comparison. The member has touched them, so that they are due again. Called when
+        a decision is made, since members come until then."""
+        return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
+
     def _touch(self, session_id: str, now: float) -> None:
         self._sessions.touch(session_id, now)
         self._interims.touch(session_id, now)
@@ -135,7 +141,7 @@ class SessionCloser:
     async def _score_so_far(self, sessions: Sequence[str]) -> None:
         """A session that raises is told and left: its scores for good do not rest on these."""
         try:
-            await self._committer.commit(lambda: self._line.score_so_far(sorted(sessions)))
+            await self._committer.commit(lambda: self._line.score_so_far(self._compared(sessions)))
         except Exception as error:  # whatever one session raises, it must not cost the others
             if self._retries.stopping:
                 raise
@@ -148,8 +154,15 @@ class SessionCloser:
 
     async def _close(self, sessions: dict[str, Trigger]) -> None:
         self._closing.update(sessions.keys())
+        closed: set[str] = set()
+
+        def decide() -> Decision:
+            decision = self._line.close_sessions(self._compared(sessions), sessions.__getitem__)
+            closed.update(decision.changes.closed)
+            return decision
+
         try:
-            await self._committer.commit(lambda: self._line.close_sessions(sorted(sessions), sessions.__getitem__))
+            await self._committer.commit(decide)
         except Exception as error:  # whatever one session raises, it must not cost the others, nor be tried forever
             if self._retries.stopping:
                 raise
@@ -158,12 +171,15 @@ class SessionCloser:
                     await self._close({session_id: trigger})
                 return
             _log.exception("a session could not be scored")
+            closed.update(sessions)
             await self._committer.commit(lambda: Decision(WriteSet(closed=set(sessions))))
             self._telemetry.add("pandaeval.sessions", "failed", 1, type(error).__name__)
         finally:
             self._closing.subtract(sessions.keys())
             self._closing = +self._closing
-        told = [session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT]
-        if told:
+        ended = {session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT}
+        for session_id in ended - closed:
+            self.end(session_id)
+        if told := sorted(ended & closed):
             # After the commit: where a crash comes in between, the session is closed once more, with the same results.
             await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings(told)))

@@ -6,8 +6,8 @@ trace that the file holds at a start is a *suspect* until it is decided. That a 
 proves little, so a suspect is understood in a process of its own (:mod:`pandaeval_collector.pipeline.suspects`); if the
 collector died twice over it all the same, it is decided alone. From then on a death counts only if the collector itself
 worked on that trace at the moment: somebody who kills it while another process understands the trace, or while it waits
-to be committed, proves nothing against it. After two such deaths it is not tried any more. A suspect that was decided
-is one no longer.
+to be committed, proves nothing against it. After four such deaths it is not tried any more: whoever kills the collector
+each second hits those moments, too. A suspect that was decided is one no longer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 FILE_NAME = "underway"
 TOGETHER = 2
 """So many deaths count whatever the collector did at the moment; from there on a trace is decided alone."""
-HOPELESS = 4
-"""Deaths after which a trace is not tried any more, the last two of which came while the collector worked on it."""
+HOPELESS = 6
+"""Deaths after which a trace is not tried any more, the last four of which came while the collector worked on it."""
 
 
 class UnderWay:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 from support.collector import CollectorProcess
 from support.kafka import Broker
 from support.kafka_workers import QUICK, by_id, messages, scores, worker
@@ -59,6 +60,30 @@ def test_a_message_that_cannot_be_read_is_put_aside(broker: Broker, tmp_path: Pa
     [letter] = broker.everything("poison.dlq")
     assert (letter.key(), letter.value()) == (b"key", b"no protobuf at all")
     assert dict(letter.headers() or ())["pandaeval.source"] == b"poison/0/0"
+
+
+def test_a_reader_whose_place_was_taken_joins_anew(broker: Broker, tmp_path: Path) -> None:
+    """By one of the same instance; so a broker may answer the reader itself, too, that came back after its restart."""
+    from confluent_kafka import Consumer
+
+    broker.create("fenced")
+    broker.create("fenced.scores")
+    composer = Composer(34)
+    first, second = [composer.trace() for _ in range(5)], [composer.trace() for _ in range(5)]
+    with worker(tmp_path, broker, "a", "fenced", "fenced.scores", {"PANDAEVAL_KAFKA__INSTANCE": "a"}) as reader:
+        reader.start()
+        broker.produce("fenced", list(messages(first)))
+        _until_all_is_done(reader, broker, "fenced", first)
+        same = ReaderSettings(
+            {"bootstrap.servers": broker.address}, {}, "fenced", "readers-of-fenced", "", "", "a", 6.0
+        )
+        other = Consumer(same.consumer())
+        other.subscribe(["fenced"])
+        reader.until(lambda: (other.poll(0.2), "joining the group anew" in reader.log())[1], "fenced", 60)
+        other.close()
+        broker.produce("fenced", list(messages(second)))
+        _until_all_is_done(reader, broker, "fenced", [*first, *second])
+        assert reader.stop() == 0
 
 
 def _until_all_is_done(reader: CollectorProcess, broker: Broker, topic: str, traces: list[MadeTrace]) -> None:

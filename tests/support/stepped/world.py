@@ -50,7 +50,10 @@ POINTS = (
     "during_resume",
 )
 TRACES = 6
-_METRICS = {"trace.loop_detection", "trace.coherence", "trace.confidence", "session.agent_consistency"}
+_METRICS = {
+    *("trace.loop_detection", "trace.coherence", "trace.confidence", "trace.grounding", "trace.response"),
+    *("session.agent_consistency", "session.agent_reliability"),
+}
 _JUDGE = JudgeConfig(JudgeProcessSetup(("m",)), Limits())
 _TIMING = Timing(upkeep=1e9)
 _REST = 400
@@ -363,6 +366,4 @@ class World:
 
 
 def _ids_and_scores(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[str, float | None]]:
-    """Scores to nine digits, the tolerance that all formulas are held to."""
-    rows = standing(list(results)).items()
-    return {key: (each["id"], None if each["score"] is None else round(each["score"], 9)) for key, each in rows}
+    return {key: (each["id"], each["score"]) for key, each in standing(list(results)).items()}

@@ -8,9 +8,9 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.result import EvaluatorInfo, Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.exporters._glance import MAX_TEXT, address
+from pandaeval_collector.exporters._glance import MAX_TEXT, address, glance
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record, spans
 from pandaeval_otel.wire.own_output import is_own_span
@@ -112,6 +112,12 @@ class TestPlace:
     def test_one_below_a_blamed_span_is_known_as_our_own(self) -> None:
         assert is_own_span(shown(result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))))
         assert is_own_span(shown(result()))
+
+    def test_none_is_no_bytes(self) -> None:
+        named = result("tool_loop", Score(0.2, span_ids=("00f067aa0ba902b8",), failed=True))
+        passing = result("tool_loop", Score(0.9, span_ids=("00f067aa0ba902b8",)))
+        blamed = [glance([each], "trace", True).blamed for each in (LOOP, passing, named)]
+        assert blamed == [b"", b"", bytes.fromhex("00f067aa0ba902b8")]
 
 
 class TestVerdict:
@@ -224,10 +230,14 @@ class TestStatus:
     def test_is_unset_where_none_fails(self, finding: Score | Assumed | Unscored) -> None:
         assert shown(result(finding=finding)).status == Status()
 
-    def test_can_be_left_unset(self) -> None:
-        span = shown(LOOP, shows_failed=False)
-        assert span.status == Status()
-        assert span.name == "✗ tool_loop"
+    @pytest.mark.parametrize("evaluator", [CODE, JUDGE])
+    def test_can_be_left_unset(self, evaluator: EvaluatorInfo) -> None:
+        failing = result("tool_loop", Score(0.1, "in circles"), evaluator=evaluator)
+        span = shown(failing, shows_failed=False)
+        assert (span.status, span.name) == (Status(), "✗ tool_loop")
+        set_ = Status(code=Status.StatusCode.STATUS_CODE_ERROR, message="in circles")
+        [span] = map(Span.FromString, spans(encode_attributes([failing])))
+        assert (shown(failing).status, span.status) == (set_, set_), "it is set unless something else is said"
 
     def test_of_a_session_says_what_failed_in_its_reason(self) -> None:
         of = {"level": "session", "trace_ids": (f"{TRACE_ID}:{SPAN_ID}",)}

@@ -53,11 +53,16 @@ def test_each_signal_with_an_endpoint_has_an_exporter(built: Build, settings: di
     assert [each.name for each in built(**settings)] == names
 
 
-@pytest.mark.parametrize(("protocol", "kind"), [("grpc", GrpcTransport), ("http/protobuf", HttpTransport)])
-def test_all_signals_are_sent_as_the_protocol_says(built: Build, protocol: str, kind: type) -> None:
-    found = built(endpoint="sink:4317", protocol=protocol)
+@pytest.mark.parametrize(
+    ("protocol", "kind", "address"),
+    [("grpc", GrpcTransport, "sink:4317"), ("http/protobuf", HttpTransport, "sink:4318")],
+)
+def test_all_signals_are_sent_as_the_protocol_says(built: Build, protocol: str, kind: type, address: str) -> None:
+    found = built(endpoint="sink", protocol=protocol, certificate="/ca.pem")
     assert [type(each) for each in found] == [ItemExporter, ItemExporter, MetricsExporter]
-    assert {type(each._transport) for each in found} == {kind}
+    for each in found:
+        sent = each._transport
+        assert (type(sent), sent._target.address, sent._trust) == (kind, address, Trust("/ca.pem"))
 
 
 def test_what_is_given_reaches_every_part(built: Build) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import zero_first
@@ -105,10 +106,11 @@ async def test_the_size_grows_again_after_a_success(line: Line) -> None:
     assert (await line.logs.export(rows(_MAX_ROWS + 1))).rows == _MAX_ROWS
 
 
-async def test_a_refusal_drops_with_its_reason(line: Line) -> None:
+async def test_a_refusal_drops_with_its_reason(line: Line, caplog: pytest.LogCaptureFixture) -> None:
     line.sink.answers["logs"].append(INVALID)
     sent = await line.logs.export(rows(3))
     assert (sent.rows, sent.dropped) == (3, {"invalid_argument": 3})
+    assert "otlp.logs: 3 items are dropped" in caplog.text
     line.sink.always["logs"] = too_large(0)
     sent = await line.logs.export(rows(1))
     assert (sent.rows, sent.dropped) == (1, {"too_large": 1})
@@ -154,21 +156,22 @@ async def test_what_is_one_row_and_too_large_is_dropped_and_the_next_goes_on(lin
 
 class TestMetrics:
     @pytest.mark.parametrize(
-        ("answer", "reason", "dropped"),
+        ("answer", "reason", "dropped", "told"),
         [
-            (Answer(rejected=2, message="no"), "rejected_by_sink", 2),
-            (INVALID, "invalid_argument", 6),
-            (UNIMPLEMENTED, "unimplemented", 6),
+            (Answer(rejected=2, message="no"), "rejected_by_sink", 2, ": the sink threw away 2 of 6 items: no"),
+            (INVALID, "invalid_argument", 6, ": 6 items are dropped"),
+            (UNIMPLEMENTED, "unimplemented", 6, " is switched off"),
         ],
     )
     async def test_what_is_dropped_is_counted_under_its_reason(
-        self, line: Line, answer: Answer, reason: str, dropped: int
+        self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, told: str
     ) -> None:
         assert len(own_points(line.telemetry)) == 12
         line.metrics._max_points = 6
         line.sink.answers["metrics"].append(answer)
         await line.metrics.send()
         assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
+        assert f"otlp.metrics{told}" in caplog.text
         assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the others go on"
 
     async def test_a_sink_that_does_not_serve_them_is_left_alone(self, line: Line) -> None:
@@ -178,6 +181,16 @@ class TestMetrics:
             await line.metrics.send()
         assert line.metrics.off
         assert len(line.sink.seen["metrics"]) == 1
+
+    async def test_a_request_has_five_hundred_points_at_most(self, line: Line) -> None:
+        for at in range(600):
+            line.telemetry.add("pandaeval.items", f"outcome {at}")
+        await line.metrics.send()
+        found = [
+            sum(len(Metric.FromString(item).sum.data_points) for item in items(request))
+            for request in line.sink.requests["metrics"]
+        ]
+        assert found == [500, 112], "with the twelve that are there from the start"
 
     async def test_they_are_of_the_moment(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(metrics, "time", SimpleNamespace(time=lambda: 4_000_000_000.5))

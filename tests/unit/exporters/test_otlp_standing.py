@@ -108,10 +108,14 @@ def test_the_same_complaint_is_told_once_until_all_is_well_or_another_one_comes(
     steps = {
         "thrown away": lambda: sink.took(5, answer(1, "no")),
         "invalid": lambda: sink.refused(5, INVALID),
+        "too large": lambda: sink.refused(1, BatchTooLargeError("too_large", "HTTP 413")),
         "fine": lambda: sink.took(5, b""),
     }
     told = []
-    for step in ("thrown away", "thrown away", "fine", "thrown away", "invalid", "invalid", "thrown away", "fine"):
+    for step in (
+        *("thrown away", "thrown away", "fine", "thrown away", "invalid", "invalid"),
+        *("too large", "invalid", "thrown away", "fine"),
+    ):
         steps[step]()
         told.append(len(said(caplog)))
-    assert told == [1, 0, 0, 1, 1, 0, 1, 0]
+    assert told == [1, 0, 0, 1, 1, 0, 1, 1, 1, 0]

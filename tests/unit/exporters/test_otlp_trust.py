@@ -73,7 +73,9 @@ class TestTrust:
         Trust().verify()
         Trust(*(str(files / name) for name in ("ca.pem", "client.pem", "client.key"))).verify()
 
-    def test_an_encrypted_key_is_refused_and_not_asked_for(self, files: Path, tmp_path: Path) -> None:
+    def test_an_encrypted_key_is_refused_and_not_asked_for(
+        self, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         from cryptography.hazmat.primitives import serialization as form
 
         key = form.load_pem_private_key((files / "client.key").read_bytes(), None)
@@ -82,6 +84,10 @@ class TestTrust:
         locked.write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, encryption))
         with pytest.raises(ValueError, match="cannot use"):
             Trust(str(files / "ca.pem"), str(files / "client.pem"), str(locked)).verify()
+        given = []
+        monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda _, *files, password: given.append(password))
+        Trust(None, "a certificate", "its key").for_http()
+        assert given == [""], "without a password it is asked for on the terminal"
 
     def test_files_are_read_whole_where_they_are_named(self, files: Path) -> None:
         assert _content(str(files / "ca.pem")) == (files / "ca.pem").read_bytes()

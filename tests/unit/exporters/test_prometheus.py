@@ -113,7 +113,14 @@ class TestFormats:
         assert found["pandaeval_lag_seconds"][0].value == 0.25
         assert found["pandaeval_exporter_state"][0].value == -1
 
-    @pytest.mark.parametrize("value", [0.0, -0.5, 999_999.0, 1e6, 12_345_678.25, 1e21, -2e6, *map(float, SPECIAL)])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            *(0.0, -0.5, 0.1, 5.0, 999_999.0, 999_999.75, -2e6, -1e21, 5e-324, -1.5e-7),
+            *(1e6, 1e6 + 0.5, 2_000_001.0, 12_345_678.25, 10_200_000.0, 9e15, 1.5e16, 1e21, 1.797e308),
+            *map(float, SPECIAL),
+        ],
+    )
     def test_a_number_is_written_as_prometheus_own_library_does(self, value: float) -> None:
         lag = Point(INSTRUMENTS["pandaeval.lag"], (), 1, 1, value, (), ())
         line = exposition([lag], PLAIN)[0].decode().splitlines()[-1]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
@@ -16,11 +21,12 @@ from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, 
 from pandaeval_collector.store import Store
 from pandaeval_otel.assembly import DueSession
 from pandaeval_otel.model import Trigger
+from support.chained import turn
 from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence
 from support.line import in_session
-from support.made_traces import Composer
+from support.made_traces import Composer, MadeTrace
 
 A, B = DueSession("a", Trigger.IDLE), DueSession("b", Trigger.EXPLICIT)
 
@@ -88,35 +94,77 @@ def test_at_the_end_all_are_let_go() -> None:
     assert not awaited
 
 
-async def test_a_session_is_scored_once_though_its_judge_is_slow(tmp_path: Path) -> None:
-    store = Store(tmp_path, "off")
-    settings = EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0))
-    evaluator = Evaluator(WordEmbedder(), settings)
-    line = Line(store, evaluator)
-    clock = [0.0]
-    pipeline = Pipeline(store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: clock[0])
-    caller = ScriptedConfidence()
-    runner = Runner(store, Attempts(store, line, evaluator, caller, pipeline.commit, Telemetry(), Patience()))
-    await pipeline.start()
-    composer = Composer(5)
-    made = [in_session(composer.trace(), "s") for _ in range(6)]
-    for each in made:
-        await pipeline.traces(each.request().SerializeToString())
-    clock[0] += 300.0
-    await until(lambda: not pipeline.open_traces)
-    clock[0] += 1000.0
-    before = pipeline.rounds
-    await until(lambda: pipeline.rounds > before + 2)
-    assert pipeline.open_sessions == 1
-    assert not [row for row in store.results_after(0) if row.metric == "session.agent_consistency"]
-    await runner.start()
-    await until(lambda: not store.jobs.waiting())
-    clock[0] += 1.0
-    await until(lambda: not pipeline.open_sessions)
-    await runner.stop()
-    await pipeline.stop()
-    scored = [row for row in store.results_after(0) if row.metric == "session.agent_consistency"]
-    store.close()
-    assert len(scored) == 1
-    assert b'"outcome":"scored"' in scored[0].body
+@pytest.fixture
+async def judged(tmp_path: Path) -> AsyncIterator[Judged]:
+    made = Judged(tmp_path)
+    await made.pipeline.start()
+    yield made
+    await made.runner.stop()
+    await made.pipeline.stop()
+    made.store.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class Judged:
+    """A pipeline whose sessions wait 600 s for a judge, who is asked once :meth:`answer` is called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(folder, "off")
+        metrics = {"trace.confidence", "session.agent_consistency"}
+        settings = EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0))
+        evaluator = Evaluator(WordEmbedder(), settings)
+        line = Line(self.store, evaluator)
+        self._now = 0.0
+        self.pipeline = Pipeline(self.store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: self._now)
+        caller = ScriptedConfidence()
+        attempts = Attempts(self.store, line, evaluator, caller, self.pipeline.commit, Telemetry(), Patience())
+        self.runner = Runner(self.store, attempts)
+
+    async def send(self, *traces: MadeTrace) -> None:
+        """Returns when they are decided."""
+        for each in traces:
+            await self.pipeline.traces(each.request().SerializeToString())
+        self._now += 300.0
+        await until(lambda: not self.pipeline.open_traces)
+
+    async def wait(self, seconds: float) -> None:
+        self._now += seconds
+        before = self.pipeline.rounds
+        await until(lambda: self.pipeline.rounds > before + 2)
+
+    async def answer(self) -> None:
+        """Returns when the judge has answered all questions, and the sessions that waited are scored."""
+        await self.runner.start()
+        await until(lambda: not self.store.jobs.waiting())
+        await self.wait(1.0)
+        while self.pipeline.open_sessions:
+            await self.wait(1000.0)
+
+    def consistency(self) -> list[dict[str, Any]]:
+        """The session's results so far, oldest first."""
+        rows = self.store.results_after(0)
+        return [orjson.loads(row.body) for row in rows if row.metric == "session.agent_consistency"]
+
+
+async def test_a_session_is_scored_once_though_its_judge_is_slow(judged: Judged) -> None:
+    composer = Composer(5)
+    await judged.send(*(in_session(composer.trace(), "s") for _ in range(6)))
+    await judged.wait(1000.0)
+    assert judged.pipeline.open_sessions == 1
+    assert not judged.consistency()
+    await judged.answer()
+    assert [each["outcome"] for each in judged.consistency()] == ["scored"]
+
+
+async def test_what_an_older_revision_was_given_does_not_stand_for_the_judge(judged: Judged) -> None:
+    """Its root comes first, and says nothing: no judge is asked. The call with the words comes late, and the session is
+    over before the judge has answered."""
+    whole = turn(1, session="s")
+    await judged.send(replace(whole, spans=whole.spans[-1:]))
+    await judged.send(replace(whole, spans=whole.spans[:-1]))
+    await judged.wait(1000.0)
+    await judged.wait(1000.0)
+    assert [each["outcome"] for each in judged.consistency()] == ["unscored"]
+    await judged.answer()
+    last = judged.consistency()[-1]
+    assert (last["outcome"], last["score"]) == ("scored", pytest.approx(0.4))

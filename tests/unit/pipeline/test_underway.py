@@ -44,7 +44,7 @@ def test_dying_together_proves_little(tmp_path: Path) -> None:
 
 
 def test_dying_over_one_alone_proves_much(tmp_path: Path) -> None:
-    last = left(tmp_path, [A, B], [A, B], [A], [A], at=True)
+    last = left(tmp_path, [A, B], [A, B], *[[A]] * (HOPELESS - TOGETHER), at=True)
     assert (last.deaths(A), last.deaths(B), last.deaths(C)) == (HOPELESS, TOGETHER, 0)
 
 

@@ -260,7 +260,7 @@ def _rate(labelled: Labelled, scores: Values, means: Values, n: float, judges: l
 
 
 def _worth(before: CorrectedRate, after: CorrectedRate) -> float:
-    return (before.width / after.width) ** 2 if after.width else 1.0
+    return (before.width / after.width) ** 2
 
 
 # Is another way of judging the same runs nearer to people?

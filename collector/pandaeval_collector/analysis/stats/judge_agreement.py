@@ -229,7 +229,7 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
     least = min(sizes)
     if least < 2.0:
         return AgreementEstimate(value)
-    n = value * (1.0 - value) / variance if variance > _NOTHING and 0.0 < value < 1.0 else least
+    n = value * (1.0 - value) / variance if variance > _NOTHING else least
     low, high = wilson(value, n, t_quantile(least - 1.0))
     return AgreementEstimate(value, min(low, value), max(high, value))
 
@@ -280,14 +280,11 @@ def _cuts(judge: Values, threshold: float) -> Values:
 
 
 def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
-    every = list(enumerate(cuts))
-    if len(every) <= _MOST_THRESHOLDS:
-        return every
-    step = -(-len(every) // _MOST_THRESHOLDS)
-    return [each for at, each in enumerate(every) if not at % step or each[1] == threshold]
+    step = math.ceil(len(cuts) / _MOST_THRESHOLDS)
+    return [(at, cut) for at, cut in enumerate(cuts) if not at % step or cut == threshold]
 
 
 def _ratio(of: Values, by: Values) -> Values:
     """NaN where the divisor is none."""
-    found: Values = np.divide(of, by, out=np.full(np.broadcast(of, by).shape, np.nan), where=by > 1e-12)
+    found: Values = np.divide(of, by, out=np.full(of.shape, np.nan), where=by > _NOTHING)
     return found

@@ -57,7 +57,7 @@ def learning_curve(
     rows: Sequence[Mapping[str, float]], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
 ) -> Iterator[CurvePoint]:
     """Points up to twice as many labels as there are; with more than there are, only the rate is foretold."""
-    n, share = len(rows), sum(bad) / max(1, len(rows))
+    n, share = len(rows), sum(bad) / len(rows)
     spread = sqrt(max(share * (1 - share), 1 / (n + 2)))
     for labels in sorted({*(size for size in _SIZES if size < 2 * n), n, 2 * n}):
         known = None if labels > _MOST_SHARE * n else _auroc(rows, bad, groups, labels, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from math import log1p
 from operator import attrgetter
 from typing import Any
@@ -75,33 +76,39 @@ def _sum(traces: Sequence[Course], name: str) -> int:
     return sum(getattr(trace, name) for trace in traces)
 
 
-def _log(name: str) -> Callable[[Sequence[Course]], float]:
-    return lambda traces: log1p(_sum(traces, name))
+def _log(name: str, traces: Sequence[Course]) -> float:
+    return log1p(_sum(traces, name))
 
 
-def _share(name: str, of: str) -> Callable[[Sequence[Course]], float]:
-    return lambda traces: _sum(traces, name) / max(1, _sum(traces, of))
+def _share(name: str, of: str, traces: Sequence[Course]) -> float:
+    return _sum(traces, name) / max(1, _sum(traces, of))
 
 
-def _mean(name: str, of: str) -> Callable[[Sequence[Course]], float]:
-    return lambda traces: log1p(_sum(traces, name) / max(1, _sum(traces, of)))
+def _mean(name: str, of: str, traces: Sequence[Course]) -> float:
+    return log1p(_share(name, of, traces))
 
 
-def _any(name: str, last: int | None = None) -> Callable[[Sequence[Course]], float]:
-    return lambda traces: float(_sum(traces[-last:] if last else traces, name) > 0)
+def _any(name: str, traces: Sequence[Course]) -> float:
+    return float(_sum(traces, name) > 0)
+
+
+def _at_end(name: str, last: int, traces: Sequence[Course]) -> float:
+    return _any(name, traces[-last:])
 
 
 FEATURES: Mapping[str, Feature] = {
-    "spans": Feature("many steps", "few steps", _log("spans")),
-    "user_turns": Feature("many user turns", "few user turns", _log("users")),
-    "calls": Feature("many tool calls", "few tool calls", _log("calls")),
-    "calls_per_turn": Feature("many calls for each turn", "few calls for each turn", _share("calls", "users")),
-    "failed_calls": Feature("many calls failed", "few calls failed", _share("failed", "calls")),
-    "a_call_failed": Feature("a call failed", "no call failed", _any("failed")),
-    "unresolved_failure": Feature("a failure that nothing made up for", "no failure was left", _any("lost")),
-    "unresolved_at_end": Feature("it ended on a failure", "it did not end on a failure", _any("lost", 1)),
-    "changing_calls": Feature("many calls that change things", "few calls that change things", _log("to_change")),
-    "changes_made": Feature("many changes were made", "few changes were made", _log("changed")),
+    "spans": Feature("many steps", "few steps", partial(_log, "spans")),
+    "user_turns": Feature("many user turns", "few user turns", partial(_log, "users")),
+    "calls": Feature("many tool calls", "few tool calls", partial(_log, "calls")),
+    "calls_per_turn": Feature("many calls for each turn", "few calls for each turn", partial(_share, "calls", "users")),
+    "failed_calls": Feature("many calls failed", "few calls failed", partial(_share, "failed", "calls")),
+    "a_call_failed": Feature("a call failed", "no call failed", partial(_any, "failed")),
+    "unresolved_failure": Feature("a failure that nothing made up for", "no failure was left", partial(_any, "lost")),
+    "unresolved_at_end": Feature("it ended on a failure", "it did not end on a failure", partial(_at_end, "lost", 1)),
+    "changing_calls": Feature(
+        "many calls that change things", "few calls that change things", partial(_log, "to_change")
+    ),
+    "changes_made": Feature("many changes were made", "few changes were made", partial(_log, "changed")),
     "a_change_failed": Feature(
         "a change failed",
         "no change failed",
@@ -110,31 +117,35 @@ FEATURES: Mapping[str, Feature] = {
     "nothing_changed": Feature(
         "nothing was changed", "something was changed", lambda traces: float(_sum(traces, "changed") == 0)
     ),
-    "repeated_calls": Feature("calls were repeated", "no call was repeated", _share("repeats", "calls")),
-    "handed_over": Feature("it handed over", "it did not hand over", _any("handed")),
-    "results_unused": Feature("results were not used", "results were used", _share("unused", "results")),
-    "apologies": Feature("many apologies", "few apologies", _share("apologies", "answers")),
-    "refusals": Feature("many refusals", "few refusals", _share("refusals", "answers")),
+    "repeated_calls": Feature("calls were repeated", "no call was repeated", partial(_share, "repeats", "calls")),
+    "handed_over": Feature("it handed over", "it did not hand over", partial(_any, "handed")),
+    "results_unused": Feature("results were not used", "results were used", partial(_share, "unused", "results")),
+    "apologies": Feature("many apologies", "few apologies", partial(_share, "apologies", "answers")),
+    "refusals": Feature("many refusals", "few refusals", partial(_share, "refusals", "answers")),
     "refusal_at_end": Feature(
         "it ended with a refusal or an apology",
         "it did not end with a refusal",
-        lambda traces: max(_any("refusals", _LAST)(traces), _any("apologies", _LAST)(traces)),
+        lambda traces: max(_at_end("refusals", _LAST, traces), _at_end("apologies", _LAST, traces)),
     ),
     "done_at_end": Feature(
-        "it said at the end that it was done", "it did not say that it was done", _any("done", _LAST)
+        "it said at the end that it was done", "it did not say that it was done", partial(_at_end, "done", _LAST)
     ),
-    "asks_at_end": Feature("it ended with a question", "it did not end with a question", _any("asks", 1)),
+    "asks_at_end": Feature("it ended with a question", "it did not end with a question", partial(_at_end, "asks", 1)),
     "asks_to_confirm": Feature(
-        "it often asked to confirm", "it seldom asked to confirm", _share("confirming", "answers")
+        "it often asked to confirm", "it seldom asked to confirm", partial(_share, "confirming", "answers")
     ),
     "user_corrects": Feature(
         "the user corrected it",
         "the user did not correct it",
         lambda traces: _sum(traces[1:], "corrections") / max(1, _sum(traces, "users")),
     ),
-    "thanks_at_end": Feature("the user thanked at the end", "the user did not thank", _any("thanks", _LAST)),
-    "answer_length": Feature("long answers", "short answers", _mean("answer_chars", "answers")),
-    "user_length": Feature("long messages of the user", "short messages of the user", _mean("user_chars", "users")),
+    "thanks_at_end": Feature(
+        "the user thanked at the end", "the user did not thank", partial(_at_end, "thanks", _LAST)
+    ),
+    "answer_length": Feature("long answers", "short answers", partial(_mean, "answer_chars", "answers")),
+    "user_length": Feature(
+        "long messages of the user", "short messages of the user", partial(_mean, "user_chars", "users")
+    ),
     "first_message": Feature(
         "a long first message", "a short first message", lambda traces: log1p(_sum(traces[:1], "user_chars"))
     ),

@@ -92,7 +92,7 @@ def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:
     if not good or not bad:
         return nan, nan
     higher, lower = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
-    of_good, of_bad = _placed(higher, lower), 1.0 - _placed(lower, higher)
+    of_good, of_bad = _placed(higher, lower), _placed(lower, higher)
     return float(of_good.mean()), _spread(of_good) + _spread(of_bad)
 
 
@@ -294,7 +294,7 @@ def _penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
             out = folds == fold
             if out.any() and 0 < y[~out].sum() < len(y[~out]):
                 weights = _logistic(table[~out], y[~out], penalty)
-                chance = np.clip(_sigmoid(weights[0] + table[out] @ weights[1:]), 1e-6, 1 - 1e-6)
+                chance = _sigmoid(weights[0] + table[out] @ weights[1:])
                 loss -= float(np.sum(y[out] * np.log(chance) + (1 - y[out]) * np.log(1 - chance)))
         losses[penalty] = loss
     return min(losses, key=losses.__getitem__)

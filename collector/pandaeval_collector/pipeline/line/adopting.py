@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pandaeval_collector.pipeline.line.facts import SignalFacts, unpack
+from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import Handed, run_of
 from pandaeval_collector.pipeline.line.members import with_signals
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
@@ -74,9 +74,11 @@ class Adoption:
             grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
 
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
-        """Updates the signals of a known member: a judge answered, the trace itself is the same."""
-        told: Mapping[str, SignalFacts] = unpack(new.body)[0].signals
-        row = with_signals(old, {name: each for name, each in told.items() if name not in self._compared})
+        """Updates the signals of a known member: a judge answered, the trace itself is the same. What it was compared
+        with, and read again with, is known here alone."""
+        told = unpack(new.body)[0]
+        ours = self._compared.union(told.unsettled)
+        row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
         changes.session_traces.append(row)
         changes.touched.update({row.session_id} - {""})
 

@@ -172,8 +172,11 @@ class SessionPlaces:
     def member(self, run: Run, places: Places) -> Member:
         """Makes a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
-        older = from_row(before).facts.signals if before is not None and not run.is_handed else {}
-        told = run.member.facts.signals | _waiting(run.awaited, older) | self._signals(run.results)
+        known = from_row(before).facts if before is not None and not run.is_handed else None
+        # What a judge said of other evidence is no signal of this one: the session would have the id of its answer.
+        older = known.signals if known is not None and known.digest == run.member.facts.digest else {}
+        waiting = {name: older.get(name, _PENDING) for name in run.awaited}
+        told = run.member.facts.signals | waiting | self._signals(run.results)
         return with_its_signals(run.member, told)
 
     def _sessions(
@@ -352,8 +355,3 @@ def _signal(result: Result, value: float | None) -> SignalFacts:
 def _is_new(run: Run, places: Places) -> bool:
     """Whether its session cannot hold it yet."""
     return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
-
-
-def _waiting(names: Iterable[str], older: dict[str, SignalFacts]) -> dict[str, SignalFacts]:
-    """Signals of metrics whose judge has yet to be asked: until it answers, the older revision's signal is used."""
-    return {name: older.get(name, _PENDING) for name in names}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.receivers.kafka.partitions import Partitions
-from pandaeval_collector.receivers.kafka.protocols import MessageSink, StoppedError
+from pandaeval_collector.receivers.kafka.protocols import LeftBehindError, MessageSink, StoppedError
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -84,7 +84,8 @@ class MessageIntake(Generic[T]):
 
     def take(self, messages: Sequence[Message], wait: Callable[[], None]) -> None:
         """Stores what messages hold. Returns when that is done, or when their partitions are somebody else's; calls
-        ``wait`` between two attempts. Raises :class:`StoppedError`."""
+        ``wait`` between two attempts. Raises :class:`StoppedError`, and :class:`LeftBehindError` where the client
+        library has given up."""
         good = [message for message in messages if self._is_message(message)]
         if good:
             self.at_hand = True
@@ -121,6 +122,8 @@ class MessageIntake(Generic[T]):
         error = message.error()
         if error is None:
             return True
+        if error.code() == error._FATAL:
+            raise LeftBehindError(error.str())
         if error.code() != error._PARTITION_EOF:
             _log.warning("reading %s: %s", message.topic(), error.str())
             self._telemetry.add("pandaeval.log.errors", "told")

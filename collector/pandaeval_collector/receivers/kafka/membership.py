@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.receivers.kafka.partitions import PartitionClaim, Partitions
-from pandaeval_collector.receivers.kafka.protocols import MessageSink
+from pandaeval_collector.receivers.kafka.protocols import LeftBehindError, MessageSink
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
@@ -68,7 +68,8 @@ class Membership:
         self.renew(consumer)
 
     def renew(self, consumer: Consumer) -> None:
-        """Commits what stands, which also has the group confirm that this collector is a member."""
+        """Commits what stands, which also has the group confirm that this collector is a member. Raises
+        :class:`LeftBehindError` where the client library has given up."""
         from confluent_kafka import KafkaException
 
         claims = self._partitions.claims()
@@ -81,6 +82,8 @@ class Membership:
                 if each.error is not None:
                     raise KafkaException(each.error)
         except KafkaException as error:
+            if error.args[0].code() == error.args[0]._FATAL:
+                raise LeftBehindError(error.args[0].str()) from error
             _log.warning("how far %s was read could not be committed: %s", self._topic, error.args[0].str())
             self._telemetry.add("pandaeval.log.errors", "not_committed")
             return

@@ -86,3 +86,8 @@ class Deliveries(Protocol):
 
 class StoppedError(Exception):
     """The collector stops; what is at hand is read again at the next start."""
+
+
+class LeftBehindError(Exception):
+    """The client library has given up for good, as where the broker takes another one for this member of the group; a
+    new one has to join."""

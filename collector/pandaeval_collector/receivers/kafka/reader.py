@@ -22,7 +22,13 @@ from pandaeval_collector.receivers.kafka.intake import DeadLetters, MessageIntak
 from pandaeval_collector.receivers.kafka.ledger import PartitionLedger
 from pandaeval_collector.receivers.kafka.membership import Membership, place
 from pandaeval_collector.receivers.kafka.partitions import Partitions
-from pandaeval_collector.receivers.kafka.protocols import Deliveries, MessageSink, ReaderSettings, StoppedError
+from pandaeval_collector.receivers.kafka.protocols import (
+    Deliveries,
+    LeftBehindError,
+    MessageSink,
+    ReaderSettings,
+    StoppedError,
+)
 from pandaeval_collector.store import Consumed
 from pandaeval_collector.store.consumed import ConsumedTables
 
@@ -124,6 +130,14 @@ class Reader:
                 self._read()
             except StoppedError:
                 break
+            except LeftBehindError as error:
+                _log.error(
+                    "reading %s ended (%s); joining the group anew. No two collectors may have one kafka.instance",
+                    self._settings.topic,
+                    error,
+                )
+                self._telemetry.add("pandaeval.log.errors", "retried")
+                self._stopping.wait(_AGAIN_S)
             except Exception:  # noqa: BLE001 - whatever a broker or a message does, the next attempt may succeed
                 _log.exception("reading %s broke off; trying again", self._settings.topic)
                 self._telemetry.add("pandaeval.log.errors", "retried")

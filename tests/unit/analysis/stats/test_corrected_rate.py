@@ -204,6 +204,20 @@ def test_the_rate_of_labels_alone_has_wilsons_interval_by_student(passed: int) -
     assert (found.method, found.n, found.power) == ("labels", 16, 0.0)
 
 
+@pytest.mark.parametrize(("failed", "method"), [(7, "labels"), (8, "corrected"), (24, "corrected"), (25, "labels")])
+def test_eight_labels_of_either_kind_are_the_least_for_a_correction(failed: int, method: str) -> None:
+    people = np.r_[np.zeros(failed), np.ones(32 - failed)]
+    judge = 0.3 + people / 2 + np.linspace(0.0, 0.1, 32)
+    assert corrected_rate(Labelled.of(people, judge), Scores(0.6, 1e6)).method == method
+
+
+def test_two_labels_have_a_variance_from_one_degree_of_freedom() -> None:
+    """Each lies a quarter beside the mean, as it weighs a half: 2 x 1/16 x 2 = 1/4, as of one observation."""
+    found = label_rate(Labelled.of([0.0, 1.0], [0.5, 0.5]))
+    low, high = wilson(0.5, 1.0, t_quantile(1.0))
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, low, high))
+
+
 def test_of_one_label_there_is_no_rate() -> None:
     with pytest.raises(ValueError, match=r"^a rate needs two labels or more$"):
         label_rate(Labelled.of([1.0], [1.0]))

@@ -63,6 +63,38 @@ def test_it_is_never_wider_than_labels_alone() -> None:
         assert found.rate.width <= found.alone.width + 1e-9
 
 
+def test_a_weight_is_as_if_a_run_stood_there_more_than_once() -> None:
+    people, judges = _world(6, 130)
+    times = np.random.default_rng(7).integers(1, 4, 130)
+    means, at = [0.6, 0.55], np.repeat(np.arange(130), times)
+    weighed = joint_rate(Labelled.of(people, people, times), judges, means, 900)  # type: ignore[arg-type]
+    repeated = Labelled.of(people[at], people[at], None, at.tolist())  # type: ignore[arg-type]
+    again = joint_rate(repeated, judges[at], means, 900)
+    for one, other in ((weighed.rate, again.rate), (weighed.alone, again.alone)):
+        assert (one.value, one.low, one.high, one.power) == pytest.approx(
+            (other.value, other.low, other.high, other.power)
+        )
+    assert weighed.each == pytest.approx(again.each)
+    assert (weighed.rate.n, weighed.rate.method) == (130, "corrected")
+
+
+def test_each_judge_costs_a_degree_of_freedom_and_is_missed_by_what_it_adds() -> None:
+    people, judges = _world(8, 120)
+    labelled = Labelled.of(people, people)  # type: ignore[arg-type]
+    means = [0.6, 0.55]
+    found = joint_rate(labelled, judges, means, 700)
+    apart = judges - judges.mean(0)
+    slopes = np.linalg.solve(apart.T @ apart, apart.T @ people)
+    one = Labelled.of(people, judges @ slopes)  # type: ignore[arg-type]
+    both = corrected_rate(one, Scores(float(means @ slopes), 700), judges=2)
+    assert (found.rate.value, found.rate.low, found.rate.high) == pytest.approx((both.value, both.low, both.high))
+    assert found.worth == pytest.approx((found.alone.width / both.width) ** 2)
+    for judge in range(2):
+        left = corrected_rate(Labelled.of(people, judges[:, 1 - judge]), Scores(means[1 - judge], 700))  # type: ignore[arg-type]
+        assert found.each[judge] == pytest.approx((left.width / both.width) ** 2)
+
+
 def test_few_labels_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^several judges take 100 labels, and there are 99$"):
         _rate(*_world(), 99)
+    assert _rate(*_world(), 100).rate.n == 100

@@ -101,16 +101,17 @@ def test_whatever_comes_values_lie_in_their_ranges_and_intervals(
     assert any(at.threshold == threshold for at in found.at)
 
 
-def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one() -> None:
+@pytest.mark.parametrize("present", [0.123, 0.21, 0.3, 0.777])
+def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one(present: float) -> None:
     """Scores at 500 places: about 200 quantiles part them, of which every fourth is shown."""
     judge = np.linspace(0.0, 1.0, 500)
     people = (judge > 0.6).astype(float)
-    found = agreement(Labelled.of(people, judge), people, 0.123)
+    found = agreement(Labelled.of(people, judge), people, present)
     shown = [each.threshold for each in found.at]
     assert 40 <= len(shown) <= 51
     assert shown == sorted(shown)
-    assert 0.123 in shown
-    others = [each for each in shown if each != 0.123]
+    assert present in shown
+    others = [each for each in shown if each != present]
     assert others[0] < 0.02
     assert others[-1] > 0.97
     assert np.diff(others).max() < 0.04, "evenly over all scores"
@@ -118,7 +119,7 @@ def test_of_many_scores_some_thresholds_are_shown_and_always_the_present_one() -
         assert each.tpr.value == pytest.approx(np.mean(judge[people == 1] >= each.threshold))
         assert each.fpr.value == pytest.approx(np.mean(judge[people == 0] >= each.threshold))
     assert found.suggested.value == pytest.approx(0.6, abs=0.005)
-    assert found.threshold == 0.123
+    assert found.threshold == present
 
 
 @pytest.mark.parametrize(("scores", "shown"), [(51, 50), (52, 26)])

@@ -86,5 +86,5 @@ def test_the_chance_of_a_run_is_what_the_first_that_was_left_tells() -> None:
     assert np.allclose(chances, [0.2, 0.2, 0.2, 1.0]), "twice what is wanted, and no more than certain"
     every, sure = drawn(numbers, wants, np.ones(4, bool), 4)
     assert ([*every], [*sure]) == ([3, 1, 2, 0], [1.0] * 4)
-    alike, _ = drawn(np.full(40, 0.5), np.full(40, 0.025), np.ones(40, bool), 40)
-    assert [*alike] == [*range(40)], "of equal ranks the first comes first"
+    alike, _ = drawn(np.tile([0.75, 0.25, 0.5], 100), np.full(300, 0.5), np.ones(300, bool), 300)
+    assert [*alike] == [*range(1, 300, 3), *range(2, 300, 3), *range(0, 300, 3)], "of equal ranks the first comes first"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pandaeval_collector.analysis.stats import quantiles
 from pandaeval_collector.analysis.stats.pass_k import MODES, bounds, interval, suite_pass_at_k, suite_pass_pow_k
 from pandaeval_collector.analysis.stats.quantiles import RESAMPLES, beta_quantile, means
 from pandaeval_collector.stats import assessment, pass_at_k, pass_pow_k
@@ -161,6 +162,35 @@ def test_so_much_of_beta_lies_below_a_quantile(successes: int, failures: int, sh
     at, trials = beta_quantile(successes, failures, share), successes + failures - 1
     below = sum(math.comb(trials, c) * at**c * (1.0 - at) ** (trials - c) for c in range(successes, trials + 1))
     assert below == pytest.approx(share, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize(("successes", "failures", "share"), [(20, 2400, 0.9987), (3600, 29, 0.47), (2400, 20, 0.0013)])
+def test_where_a_step_would_lead_to_where_there_is_no_density_it_is_found_too(
+    successes: int, failures: int, share: float
+) -> None:
+    at, trials = beta_quantile(successes, failures, share), successes + failures - 1
+    chances = (
+        math.lgamma(trials + 1) - math.lgamma(c + 1) - math.lgamma(trials - c + 1) + c * math.log(at)
+        + (trials - c) * math.log1p(-at)
+        for c in range(successes, trials + 1)
+    )  # fmt: skip
+    assert math.fsum(map(math.exp, chances)) == pytest.approx(share, rel=1e-8)
+
+
+@pytest.mark.parametrize(("successes", "failures", "share"), [(9, 4, 0.025), (9, 4, 0.5), (40, 1, 0.5), (2, 2, 0.1)])
+def test_newtons_steps_are_few(
+    successes: float, failures: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each asks once what lies below, or twice, from either side; halving alone would take about fifty."""
+    steps, below = [], quantiles._beta_below
+    monkeypatch.setattr(quantiles, "_beta_below", lambda *of: steps.append(of[2]) or below(*of))
+    beta_quantile(successes, failures, share)
+    assert len(steps) <= 30
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_nothing_and_all_lie_below_the_ends(share: float) -> None:
+    assert beta_quantile(3.0, 2.0, share) == share
 
 
 @pytest.mark.parametrize(

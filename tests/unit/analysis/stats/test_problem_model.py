@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from math import log1p
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.analysis.stats.problem_features import FEATURES, RULES, Course, session_features, told
+from pandaeval_collector.analysis.stats.problem_features import Course, session_features
 from pandaeval_collector.analysis.stats.problem_model import (
     LEAST_LABELS,
     LEAST_OF_A_KIND,
@@ -37,66 +38,6 @@ def sample(n: int, seed: int = 0, clear: float = 2.0) -> Rows:
         rows.append(session_features([*traces, Course(spans=3, users=1, answers=1, refusals=refusals)], []))
         bad.append(bool(draw.random() < chance))
     return rows, bad, [str(at) for at in range(n)]
-
-
-class TestFeatures:
-    def test_every_one_has_a_value_and_words_for_both_ends(self) -> None:
-        row = session_features([Course()], [])
-        assert {*FEATURES, *(f"worst {rule}" for rule in RULES), *(f"mean {rule}" for rule in RULES)} == {*row}
-        assert all(feature.more != feature.less for feature in FEATURES.values())
-        assert len({words for f in FEATURES.values() for words in (f.more, f.less)}) == 2 * len(FEATURES)
-
-    def test_without_a_trace_there_is_none(self) -> None:
-        with pytest.raises(ValueError, match="without traces"):
-            session_features([], [])
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("spans", log1p(9)),
-            ("user_turns", log1p(3)),
-            ("calls_per_turn", 2.0),
-            ("failed_calls", 1 / 3),
-            ("a_call_failed", 1.0),
-            ("unresolved_failure", 1.0),
-            ("unresolved_at_end", 0.0),
-            ("a_change_failed", 1.0),
-            ("nothing_changed", 0.0),
-            ("repeated_calls", 1 / 6),
-            ("handed_over", 0.0),
-            ("results_unused", 0.5),
-            ("apologies", 1 / 3),
-            ("refusals", 2 / 3),
-            ("refusal_at_end", 1.0),
-            ("done_at_end", 0.0),
-            ("asks_at_end", 1.0),
-            ("user_corrects", 1 / 3),
-            ("thanks_at_end", 0.0),
-            ("first_message", log1p(10)),
-            ("last_answer", log1p(7)),
-            ("different_tools", 2 / 6),
-        ],
-    )
-    def test_of_a_session(self, name: str, value: float) -> None:
-        first = Course(
-            spans=4, users=1, answers=1, user_chars=10, calls=4, failed=2, lost=1, to_change=2, changed=1, repeats=1,
-            results=2, unused=1, apologies=1, done=1, corrections=1, thanks=1, asks=1, tools=("a", "b"),
-        )  # fmt: skip
-        second = Course(spans=2, users=1, answers=1, refusals=1, corrections=1, calls=2, tools=("a",))
-        last = Course(spans=3, users=1, answers=1, answer_chars=7, refusals=1, asks=1)
-        assert session_features([first, second, last], [])[name] == pytest.approx(value)
-
-    def test_scores_of_rules_count_by_their_worst_and_their_mean(self) -> None:
-        row = session_features([Course()] * 3, [{"response": 0.2}, {"grounding": 1.0}, {"response": 0.6}])
-        assert (row["worst response"], row["mean response"]) == (0.2, pytest.approx(0.4))
-        assert (row["worst grounding"], row["worst tool_loop"]) == (1.0, 1.0)
-
-    def test_tools_are_named(self) -> None:
-        row = session_features([Course(calls=1, tools=("refund",))], [])
-        assert row["calls refund"] == 1.0
-        assert told("calls refund", True) == "refund was called"
-        assert told("calls refund", False) == "refund was not called"
-        assert told("worst response", False) == "worst response score low"
 
 
 class TestLearning:
@@ -162,7 +103,27 @@ def learned() -> LearnedModel:
 
 class TestFile:
     def test_it_reads_back(self) -> None:
-        assert LearnedModel.of_json(learned().to_json()) == learned()
+        for model in (
+            learned(),
+            replace(learned(), evidence=replace(learned().evidence, auroc=None, same_length=None)),
+        ):
+            assert LearnedModel.of_json(model.to_json()) == LearnedModel.of_json(model.to_json().encode()) == model
+
+    def test_it_is_written_for_people_too(self) -> None:
+        lines = learned().to_json().splitlines(keepends=True)
+        assert lines[:3] == ["{\n", ' "format": 1,\n', f' "version": "{learned().version}",\n']
+        assert lines[-1] == "}\n"
+        assert re.fullmatch("[0-9a-f]{8}", learned().version)
+
+    def test_one_of_another_version_says_what_to_do(self) -> None:
+        with pytest.raises(ValueError, match=r"^it has format 2, and this version reads 1: learn anew$"):
+            LearnedModel.of_json('{"format": 2}')
+        with pytest.raises(ValueError, match=r"^no model that `pandaeval learn` wrote \('level'\)$"):
+            LearnedModel.of_json('{"format": 1}')
+
+    def test_names_are_read_as_texts(self) -> None:
+        held = json.loads(learned().to_json()) | {"agent": 7}
+        assert LearnedModel.of_json(json.dumps(held)).agent == "7"
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "level": "session"}'])
     def test_anything_else_is_refused(self, text: str) -> None:

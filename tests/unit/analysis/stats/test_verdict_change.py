@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.stats.corrected_rate import VerdictChange, verdict_change
+from pandaeval_collector.analysis.stats.corrected_rate import Labelled, VerdictChange, label_rate, verdict_change
 
 
 def change(better: int, worse: int, alike: int = 50) -> VerdictChange:
@@ -41,6 +41,20 @@ def test_runs_of_one_session_count_as_about_one() -> None:
     assert alone is not None
     assert together is not None
     assert (alone.proven, together.proven) == (True, False)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(1, 1), (2, 0), (9, 4)])
+def test_the_interval_is_that_of_the_rate_among_runs_that_differ(better: int, worse: int) -> None:
+    found, told = change(better, worse, 20), [1.0] * better + [0.0] * worse
+    rate = label_rate(Labelled.of(told, told))
+    of = len(told) / (20 + len(told))
+    assert (found.low, found.high) == pytest.approx(((2 * rate.low - 1) * of, (2 * rate.high - 1) * of))
+    assert (found.n, found.differ) == (20 + len(told), len(told))
+
+
+def test_of_one_run_that_differs_there_is_no_interval() -> None:
+    assert change(1, 0, 3) == VerdictChange(4, 3, 4, 1, None, None)
+    assert change(0, 0, 2) == VerdictChange(2, 2, 2, 0, None, None)
 
 
 def test_without_a_run_there_is_no_change() -> None:

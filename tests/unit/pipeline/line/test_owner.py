@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
+import pytest
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters.delivery import MEMBERS
@@ -16,6 +17,7 @@ from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked, with_contents
 from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
@@ -23,51 +25,11 @@ from pandaeval_otel._proto.session_service_pb2 import Member
 from support.chained import turn
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence, stored
-from support.line import RunningLine, Standing, as_file, in_session
+from support.line import RunningLine, as_file, in_session
 from support.made_traces import Composer, MadeTrace
+from support.two_lines import QUIET, two
 
-QUIET = 11.0
-
-
-class Two:
-    """A forwarder and the owner of its sessions. ``handed``: what the owner was told, packed."""
-
-    def __init__(self, forwarder: RunningLine, owner: RunningLine) -> None:
-        self.forwarder, self.owner = forwarder, owner
-        self.handed: list[bytes] = []
-        self._seq = 0
-
-    async def decide(self, *traces: MadeTrace) -> None:
-        """The forwarder decides them, and the owner is told."""
-        for each in traces:
-            await self.forwarder.send(each)
-        await self.forwarder.wait(QUIET)
-        await self.tell()
-
-    async def tell(self) -> None:
-        rows = self.forwarder.store.outbox_after(MEMBERS, self._seq)
-        self._seq = rows[-1].seq if rows else self._seq
-        new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
-        self.handed += new
-        assert await self.owner.pipeline.take_members(new) == len(new)
-
-    def standing(self) -> Standing:
-        there, here = self.forwarder.standing(), self.owner.standing()
-        assert not there.keys() & here.keys()
-        return there | here
-
-    def sessions(self, *traces: MadeTrace) -> list[str | None]:
-        found = self.owner.store.session_of([each.trace_id for each in traces])
-        return [found.get(each.trace_id) for each in traces]
-
-
-@contextlib.asynccontextmanager
-async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
-    async with (
-        RunningLine(folder / "forwarder", timing, sessions="elsewhere") as forwarder,
-        RunningLine(folder / "owner", timing) as owner,
-    ):
-        yield Two(forwarder, owner)
+_SAID = "Your parcel is on its way."
 
 
 async def test_together_they_say_what_a_file_run_says(tmp_path: Path) -> None:
@@ -150,6 +112,36 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
         whole = as_file([second])
         session = {key: said for key, said in both.owner.standing().items() if key[0] == "one"}
         assert session == {key: said for key, said in whole.items() if key[0] == "one"}
+
+
+@pytest.mark.parametrize("trigger", ["idle", "explicit"])
+async def test_a_member_that_comes_while_its_session_is_being_closed_is_compared_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: str
+) -> None:
+    """Without, the session would stand with the signals that it had before, under the id of the compared one."""
+    first, second = turn(2, session="s", said=_SAID), turn(3, session="s", said=_SAID)
+    close_due = SessionCloser.close_due
+    async with two(tmp_path) as both:
+        await both.decide(first)
+        await both.forwarder.send(second)
+        await both.forwarder.wait(QUIET)
+
+        over = both.owner.now + 1000
+        if trigger == "explicit":
+            over = both.owner.now
+            both.owner.pipeline.end_session("s")
+
+        async def late(closer: SessionCloser, now: float) -> None:
+            if not closer.open or now < over:
+                return await close_due(closer, now)
+            monkeypatch.setattr(SessionCloser, "close_due", close_due)
+            await asyncio.gather(both.tell(), close_due(closer, now))
+
+        monkeypatch.setattr(SessionCloser, "close_due", late)
+        await both.owner.settle()
+        assert both.standing() == as_file([first, second])
+        said = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
+        assert set(said) == {trigger}
 
 
 async def test_the_end_of_a_session_is_told(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from support.line import RunningLine, as_file
 from support.made_traces import START_NS, MadeTrace
+from support.two_lines import QUIET, two
 
-QUIET = 11.0
 _MS = 10**6
 KNOWN, INVENTED = "KO-7731", "QX-4418"
 BOOKED = {"sailing": KNOWN, "harbour": "Oslo"}
@@ -94,6 +94,17 @@ async def test_what_other_processes_understood_is_read_with_the_session_as_well(
             await line.send(each)
         await line.wait(QUIET)
         assert INVENTED in grounding(line, INVENTS)["reason"]
+
+
+async def test_an_owner_keeps_what_it_read_when_a_trace_is_handed_over_again(tmp_path: Path) -> None:
+    """As a topic does after its readers changed: the one that decided the trace did not know the earlier ones."""
+    async with two(tmp_path) as both:
+        await both.decide(FIRST, INVENTS)
+        await both.owner.wait(1)
+        await both.owner.pipeline.take_members(both.handed)
+        await both.owner.settle()
+        assert grounding(both.owner, INVENTS)["score"] == 0.0
+        assert both.standing() == as_file([FIRST, INVENTS])
 
 
 async def test_a_result_that_was_not_captured_may_have_held_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,21 @@ async def test_what_could_not_be_kept_is_tried_again(
         for why in ("disk I/O error", "no space left")
     ]
     assert kept(store) == {"one": {"seen": 1}}, "and not what did not change"
+
+
+async def test_what_comes_while_the_store_fails_is_kept_with_the_rest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor = Monitor(store, Telemetry(), [Counting("one"), Counting("two", "trace.other")], 0.001)
+    put, other = store.put, replace(ROW, metric="trace.other")
+
+    def once(key: str, value: str) -> Future[None]:
+        monkeypatch.setattr(store, "put", put)
+        monitor.take([other])
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(store, "put", once)
+    monitor.start()
+    monitor.take([ROW])
+    await until(lambda: kept(store) == {"one": {"seen": 1}, "two": {"seen": 1}})
+    await monitor.stop()

@@ -1,0 +1,57 @@
+"""A collector that decides traces, and the owner of their sessions, in one process: members go from one to the other
+when a test says so."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from pandaeval_collector.exporters.delivery import MEMBERS
+from pandaeval_collector.pipeline.line.handed import with_contents
+from pandaeval_collector.pipeline.timing import Timing
+from support.line import RunningLine, Standing
+from support.made_traces import MadeTrace
+
+QUIET = 11.0
+
+
+class Two:
+    """A forwarder and the owner of its sessions. ``handed``: what the owner was told, packed."""
+
+    def __init__(self, forwarder: RunningLine, owner: RunningLine) -> None:
+        self.forwarder, self.owner = forwarder, owner
+        self.handed: list[bytes] = []
+        self._seq = 0
+
+    async def decide(self, *traces: MadeTrace) -> None:
+        """The forwarder decides them, and the owner is told."""
+        for each in traces:
+            await self.forwarder.send(each)
+        await self.forwarder.wait(QUIET)
+        await self.tell()
+
+    async def tell(self) -> None:
+        rows = self.forwarder.store.outbox_after(MEMBERS, self._seq)
+        self._seq = rows[-1].seq if rows else self._seq
+        new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
+        self.handed += new
+        assert await self.owner.pipeline.take_members(new) == len(new)
+
+    def standing(self) -> Standing:
+        there, here = self.forwarder.standing(), self.owner.standing()
+        assert not there.keys() & here.keys()
+        return there | here
+
+    def sessions(self, *traces: MadeTrace) -> list[str | None]:
+        found = self.owner.store.session_of([each.trace_id for each in traces])
+        return [found.get(each.trace_id) for each in traces]
+
+
+@contextlib.asynccontextmanager
+async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
+    async with (
+        RunningLine(folder / "forwarder", timing, sessions="elsewhere") as forwarder,
+        RunningLine(folder / "owner", timing) as owner,
+    ):
+        yield Two(forwarder, owner)
