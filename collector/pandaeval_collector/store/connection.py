@@ -112,12 +112,22 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
     connection = sqlite3.connect(
         existing, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
     )
+    connection.text_factory = _text
     try:
         _set_up(connection, durability, read_only)
     except sqlite3.Error:  # a damaged file may show itself here
         connection.close()
         raise
     return connection
+
+
+def _text(value: bytes) -> str | bytes:
+    """A text, or its bytes where it is none: one flipped bit can turn a blob into a text. Whoever reads that row finds
+    out by its checksum; by itself Python's library raises the error of a damaged file, at the first such row."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _set_up(connection: sqlite3.Connection, durability: Durability, read_only: bool) -> None:
