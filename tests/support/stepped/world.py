@@ -35,6 +35,7 @@ from support.made_traces import Composer, MadeTrace
 from support.stepped.life import Life
 from support.stepped.loop import LIFE, SteppedLoop
 from support.stepped.outside import Answer, Calls, JudgeAtOnce, JudgeByHand, Sink, Verdict, Waiting, answer
+from support.one_word import one_word_per_id
 from support.stored import requests_by_trace, series_problems, stored_spans
 
 POINTS = (
@@ -118,6 +119,7 @@ class World:
 
     def __enter__(self) -> World:
         self._patches.enter_context(patch.multiple(responses, _BITS=10, _MASK=(1 << 10) - 1))  # 8 MiB a life otherwise
+        self._patches.enter_context(one_word_per_id())
         self._patches.enter_context(patch.object(failpoints, "reach", self._reach))
         self._patches.enter_context(patch.object(failpoints, "reach_soon", self._reach_soon))
         for slot in self.slots:

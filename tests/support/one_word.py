@@ -1,0 +1,32 @@
+"""An id is a hash of all that its result rests on, so that two results of one id must say the same."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest.mock import patch
+
+from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Score
+from pandaeval_collector.pipeline.line.revisions import Revisions
+
+
+@contextlib.contextmanager
+def one_word_per_id() -> Iterator[None]:
+    """Inside the block a line that gives one id to two outcomes or scores fails, also where it does not say the second:
+    it takes that for known. Judged results are left out, as a model may answer otherwise when it is asked again."""
+    add = Revisions.add
+    said: dict[str, tuple[str, float | None]] = {}
+
+    def checked(revisions: Revisions, results: Sequence[Result], *arguments: Any, **named: Any) -> None:
+        for each in results:
+            if each.evaluator.kind == "llm":
+                continue
+            word = each.outcome, each.finding.value if isinstance(each.finding, Score) else None
+            known = said.setdefault(each.id, word)
+            assert known == word, f"{each.unit.level}.{each.metric} of {each.unit.id}: {known} and {word} under {each.id}"
+        add(revisions, results, *arguments, **named)
+
+    with patch.object(Revisions, "add", checked):
+        yield

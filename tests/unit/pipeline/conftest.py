@@ -1,0 +1,13 @@
+"""What holds for every pipeline."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.one_word import one_word_per_id
+
+
+@pytest.fixture(autouse=True)
+def _one_word_per_id() -> Iterator[None]:
+    with one_word_per_id():
+        yield
