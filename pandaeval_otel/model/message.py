@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(slots=True, unsafe_hash=True)
 class Text:
-    """Text for a reader."""
+    """A part of plain text."""
 
     text: str
 

@@ -1,5 +1,5 @@
 """Bounds how much of one span or log record is read: counts what encoded messages hold, and cuts whatever exceeds a cap
-out of their bytes, before any objects are made of them (:mod:`pandaeval_otel.wire.bounds`).
+out of their bytes, before any objects are made of them.
 
 Only large messages are walked here, field by field; the decoder checks small ones as it goes, so that ordinary spans
 cost next to nothing. The same bytes are cut the same way by every door, and the number of things cut is added to the
@@ -232,7 +232,7 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one message, where a remark replaces each that holds too much."""
+    """Bounds the values of one message: a remark replaces each value that holds too much."""
 
     shape: Shape
     room: Room

@@ -20,10 +20,11 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "
 
 def metric_name(name: str, unit: str) -> tuple[str, str]:
     """The name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit; ``""`` for
-    units that are words in braces."""
-    escaped = _escape(name)
-    word = "" if unit.startswith("{") else _UNITS.get(unit, "")
-    if word and word not in escaped.split("_"):
+    other units, such as words in braces."""
+    escaped, word = _escape(name), _UNITS.get(unit)
+    if word is None:
+        return escaped, ""
+    if word not in escaped.split("_"):
         escaped = f"{escaped}_{word}"
     return escaped, word if escaped.endswith(f"_{word}") else ""
 

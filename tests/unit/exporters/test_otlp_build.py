@@ -88,6 +88,8 @@ def test_what_is_given_reaches_every_part(built: Build) -> None:
     assert metrics._telemetry is TELEMETRY
     assert [*metrics._series.pages(0.0)] == [], "the series of the store, which holds none"
     assert logs._envelope is traces._envelope is metrics._envelope
+    [resourced] = ExportLogsServiceRequest.FromString(logs._envelope.request([b""])).resource_logs
+    assert attributes(resourced.resource.attributes)["service.instance.id"] == "me"
 
 
 @pytest.mark.parametrize(("insecure", "secure"), [(True, False), (False, True)])

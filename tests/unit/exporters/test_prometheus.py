@@ -210,6 +210,12 @@ class TestNames:
             ("wait.seconds", "s", ("wait_seconds", "seconds")),
             ("seconds.waited", "s", ("seconds_waited", "")),
             ("a-b..c", "", ("a_b_c", "")),
+            ("way", "furlong", ("way", "")),
+            ("share", "1", ("share_ratio", "ratio")),
+            ("share", "%", ("share_percent", "percent")),
+            ("wait", "ms", ("wait_milliseconds", "milliseconds")),
+            ("milliseconds", "s", ("milliseconds_seconds", "seconds")),
+            ("a:b.9", "{c}", ("a:b_9", "")),
         ],
     )
     def test_units_become_suffixes(self, name: str, unit: str, expected: tuple[str, str]) -> None:

@@ -94,6 +94,18 @@ def test_any_bit_of_a_chunk_counts(store: Store) -> None:
             store.chunks([id_])
 
 
+def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store) -> None:
+    """The type stands in the head of the row. The bytes are those that were stored, if no valid text."""
+    ids = [append(store, SMALL), append(store, LARGE)]
+    change(store, "UPDATE chunks SET data = CAST(data AS TEXT)")
+    with contextlib.closing(ChunkReader(store.path)) as reader:
+        assert store.chunks(ids) == reader.chunks(ids) == {ids[0]: (False, SMALL), ids[1]: (False, LARGE)}
+    assert [each.data for each in store.open_chunks()] == [SMALL, LARGE]
+    change(store, "UPDATE chunks SET session = CAST(x'ff' AS TEXT)")
+    with pytest.raises(DamagedChunkError):
+        store.chunks(ids)
+
+
 def test_a_row_of_an_older_version_has_no_checksum_and_is_read(store: Store) -> None:
     ids = [append(store, SMALL), append(store, LARGE)]
     change(store, "UPDATE chunks SET checksum = NULL")
