@@ -11,6 +11,7 @@ Attributes = tuple[tuple[str, str], ...]
 """Attributes of one series, without those that have no value."""
 
 MAX_SERIES = 10_000
+"""Most series in all, unless configured otherwise: labels within their caps can still be combined in too many ways."""
 
 
 @dataclass(frozen=True, slots=True)
