@@ -243,7 +243,7 @@ def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: fl
     every = [*range(scores.shape[1])]
     rate = _rate(labelled, scores, overall, n, every)
     others = ([each for each in every if each != judge] for judge in every)
-    each = tuple(_worth(_rate(labelled, scores, overall, n, rest) if rest else alone, rate) for rest in others)
+    each = tuple(_worth(_rate(labelled, scores, overall, n, rest), rate) for rest in others)
     return JointRate(rate, alone, each)
 
 

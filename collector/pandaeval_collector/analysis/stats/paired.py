@@ -69,7 +69,7 @@ def kappa(pairs: Sequence[Pair], threshold: float) -> PairedEstimate | None:
         return None
     same = share(n - flips(pairs, threshold), n)
     value, low, high = ((each - chance) / (1.0 - chance) for each in (same.value, same.low, same.high))
-    return PairedEstimate(value, max(-1.0, low), min(1.0, high))
+    return PairedEstimate(value, max(-1.0, low), high)
 
 
 def difference(pairs: Sequence[Pair]) -> PairedEstimate | None:
