@@ -71,7 +71,7 @@ def content_tokens(text: str) -> frozenset[str]:
         return frozenset(words).difference(_NO_TOKENS)
     found = set(words)
     quoted = {word for word in found if "'" in word}
-    found.difference_update(_NO_TOKENS, quoted)
+    found -= quoted
     found.update(word.removesuffix("'s") for each in quoted for word in _ASCII_TOKEN.findall(each))
     return frozenset(found - _NO_TOKENS)
 
