@@ -34,17 +34,17 @@ class TrialFacts(TypedDict):
 @dataclass(slots=True)
 class TraceFacts:
     """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
-    an output; ``said``: whether it says something; ``embedder``: by which one the answer can be compared, ``None``
-    where there is nothing to compare. ``loop_evidence``: what it was compared with last. ``responses`` and
-    ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from
-    responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this
-    trace. ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
-    ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
-    leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
-    with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``: the user asked for a
-    repeat of what was said. ``course``: how it went, packed (see
+    an output; ``said``: whether the output says something; ``embedder``: by which one the answer can be compared,
+    ``None`` where there is nothing to compare. ``loop_evidence``: what the answer was compared with last.
+    ``responses``, ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session,
+    which follows from responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change
+    something, and did in this trace. ``turns``: the number of turns in the trace; ``judged``: whether traces like it
+    are judged at all. ``rootless``: the root was not seen to end. ``trial``: only where there are cases. ``held``: the
+    size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
+    that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
+    the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
     :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store. ``recovered``:
-    by which evidence a later trace was said to have made up for its failure."""
+    by which evidence a later trace made up for the failure."""
 
     agent: str
     service: str
