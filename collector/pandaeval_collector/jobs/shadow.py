@@ -128,7 +128,7 @@ async def open_shadow(
 
 
 def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:
-    """Returns the shadow's run as a stored :class:`pandaeval_collector.runs.RunSpec`."""
+    """Returns the shadow's run as a stored :class:`pandaeval_collector.runs.spec.RunSpec`."""
     return {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}} | {
         "emit": False,
         "name": NAME,

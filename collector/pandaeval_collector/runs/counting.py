@@ -37,7 +37,7 @@ Shape = frozenset[str]
 
 
 class CountingCaller:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: counts each call and makes an answer up."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: counts each call and makes an answer up."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
         """``usual``: recent answers of real judges, by shape; their mean length is taken for that of the next ones."""

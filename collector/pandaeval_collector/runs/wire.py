@@ -1,7 +1,7 @@
 """The messages between a collector and the process of a run: each frame is a pickled tuple that begins with its kind.
 
-To the process: a :class:`RunSetup` first, then ``("batch", Batch)``, ``("answer", n, answer or failure)`` and
-``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, Call)``, ``("keep", n, key, verdict)``,
+To the process: a :class:`RunSetup` first, then ``("batch", TracesToScore)``, ``("answer", n, answer or failure)`` and
+``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, ModelCall)``, ``("keep", n, key, verdict)``,
 ``("raised", [RaisedErrors])`` (what components raised) and ``("done", Scored)``. Both ends are the same program on the
 same machine, and no other process can write to the pipes.
 """

@@ -39,7 +39,7 @@ class ParentCollector:
         self._keeping: dict[int, Future[None]] = {}
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """See :class:`pandaeval_collector.judge.call.ModelCaller`."""
+        """See :class:`pandaeval_collector.judge.call.Caller`."""
         number = next(self._numbers)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
