@@ -98,7 +98,7 @@ class Message:
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Whether part of any of these messages was not captured."""
+    """Returns whether part of any of these messages was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:

@@ -91,7 +91,7 @@ class Trace:
     """One closed trace in normal form.
 
     ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end. ``digest``
-    identifies the evidence: equal spans give an equal digest by every door and in any order.
+    identifies the evidence: equal spans give an equal digest, however and in any order they arrive.
 
     ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
     responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose

@@ -184,7 +184,7 @@ def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Fills fields that ``said`` does not state from ``other``: from any value of it first, else from an empty one."""
+    """Completes ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))

@@ -2,7 +2,7 @@
 out of their bytes, before any objects are made of them.
 
 Only large messages are walked here, field by field; the decoder checks small ones as it goes, so that ordinary spans
-cost next to nothing. The same bytes are cut the same way by every door, and the number of things cut is added to the
+cost next to nothing. The same bytes are cut the same way over every receiver; the number of things cut is added to the
 fields in which OTLP counts what was dropped.
 """
 
@@ -159,8 +159,8 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Returns the encoded message without anything above the caps: the same object if nothing is. Raises ``ValueError``
-    where it is no protobuf message."""
+    """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
+    ``ValueError`` where it is no protobuf message."""
     return raw if len(raw) <= SMALL else cut(raw, shape, room)
 
 

@@ -99,7 +99,7 @@ class SessionSummaryRow:
 
     @property
     def worst(self) -> Cell | None:
-        """The worst result of a trace or, where only a result of the whole session failed, the worst of those."""
+        """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 

@@ -84,7 +84,7 @@ class RawTrace:
             _refill(held, [item for item in held if item.span_id.hex() not in gone])
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
-        """Adds copies of some spans after the last of them, with ids of their own, and moves later spans back.
+        """Adds copies of some spans after the last of them, with ids of their own; later spans move behind the copies.
         ``change``: replaces values of a copy, given its number."""
         chosen = [span for span in self.spans() if span.span_id.hex() in span_ids]
         end = max(span.end_time_unix_nano for span in chosen)

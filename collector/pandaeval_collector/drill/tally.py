@@ -57,8 +57,8 @@ class CopyOutcome:
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """Returns the lines by which two states of a run differ: what it was told, its calls, its
-    error and its answer."""
+    """Returns the lines that only one of two states of a run has: what it was told, its calls, its error and its
+    answer."""
     one, other = _lines(before), _lines(after)
     left, right = [], []
     for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():

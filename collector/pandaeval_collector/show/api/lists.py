@@ -82,7 +82,7 @@ def session_fields(row: ListedSession) -> dict[str, Any]:
 
 
 def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Sorts results: failed ones first, then by score, then those without one."""
+    """Returns the results sorted: failed ones first, then by score, then those without one."""
 
     def urgency(result: Mapping[str, Any]) -> tuple[bool, float, str]:
         score = result.get("score")
