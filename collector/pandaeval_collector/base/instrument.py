@@ -16,8 +16,8 @@ MAX_SERIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``: upper bounds
-    of a histogram's buckets, inclusive."""
+    """An instrument. ``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``:
+    upper bounds of a histogram's buckets, inclusive."""
 
     name: str
     kind: str
