@@ -10,7 +10,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """Moving a deadline later is free (the heap checks it again when the old one passes); earlier costs one push.
+    """Finds the keys whose deadline has passed. Moving a deadline later is free (the heap checks it again when the old
+    one passes); earlier costs one push.
 
     ``due_at(key)`` returns the true deadline, or ``None`` for a removed key. Seconds on any one clock.
     """

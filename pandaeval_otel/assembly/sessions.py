@@ -24,8 +24,8 @@ class _Open:
 
 
 class SessionAssembler:
-    """A session closes at the first of: its explicit end, ``idle`` seconds since its last trace, ``max_age`` seconds
-    since its first. Times are seconds on a monotonic clock and restart with the process."""
+    """Tracks open sessions. One closes at the first of: its explicit end, ``idle`` seconds since its last trace,
+    ``max_age`` seconds since its first. Times are seconds on a monotonic clock and restart with the process."""
 
     def __init__(self, idle: float = 900.0, max_age: float = 86_400.0) -> None:
         self.idle, self.max_age = idle, max_age
@@ -39,7 +39,7 @@ class SessionAssembler:
         return session_id in self._open
 
     def forget(self, session_id: str) -> None:
-        """Forgets a session that somebody else continues, if it is open."""
+        """Forgets a session that another collector continues, if it is open."""
         self._open.pop(session_id, None)
 
     def touch(self, session_id: str, now: float) -> None:

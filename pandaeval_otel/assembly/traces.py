@@ -17,8 +17,8 @@ from pandaeval_otel.wire.fragments import Item
 
 @dataclass(frozen=True, slots=True)
 class CloseRules:
-    """Seconds, counts and bytes. ``reopen_delays``: how long a decided trace waits after late spans before it is
-    decided again; their number is how often that may happen."""
+    """The limits at which a trace closes: seconds, counts and bytes. ``reopen_delays``: how long a decided trace waits
+    after late spans before it is decided again; their number is how often that may happen."""
 
     quiet: float = 10.0
     idle: float = 180.0
@@ -71,12 +71,12 @@ class DueTrace:
 
     @property
     def new_items(self) -> int:
-        """Items that no earlier decision covers."""
+        """The number of items that no earlier decision covers."""
         return self.late_spans if self.revision > 1 else len(self.known)
 
     @property
     def capped(self) -> bool:
-        """Whether a cap closed it, which makes the decision final."""
+        """Whether a cap closed the trace, which makes the decision final."""
         return self.trigger in (Trigger.SPAN_LIMIT, Trigger.MEMORY)
 
 
@@ -199,8 +199,8 @@ class TraceAssembler:
         self._deciding.pop(trace_id, None)
 
     def forget(self, trace_id: bytes) -> tuple[int, tuple[int, ...]]:
-        """Removes an open trace that somebody else continues. Returns how many of its items no decision covers, and its
-        chunks. Raises :class:`KeyError` for one that is not open."""
+        """Removes an open trace that another collector continues. Returns how many of its items no decision covers, and
+        its chunks. Raises :class:`KeyError` for one that is not open."""
         trace = self._open.pop(trace_id)
         return trace.late_spans if trace.revision > 1 else len(trace.known), tuple(trace.chunks)
 

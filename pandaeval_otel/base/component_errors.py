@@ -22,12 +22,12 @@ DIALECT, METRIC, EXPORTER, EMBEDDER, FAULT = "dialect", "metric", "exporter", "e
 """Kinds of components."""
 
 Component = tuple[str, str]
-"""Kind and name."""
+"""Kind and name of a component."""
 
 
 class RaisedErrors(NamedTuple):
-    """What a process tells the one that it works for: how often a component raised since it told last, and the
-    traceback of the first error; ``""`` where that was told before."""
+    """What a process reports about one component to the process that it works for: how often the component raised since
+    the last report, and the traceback of its first error, ``""`` where that was reported before."""
 
     kind: str
     name: str
@@ -40,7 +40,7 @@ class RaisedElsewhereError(Exception):
 
 
 class ErrorRecorder:
-    """Errors by component since the process began. Any thread."""
+    """Counts the errors that components raised since the process began, and logs the first of each. Any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -55,24 +55,23 @@ class ErrorRecorder:
         self._take_in((kind, bounded(name)), 1, error)
 
     def counts(self) -> Counter[Component]:
-        """How often each component raised."""
+        """Returns how often each component raised."""
         with self._lock:
             return Counter(self._counts)
 
     def hand_over(self) -> None:
-        """From now on nothing is logged here: the process that this one works for does so with what :meth:`take`
-        returns."""
+        """Stops logging in this process: the process that it works for logs what :meth:`take` returns."""
         self._hands_over = True
 
     def take(self) -> list[RaisedErrors]:
-        """What there is to be told to that process; from now on it is counted anew."""
+        """Returns the errors since the last call, for the process that this one works for, and counts anew."""
         with self._lock:
             told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
             self._counts.clear()
         return told
 
     def add(self, told: Iterable[RaisedErrors]) -> None:
-        """Counts and logs what a process that works for this one tells."""
+        """Counts and logs the errors that a process which works for this one returned from :meth:`take`."""
         for each in told:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 
@@ -89,11 +88,11 @@ class ErrorRecorder:
 
 
 ERRORS = ErrorRecorder()
-"""Those of this process."""
+"""What components raised in this process."""
 
 
 def raised_text(counts: Mapping[Component, int]) -> str:
-    """``dialect skylark 3 times, metric trace.brevity once``, most often first."""
+    """Returns counts as a text, highest first: ``dialect skylark 3 times, metric trace.brevity once``."""
     return ", ".join(f"{kind} {name} {_times(times)}" for (kind, name), times in Counter(counts).most_common())
 
 

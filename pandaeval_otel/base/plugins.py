@@ -63,8 +63,8 @@ class NotUsableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """``name``: the entry point's; ``origin``: the distribution and its version; ``value``: the object in
-    ``module``."""
+    """One component of an installed package. ``name``: the entry point's; ``origin``: the distribution and its version;
+    ``value``: the object in ``module``."""
 
     name: str
     origin: str

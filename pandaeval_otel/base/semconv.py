@@ -146,7 +146,6 @@ SESSION_RANKS: Mapping[str, int] = MappingProxyType(
 """Precedence of the keys that name a conversation; the lower rank wins within a trace. 1 an attribute that the user
 configured, 2 the GenAI conventions' own key, 3 the general session keys (``session.id`` may also be a browser session),
 4 keys of one dialect (those use :data:`RANK_DIALECT` themselves), 12 to 14 the same keys on the resource. Where there
-is none of them, the responses or the history that a trace goes on from tell it (:mod:`pandaeval_otel.normal.session`,
-:mod:`pandaeval_otel.normal.session`). Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*``
-(project), ids of runs and calls."""
+is none of them, the response or the history that a trace continues tells it (:mod:`pandaeval_otel.normal.session`).
+Never a session: ``mcp.session.id`` (transport), ``langsmith.trace.session_*`` (project), ids of runs and calls."""
 SESSION_KEYS = frozenset(SESSION_RANKS)

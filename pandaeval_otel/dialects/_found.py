@@ -54,7 +54,7 @@ class Foreign:
         self._dialect = dialect
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        """See :class:`Dialect`."""
+        """Reads a span as :meth:`Dialect.read` does. Raises ``TypeError`` for a wrong reading."""
         reading: object = self._dialect.read(span, logs)
         if reading is None:
             return None

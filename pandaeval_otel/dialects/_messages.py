@@ -100,7 +100,7 @@ def _read_made(text: str) -> tuple[Messages | None, bool]:
 
 
 def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Messages | None, bool]:
-    """``items``: the array that ``text`` spells, if it does."""
+    """Reads messages from text that is no list in today's form. ``items``: the array that it spells, if any."""
     return _read(text if items is None or too_deep(items) else items, role)
 
 

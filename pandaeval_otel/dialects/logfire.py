@@ -68,7 +68,7 @@ DIALECT = Logfire()
 
 
 def _error(value: Any) -> str | None:
-    """``{"message", "data": {"error"}}``."""
+    """Returns the error in ``{"message", "data": {"error"}}`` as a short text; ``None`` for any other value."""
     error = parsed(value)
     if type(error) is not dict:
         return None
@@ -102,7 +102,7 @@ def _said(value: Any, role: str) -> Messages | None:
 
 
 def _client(attributes: Mapping[str, Any]) -> Reading | None:
-    """A call of a provider's client, in the format before the conventions' messages."""
+    """Reads a provider's call in Logfire's older format; ``None`` where the conventions' messages are there."""
     if semconv.INPUT_MESSAGES in attributes:
         return None
     reading = Reading()

@@ -67,7 +67,7 @@ def _method(span: RawSpan) -> str | None:
 
 
 def _read_bodies(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    """Logfire keeps the bodies of request and response."""
+    """Reads tool, arguments and result from the bodies of request and response, which Logfire records."""
     request = parsed(attributes.get(_REQUEST))
     parameters = request.get("params") if type(request) is dict else None
     if type(parameters) is dict:

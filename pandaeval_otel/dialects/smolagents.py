@@ -58,7 +58,7 @@ DIALECT = Smolagents()
 
 @dataclass(slots=True)
 class _Telling:
-    """``told``: the reading of ``messages``; ``asked``: the last tool requests in it."""
+    """One conversation. ``told``: the reading of ``messages``; ``asked``: the last tool requests in it."""
 
     messages: Messages = ()
     told: Messages = ()

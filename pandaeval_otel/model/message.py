@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(slots=True, unsafe_hash=True)
 class Text:
-    """Text for a reader."""
+    """A part of plain text."""
 
     text: str
 
@@ -98,7 +98,7 @@ class Message:
 
 
 def any_hidden(messages: Iterable[Message]) -> bool:
-    """Whether part of any of these messages was not captured."""
+    """Returns whether part of any of these messages was not captured."""
     for message in messages:
         for part in message.parts:
             if type(part) is OtherPart and part == NOT_CAPTURED:

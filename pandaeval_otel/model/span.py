@@ -52,7 +52,7 @@ class Captured:
 
     @property
     def stated(self) -> Any:
-        """The value, or before its first use what it will be read from."""
+        """The value, or as long as nobody used it, the object that it will be read from."""
         return self._held[0]
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +78,8 @@ class ToolDefinition:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Usage:
-    """Tokens. ``input`` includes cached tokens and ``output`` includes reasoning, as the OTel conventions say."""
+    """The tokens of a model call or a run. ``input`` includes cached tokens and ``output`` includes reasoning, as the
+    OTel conventions say."""
 
     input: int = 0
     output: int = 0
@@ -98,7 +99,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Span:
-    """One step. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
+    """One step of an agent: a span in normal form. Ids and times as in :class:`pandaeval_otel.model.raw.RawSpan`.
 
     ``input`` and ``output`` are ``None`` when content was not captured, and ``()`` when it was captured and empty.
     ``session_ids`` holds ``(rank, id)`` candidates, lowest rank first (see ``pandaeval_otel.normal.session``).

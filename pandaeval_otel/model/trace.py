@@ -14,8 +14,8 @@ _END_NS = attrgetter("end_ns")
 
 
 class _ReadWhenAsked:
-    """A field that was given as a :class:`Captured`, and is read from it when it is first asked for: from then on it
-    stands in its object like any other, and this is not called again."""
+    """A field of a dataclass that may be given a :class:`Captured`: the first access reads the value from it and stores
+    that in the object, so that later accesses find it without this descriptor."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -90,11 +90,12 @@ class Turn:
 class Trace:
     """One closed trace in normal form.
 
-    ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end.
-    ``digest`` identifies the evidence: equal spans give an equal digest by every door and in any order.
-    ``responses`` are those that a next turn could go on from, ``continues`` the one that this trace goes on from (see
-    :mod:`pandaeval_otel.normal.session`), or conversations (:mod:`pandaeval_otel.normal.session`); where a span names
-    a session, the last one and none. Whoever sees the other traces too tells the session from them.
+    ``spans`` are in start order with duplicates removed. ``complete`` says whether the root was seen to end. ``digest``
+    identifies the evidence: equal spans give an equal digest, however and in any order they arrive.
+
+    ``responses`` and ``continues`` link traces to sessions (:mod:`pandaeval_otel.normal.session`): ids of the model
+    responses or conversations that a later trace may continue, and the one that this trace continues. A trace whose
+    spans name a session has at most the last response, and continues none.
     """
 
     trace_id: str
@@ -138,8 +139,8 @@ class Trace:
 
     @property
     def forced(self) -> bool:
-        """Whether a cap or a shutdown closed it before the root ended: judged metrics must not read it as a finished
-        run."""
+        """Whether a cap or a shutdown closed the trace before the root ended: judged metrics must not read it as a
+        finished run."""
         return self.trigger in FORCED and not self.complete
 
     @property

@@ -1,6 +1,6 @@
 """The evidence of a trace: its distinct spans and log records, and a digest that stands for them.
 
-The same spans give the same evidence in any order, batching or duplication, by every door.
+The same spans give the same evidence in any order, batching or duplication, over every receiver.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ _MAY_BE_EMPTY = ("input", "output", "system", "tools", "error")
 
 
 def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
-    """The normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails costs its
-    own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
+    """Returns the normal form of ``raw`` and the log records of the same span id. Never raises: a dialect that fails
+    costs its own reading, leaves the note ``dialect NAME failed`` and is noted in :data:`ERRORS`."""
     plan = _plan(raw, logs)
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
     said: Reading | None = None
@@ -71,8 +71,8 @@ _Reader = tuple[str, _Read, _ReadRest | None]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How spans of one signature are read: the candidates' names and methods, those who say something even of a span
-    with nothing but its attributes, and whether they have keys of ours."""
+    """The dialects that read spans of one signature, by name and method. ``speaking``: those that read even a span with
+    nothing but its attributes; ``has_own``: whether the spans have attributes of ours."""
 
     readers: tuple[_Reader, ...]
     speaking: tuple[_Reader, ...]
@@ -87,8 +87,8 @@ dropped."""
 
 
 class _Kind(NamedTuple):
-    """The relevant part of a signature: signatures differ with the length of every list that is spread over many
-    keys."""
+    """The part of a signature that decides which dialects are asked: whole signatures differ with the length of every
+    list that is spread over many keys."""
 
     roots: frozenset[str]
     """First segments of the keys."""
@@ -98,7 +98,7 @@ class _Kind(NamedTuple):
     has_logs: bool
     whole: bool
     silent: frozenset[str]
-    """Names of those who say nothing of these keys."""
+    """Names of the dialects that say nothing of a span with these keys."""
 
 
 _BY_SIGNATURE: dict[_Signature, _Plan] = {}
@@ -184,7 +184,7 @@ def _is_candidate(dialect: Dialect, kind: _Kind) -> bool:
 
 
 def _complete(said: Reading, other: Reading) -> None:
-    """Each field from the first reading that says something, else from the first that says "empty"."""
+    """Completes ``said`` with what ``other`` states of fields that ``said`` leaves open or empty."""
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
         if not getattr(said, name):
             setattr(said, name, getattr(other, name))
@@ -250,7 +250,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
 
 
 def _own(raw: RawSpan) -> dict[str, Any]:
-    """The attributes of ours that stand on a span, or else on an event of it."""
+    """Returns the attributes of ours (``pandaeval.*``) that stand on a span, or else on an event of it."""
     prefix = f"{semconv.PANDAEVAL_ROOT}."
     own = {key: value for event in raw.events for key, value in event.attributes.items() if key.startswith(prefix)}
     own.update((key, value) for key, value in raw.attributes.items() if key.startswith(prefix))

@@ -109,7 +109,7 @@ def _queues(named: Iterable[tuple[str, int]]) -> dict[str, deque[int]]:
 
 
 class _Made:
-    """Finds calls of a trace by id, or by name and arguments."""
+    """Finds the calls of a trace by id, or by name and arguments."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self._by_id: dict[str, list[Call]] = {}

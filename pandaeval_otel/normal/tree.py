@@ -34,9 +34,9 @@ class _Place:
 
 
 class Tree:
-    """``spans``: by start time, outer spans before inner ones that start at the same instant. Ids must be unique.
-    ``roots``: the outermost agents and workflows, without those that only a tool called; if there are none, the topmost
-    spans that do work.
+    """The spans of a trace as a tree. ``spans``: by start time, outer spans before inner ones that start at the same
+    instant. Ids must be unique. ``roots``: the outermost agents and workflows, without those that only a tool called;
+    if there are none, the topmost spans that do work.
 
     A parent loop is cut above its earliest span. The same spans give the same tree in any order.
     """

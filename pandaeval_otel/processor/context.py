@@ -37,20 +37,20 @@ _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 
 
 def using_session(session: str, *, propagate: bool = False) -> Using:
-    """Spans that start inside belong to ``session``, whatever id a framework gives them.
+    """Makes spans that start inside belong to ``session``, whatever id a framework gives them.
 
-    ``propagate``: also put it into baggage, which instrumented clients send to every server that they call.
+    ``propagate``: also put the id into baggage, which instrumented clients send to every server that they call.
     """
     return Using(propagate, session=str(session))
 
 
 def using_user(user: str, *, propagate: bool = False) -> Using:
-    """Spans that start inside are on behalf of ``user``."""
+    """Marks spans that start inside as work for ``user``."""
     return Using(propagate, user=str(user))
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Using:
-    """Spans that start inside are one ``trial`` (an attempt, counted or named) at the test ``case``."""
+    """Marks spans that start inside as one ``trial`` (an attempt, counted or named) at the test ``case``."""
     return Using(propagate, case=str(case), trial=str(trial))
 
 

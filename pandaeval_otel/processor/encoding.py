@@ -24,7 +24,7 @@ from pandaeval_otel.wire.skeleton import Request
 # Decides which spans can matter to a score, by the hints that dialects are found by, so that no span that a dialect
 # reads is missed.
 class HeldSpan(NamedTuple):
-    """A held span: ids, whether it can matter, and its bytes."""
+    """One span that is held: its ids, whether any dialect may read it, and its bytes."""
 
     span_id: bytes
     parent: bytes

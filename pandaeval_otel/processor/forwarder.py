@@ -30,7 +30,8 @@ _LATE_S = 0.5
 
 
 class Forwarder:
-    """No method raises, and only :meth:`flush` and :meth:`shutdown` block, for the given time."""
+    """Passes the items of one process to its worker. No method raises, and only :meth:`flush` and :meth:`shutdown`
+    block, for the given time."""
 
     def __init__(self, settings: Settings, submission: Callable[..., Submission] = Submission) -> None:
         self.settings = settings
@@ -44,18 +45,18 @@ class Forwarder:
         self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
-        """Makes everything that belongs to one process; again in a forked child."""
+        """Makes the worker and the lock, which belong to one process; called again in a forked child."""
         self._starting = threading.Lock()
         self.worker = Worker(self.settings, self.inbox, self._count, self._make_submission, inherited)
         self.inbox.room = 0
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more items."""
+        """Whether the forwarder takes no more items."""
         return self.worker.closed
 
     def session_ended(self, session: str, trace_id: int) -> None:
-        """Takes the end of ``session``. ``trace_id``: the trace around the call of
+        """Queues the end of ``session``. ``trace_id``: the trace around the call of
         :func:`pandaeval_otel.processor.context.session_end`, 0 for none."""
         self._full(SessionEnd(session, trace_id))
 
@@ -72,7 +73,7 @@ class Forwarder:
         return finished
 
     def shutdown_soon(self) -> None:
-        """Shuts down without waiting for it."""
+        """Asks the worker to shut down, and returns at once."""
         self._close()
         self.worker.ask(Flush(self.settings.shutdown_timeout, shutting=True))
 

@@ -20,7 +20,7 @@ from pandaeval_otel.processor.worker import NOWHERE, Inbox
 
 
 class Handover:
-    """Base of both processors: arguments, a forwarder that may be shared, and its end."""
+    """Base class of both processors: holds the arguments and a lease of the forwarder, which equal settings share."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class Handover:
         return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Sends what is held, for at most ``shutdown_timeout`` seconds. Later spans are counted and ignored."""
+        """Sends what is held, for at most ``shutdown_timeout`` seconds. Spans and events that come later are counted as
+        dropped."""
         if self._forwarder is not None:
             # First: a child forked in the middle of this could not end the lease again.
             self._inbox = Inbox(self._forwarder.refuse)
@@ -71,7 +72,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Called by the SDK on the thread that starts the span."""
+        """Queues the start of ``span``. The SDK calls this on the thread that starts the span."""
         try:
             context = current() if parent_context is None else parent_context
             # Not the span: it would live until the worker has seen it, which costs more than all of this. Nor the
@@ -90,7 +91,7 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
             pass
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Called by the SDK on the thread that ends the span."""
+        """Queues the ended ``span``. The SDK calls this on the thread that ends the span."""
         inbox = self._inbox
         if len(inbox) < inbox.room:
             inbox.append(span)
@@ -107,7 +108,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
     """
 
     def on_emit(self, log_record: Any) -> None:
-        """Called by the SDK on the thread that logs."""
+        """Queues the record if it is an event within a trace. The SDK calls this on the thread that logs."""
         try:
             record = log_record.log_record
             if record.trace_id and _is_event(record):
@@ -117,7 +118,7 @@ class PandaEvalLogProcessor(Handover, LogRecordProcessor):
             pass
 
     def emit(self, log_data: Any) -> None:
-        """The name of :meth:`on_emit` in earlier releases of the SDK."""
+        """Does what :meth:`on_emit` does; earlier releases of the SDK call it by this name."""
         self.on_emit(log_data)
 
 

@@ -29,7 +29,7 @@ it raises, the trace is dropped."""
 
 @dataclass(frozen=True)
 class Settings:
-    """See docs/instrument.md for the environment variable of each."""
+    """The settings of a processor; docs/instrument.md names the environment variable of each."""
 
     endpoint: str = "localhost:4327"
     """``host:port``, or a URL: ``http://`` in the clear, ``https://`` with TLS, ``unix:/path``."""
@@ -73,7 +73,7 @@ class Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether to speak TLS."""
+        """Whether connections use TLS."""
         return self.endpoint.startswith("https://")
 
     @property

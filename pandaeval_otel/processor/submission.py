@@ -32,7 +32,7 @@ _BATCH_BYTES, _BATCH_TRACES = 4 << 20, 256
 
 @dataclass(slots=True)
 class EncodedPart:
-    """One part, encoded as a request of its own: concatenated requests are one request."""
+    """One part of a trace, encoded as a request of its own: concatenated requests are one request."""
 
     number: int
     trace_id: bytes
@@ -42,8 +42,8 @@ class EncodedPart:
 
 
 class Buffer:
-    """``limit``: bytes, beyond which the oldest parts are dropped. ``count`` as in
-    :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
+    """Holds encoded parts until the collector took or rejected them. ``limit``: bytes, beyond which the oldest parts
+    are dropped. ``count`` as in :class:`pandaeval_otel.processor.telemetry.ProcessorTelemetry`."""
 
     def __init__(self, limit: int, count: Callable[..., None]) -> None:
         self._limit, self._count = limit, count
@@ -68,7 +68,7 @@ class Buffer:
         return oldest[0].number - 1 if oldest else self.newest
 
     def put(self, part: Part) -> None:
-        """Encodes and takes a part, and drops the oldest ones beyond the limit."""
+        """Encodes a part and adds it, and drops the oldest parts beyond the limit."""
         request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
         self.newest += 1
         self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))

@@ -34,13 +34,13 @@ class ProcessorTelemetry(Protocol):
 
 
 class NoTelemetry:
-    """Counts nothing."""
+    """A telemetry that counts nothing."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def watch(self, what: str, read: Callable[[], int]) -> None:
-        """Nothing."""
+        """Does nothing: ``read`` is never called."""
 
 
 class MetricsTelemetry:

@@ -25,7 +25,8 @@ _MOST_LOST = 65_536
 
 
 class Inbox(deque[Any]):
-    """Items from the application. While it is shorter than ``room`` callers append; else they call ``full``."""
+    """The queue of items from the application. Callers append while it is shorter than ``room``, and else call
+    ``full``."""
 
     __slots__ = ("full", "room")
 
@@ -110,7 +111,8 @@ class Flush:
 
 
 class Worker:
-    """Belongs to one process: a forked child makes another. ``inherited``: traces that were open at the fork.
+    """Owns the sending thread of one process: a forked child makes another worker. ``inherited``: traces that were open
+    at the fork.
 
     The thread starts with :meth:`start` and ends when ``closed`` is set and nothing is left to do.
     """

@@ -1,8 +1,8 @@
 """Bounds how much of one span or log record is read: counts what encoded messages hold, and cuts whatever exceeds a cap
-out of their bytes, before any objects are made of them (:mod:`pandaeval_otel.wire.bounds`).
+out of their bytes, before any objects are made of them.
 
 Only large messages are walked here, field by field; the decoder checks small ones as it goes, so that ordinary spans
-cost next to nothing. The same bytes are cut the same way by every door, and the number of things cut is added to the
+cost next to nothing. The same bytes are cut the same way over every receiver; the number of things cut is added to the
 fields in which OTLP counts what was dropped.
 """
 
@@ -159,8 +159,8 @@ RESOURCE, SCOPE = Shape(0x0A, 0x10), Shape(0x1A, 0x20)
 
 
 def within(raw: bytes, shape: Shape, room: Room) -> bytes:
-    """Returns the encoded message without anything above the caps: the same object if nothing is. Raises ``ValueError``
-    where it is no protobuf message."""
+    """Returns the encoded message without anything above the caps; the same object if nothing exceeds them. Raises
+    ``ValueError`` where it is no protobuf message."""
     return raw if len(raw) <= SMALL else cut(raw, shape, room)
 
 
@@ -232,7 +232,7 @@ class _Items:
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one message, where a remark replaces each that holds too much."""
+    """Bounds the values of one message: a remark replaces each value that holds too much."""
 
     shape: Shape
     room: Room

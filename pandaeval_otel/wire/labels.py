@@ -36,11 +36,10 @@ class LabelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """``unit``: the id of a trace (32 hex digits) or a session; ``metric``: its key, ``trace.task_completion``.
-
-    ``score`` lies in 0..1, 1 is best; ``passed``: the person's own word. At least one of the two is not ``None``.
-    ``at``: time of the verdict in Unix seconds, 0 if unknown. ``probability``: the chance that the run was chosen for
-    labelling, if known."""
+    """A person's verdict. ``unit``: the id of a trace (32 hex digits) or session; ``metric``: its key. ``score`` lies
+    in 0..1, 1 is best; ``passed``: the person's own word. At least one of the two is not ``None``. ``at``: time of the
+    verdict in Unix seconds, 0 if unknown. ``probability``: the chance that the run was chosen for labelling, if
+    known."""
 
     unit: str
     metric: str

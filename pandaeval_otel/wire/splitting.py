@@ -48,7 +48,7 @@ def split_traces(request: bytes, max_span_bytes: int = 1 << 25, at_most: int = 0
             split.decoded += len(raw_spans)
             if scope.scope.name == OWN_SCOPE:
                 spans, raw_spans = _not_own(spans, raw_spans, is_own_span, split)
-            # Straight-line code that looks up once what neighbours share: most of a span's cost at the door.
+            # Straight-line code that looks up once what neighbours share: most of a span's cost on receipt.
             trace_id, is_trace = b"", False
             for span, raw in zip(spans, raw_spans, strict=True):
                 started, own_trace = span.start_time_unix_nano, span.trace_id
@@ -104,7 +104,7 @@ def split_logs(request: bytes, max_record_bytes: int = 1 << 25, at_most: int = 0
 
 
 def hash_and_strip(message: Any) -> bytes:
-    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal by every door.
+    """Returns a 16-byte hash of a log record, or of a span as ``skeleton.Fields``, that is equal over every receiver.
 
     It removes from the message what a transport may change on the way: flags, trace state and the time of observation.
     """

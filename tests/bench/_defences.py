@@ -124,7 +124,7 @@ def packing_without(off: frozenset[str]) -> Iterator[None]:
 
 
 class Weakened:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: asks without the defences that are off, and for
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: asks without the defences that are off, and for
     short reasons, as most of the time goes into writing them."""
 
     def __init__(self, caller: Caller, off: frozenset[str]) -> None:

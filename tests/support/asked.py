@@ -79,7 +79,7 @@ def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth
 
 
 class ScriptedCaller:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``asked``: names of rubrics, in order;
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: names of rubrics, in order;
     ``messages``: what each was asked with."""
 
     def __init__(self, answers: Answers) -> None:

@@ -214,7 +214,7 @@ def outside(messages: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 class Parrot:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. Does whatever it is told by anything but us.
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. Does whatever it is told by anything but us.
 
     Ours is what it is shown of a harmless run; every other line outside the fences is an order, and it obeys with the
     best verdict. ``sloppy``: takes whatever looks like a fence for one, and what looks like a chat template's token for
@@ -254,7 +254,7 @@ class Parrot:
 
 
 class Copycat:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. Repeats the first verdict of the right shape that
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. Repeats the first verdict of the right shape that
     it finds anywhere in the record, and says something of its own only if there is none."""
 
     def __init__(self) -> None:

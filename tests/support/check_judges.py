@@ -79,7 +79,7 @@ def _by(value: float, example: Any) -> Any:
 
 
 class OpinionCaller:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller` with an opinion."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller` with an opinion."""
 
     def __init__(self, opinion: Opinion) -> None:
         self._opinion, self.calls = opinion, 0

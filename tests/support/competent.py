@@ -102,7 +102,7 @@ _JUDGES = {
 
 
 class CompetentCaller:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None

@@ -57,7 +57,7 @@ def stored(store: Store, made: MadeTrace, revision: int = 1) -> DueTrace:
 
 
 class ScriptedConfidence:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: always sure of the same confidence."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: always sure of the same confidence."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
         return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)

@@ -75,8 +75,7 @@ class Collector:
     def __init__(
         self, config: Config, environ: Mapping[str, str], on_failure: Callable[[], None] = lambda: None
     ) -> None:
-        """``on_failure`` is called on the event loop when it has to be stopped and started again; then it
-        ``has_failed``."""
+        """``on_failure`` is called on the event loop when the collector has to be restarted; then it ``has_failed``."""
         self._config, self._environ, self._on_failure = config, environ, on_failure
         self.has_failed = False
         self.telemetry = Telemetry()
@@ -92,7 +91,7 @@ class Collector:
         self._sharing = Sharing(config, environ, self.telemetry, sessions)
 
     async def start(self) -> Listening:
-        """Opens the store, resumes, then the doors. Raises what keeps it from starting; nothing is left running."""
+        """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
         try:
             return await self._begin()
         except sqlite3.DatabaseError as error:
@@ -113,7 +112,7 @@ class Collector:
         return self._pipeline is not None and not self._pipeline.open_traces and not self._pipeline.open_sessions
 
     async def stop(self) -> None:
-        """Closes the doors, finishes what is at hand, keeps the rest in the store for the next start."""
+        """Closes the doors, finishes what is at hand, and keeps the rest in the store for the next start."""
         self._doors.refuse()
         self._ready = dict.fromkeys(self._ready, False)
         await self._parts.aclose()

@@ -26,12 +26,12 @@ _GRACE_S = 5.0
 
 
 class Doors:
-    """Opens the two listeners. On one event loop."""
+    """Opens the listeners for OTLP over gRPC and HTTP. On one event loop."""
 
     def __init__(
         self, config: Config, token: str | None, session_token: str | None, tls: Tls | None, telemetry: Telemetry
     ) -> None:
-        """``session_token``: of collectors that hand sessions over."""
+        """``session_token``: the token of collectors that hand sessions over."""
         server = config.server
         self._owns = config.sessions.owner
         self._tokens = {SERVICE: session_token} if self._owns and session_token is not None else {}

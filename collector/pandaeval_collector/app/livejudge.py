@@ -48,13 +48,13 @@ class LiveJudging:
         store: Store,
         scorer: Evaluator,
     ) -> None:
-        """``environ``: where the judge's secrets are."""
+        """``environ``: holds the judge's secrets."""
         self._config, self._environ, self._telemetry, self._parts = config, environ, telemetry, parts
         self._store, self._scorer = store, scorer
 
     async def start(self, line: Line, commit: Commit, emitter: Emitter, failures: LiveGroups) -> LiveJudge | None:
-        """``commit``: makes decisions of ``line`` and commits them; ``emitter``: through which the shadow's results
-        leave; ``failures``: the groups that judged failures are filed under. ``None`` where no judge is configured."""
+        """Starts the judge; ``None`` if none is configured. ``commit``: commits decisions of ``line``; ``emitter``:
+        sends the shadow's results; ``failures``: the groups that judged failures are filed under."""
         configured = judge(self._config, live=True)
         if configured is None:
             await asyncio.wrap_future(self._store.runs.stand(None, b""))
@@ -95,7 +95,7 @@ class LiveJudging:
         return await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
 
     def _publish(self, limits: Limits) -> None:
-        """Has the collector's own metrics tell of the queue, and of the day's budget where there is one."""
+        """Registers gauges of the queue, and of the day's budget where there is one."""
         store = self._store
         self._telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
         if limits.daily_usd is not None:

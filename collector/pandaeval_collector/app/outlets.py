@@ -26,7 +26,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 
 async def instance_id(store: Store) -> str:
-    """The id of this collector: made once at random, kept in its store."""
+    """Returns the id of this collector: made once at random, kept in its store."""
     known = store.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
@@ -35,13 +35,13 @@ async def instance_id(store: Store) -> str:
 
 
 def configured(config: Config, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """Every exporter that the configuration asks for."""
+    """Yields every exporter that the configuration asks for."""
     for way in ways():
         yield from way.exporters(getattr(config.exporters, way.name), around)
 
 
 class Outlets:
-    """The exporters of one collector. On one event loop."""
+    """Runs the exporters of one collector. On one event loop."""
 
     def __init__(self, config: Config, around: Surroundings, more: Iterable[Exporter] = ()) -> None:
         """``more``: exporters beside those of the configuration's section."""
@@ -63,7 +63,7 @@ class Outlets:
 
     @property
     def signals(self) -> frozenset[str]:
-        """Returns those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
+        """Those of ``logs`` and ``traces`` that some exporter sends, and that have to be encoded therefore."""
         return frozenset(outbox.source for outbox in self._outboxes) - {"results"}
 
     async def start(self) -> None:
@@ -73,12 +73,12 @@ class Outlets:
         self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
 
     def newest(self) -> dict[str, int]:
-        """The number of the newest item of each kind that some exporter sends. Any thread."""
+        """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
         found = dict(self._store.consumed.newest_items(self.signals))
         return {**found, "results": self._store.newest_seq()}
 
     def have_sent(self, upto: Mapping[str, int]) -> bool:
-        """Whether every exporter has sent the items up to these numbers, by kind. Any thread."""
+        """Returns whether every exporter has sent the items up to these numbers, by kind. Any thread."""
         return all(outbox.seq >= upto.get(outbox.source, 0) for outbox in self._outboxes)
 
     def wake(self) -> None:
@@ -142,5 +142,5 @@ class Outlets:
 
 
 def _room(held: int, size: int, budget: int) -> int:
-    """Bytes that the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
+    """Returns how many bytes the outbox may take of a store of ``size`` bytes, ``held`` of them its own."""
     return max(0, min(int(_DISK_SHARE * budget), int(_FULL * budget) - (size - held)))

@@ -27,14 +27,14 @@ are told otherwise."""
 
 
 class Sharing:
-    """Makes the parts of one collector that talk to the log and to the owner of its sessions. ``token``: what the owner
-    asks for."""
+    """Makes the parts of one collector that talk to the log and to the owner of its sessions. ``token``: the one that
+    the owner asks for."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], telemetry: Telemetry, token: str | None) -> None:
         self._config, self._environ, self._telemetry, self._token = config, environ, telemetry, token
 
     def exporters(self, store: Store) -> Iterator[Exporter]:
-        """What sends decided traces to the owner of their sessions; none where they are scored here, or not at all."""
+        """Yields the exporter of decided traces to the owner of their sessions, if another collector scores them."""
         sessions = self._config.sessions
 
         def complete(member: bytes, most: int = _MOST_CONTENTS) -> bytes:
@@ -48,7 +48,7 @@ class Sharing:
             yield ToTopic(made, kafka.sessions_topic, partial(complete, most=_MOST_IN_MESSAGE))
 
     async def spans(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
-        """What reads spans from Kafka, not started; the pipeline asks it from now on what it may decide."""
+        """Makes the reader of spans from Kafka, not started; from now on it tells the pipeline what may be decided."""
         configured = kafka_reader(self._config.kafka, self._environ, await instance_id(store))
         if configured is None:
             return None
@@ -62,7 +62,7 @@ class Sharing:
         return reader
 
     async def members(self, store: Store, pipeline: Pipeline, outlets: Outlets) -> Reader | None:
-        """Reads members of sessions from the topic that collectors share them by."""
+        """Makes the reader of members of sessions from the topic that collectors share them by, not started."""
         configured = kafka_members(self._config.kafka, self._environ, await instance_id(store))
         if configured is None:
             return None

@@ -21,7 +21,7 @@ from pandaeval_collector.base.untrusted.details import bounded
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all results of a metric share. ``threshold``: ``None`` for one that explains a failure."""
+    """What all results of a metric share. ``threshold``: ``None`` for a metric that explains a failure."""
 
     metric: str
     identity: Identity
@@ -30,8 +30,7 @@ class Origin:
 
 
 def keep_little(finding: Finding) -> None:
-    """Cuts a finding down to what is kept of it in memory until a batch is committed, in which it is one of
-    thousands."""
+    """Cuts a finding to what is kept of it in memory until its batch is committed, which has thousands of findings."""
     finding.reason, finding.metadata = cut(finding.reason, MAX_REASON_CHARS), bounded(finding.metadata)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_TEXT = 500
-"""Characters of a filter."""
+"""Most characters of a filter."""
 MOST_PAIRS = 10
 PAIR = r"^[^=\s][^=]*=(.|\n)*$"
-"""Of ``key=value``."""
+"""Pattern of ``key=value``."""
 STATUSES = ("error", "ok")
 SEVERITIES = ("low", "medium", "high", "critical")
 """From the least to the gravest."""
@@ -20,9 +20,10 @@ OUTCOMES = ("scored", "assumed", "unscored")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """``name``: as the API says it, and the field of :class:`pandaeval_collector.store.wanted.Wanted` (times have
-    ``_ms`` there). ``kind``: what is given; of ``pairs`` several, which must all hold. ``option``: of commands, where
-    the name would not tell what it is about; of a ``flag`` with the word for no."""
+    """A filter of lists. ``name``: of the API's parameter, and the field of
+    :class:`pandaeval_collector.store.wanted.Wanted` (times have ``_ms`` there). ``kind``: of value; several ``pairs``
+    may be given, which must all hold. ``option``: its name in commands, where ``name`` would not tell what it is about;
+    of a ``flag`` with the word for no."""
 
     name: str
     kind: Literal["time", "text", "flag", "outcome", "status", "pairs"]
@@ -50,7 +51,7 @@ FILTERS = (
 
 
 def meaning(name: str) -> str:
-    """What a filter means, as a sentence."""
+    """Returns what a filter means, as a sentence."""
     [found] = (each for each in FILTERS if each.name == name)
     return found.meaning if found.meaning.endswith(".") else f"{found.meaning} (RFC 3339)."
 

@@ -11,12 +11,13 @@ Attributes = tuple[tuple[str, str], ...]
 """Attributes of one series, without those that have no value."""
 
 MAX_SERIES = 10_000
+"""Most series in all, unless configured otherwise: labels within their caps can still be combined in too many ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``: upper bounds
-    of a histogram's buckets, inclusive."""
+    """An instrument. ``kind``: ``histogram | counter | gauge``. ``unit``: in UCUM, or a word in braces. ``bounds``:
+    upper bounds of a histogram's buckets, inclusive."""
 
     name: str
     kind: str

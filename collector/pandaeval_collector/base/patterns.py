@@ -18,12 +18,12 @@ _CURE = (
 
 
 class PatternError(ValueError):
-    """A pattern that is not searched for; its text says why, and what would be."""
+    """A pattern cannot be searched for; the text says why, and what could be."""
 
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """The pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
+    """Returns the pattern with RE2's ``search(text)``, safe on any thread. Raises :class:`PatternError`."""
     options = re2.Options()
     options.log_errors = False
     try:

@@ -17,12 +17,12 @@ TOLERANCE = 1e-9
 MAX_REASON_CHARS = 4000
 MAX_TEXT_CHARS, _MAX_BODY_BYTES = 2000, 64 << 10
 _MAX_SPANS = 200
-"""A result is kept, sent and read many times: longer reasons are cut, and in a JSON object of more bytes every longer
-text."""
+"""Limits of a result, which is kept, sent and read many times: longer reasons are cut, and in a JSON object of more
+bytes every longer text."""
 _DEEPEST = 100
 """Half of what the writer of JSON bears: an end state that a stranger states may be as deep as it likes."""
 _TIMES = 512
-"""So many times are remembered as they are written: more than a batch has."""
+"""How many formatted times are cached: more than a batch has."""
 
 
 # Nobody changes what stands here. It is not declared frozen because setting the fields of a frozen object takes four
@@ -55,7 +55,7 @@ class Unit:
     trial: str = ""
 
     def with_evidence(self, evidence: str) -> Unit:
-        """A copy with another evidence digest."""  # written out, since dataclasses.replace takes four times as long
+        """Returns a copy with another evidence digest."""
         return Unit(
             level=self.level,
             id=self.id,
@@ -108,9 +108,9 @@ class Result:
     cost_usd: float = 0.0
     tokens: int = 0
     run_id: str | None = None
-    """Of the evaluation run that it was made in."""
+    """Id of the evaluation run that the result was made in."""
     failure_group: str | None = None
-    """Id of the group of failures that it belongs to; from a judge ``""`` for none that there is."""
+    """Id of the group of failures that the result belongs to; from a judge ``""`` for no known group."""
     failure_severity: str | None = None
 
     outcome: str = field(init=False)
@@ -119,10 +119,10 @@ class Result:
     success: bool | None = field(init=False)
     label: str | None = field(init=False)
     is_verdict: bool = field(init=False)
-    """Whether it says how good its unit is. A result that explains a failure has no threshold to pass, and its score is
-    how sure it is."""
+    """Whether the result says how good its unit is. A result that explains a failure has no threshold to pass, and its
+    score says how sure it is."""
     time_ns: int = field(init=False)
-    """When it was concluded, Unix nanoseconds, exact to the microsecond."""
+    """When the result was concluded, Unix nanoseconds, exact to the microsecond."""
 
     def __post_init__(self) -> None:
         self.time_ns = nanoseconds(self.time)
@@ -141,7 +141,7 @@ class Result:
 
     @property
     def said_at(self) -> str:
-        """Formats ``time_ns`` by RFC 3339."""
+        """``time_ns`` as RFC 3339 writes times."""
         return written(self.time)
 
     @property
@@ -152,13 +152,13 @@ class Result:
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens that the judge's provider had in its cache."""
+        """The number of tokens that the judge's provider had in its cache."""
         tokens: Mapping[str, int] = self.judge.get("tokens") or {}
         return tokens.get("cached", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the reason
-        speaks of, at most 200."""
+        """Returns the JSON object of a result, in the order in which people read it. ``span_ids``: the spans that the
+        reason speaks of, at most 200."""
         finding, unit = self.finding, self.unit
         of_run = {} if self.run_id is None else {"run_id": self.run_id}
         of_case = {"case": unit.case, "trial": unit.trial} if unit.case else {}
@@ -215,7 +215,7 @@ class Result:
 
 
 def to_json(results: Iterable[Result]) -> list[bytes]:
-    """The JSON of each result."""
+    """Returns the JSON of each result."""
     return [result.to_json() for result in results]
 
 
@@ -228,32 +228,32 @@ class Identity:
         self._shared = orjson.dumps([key, version, model, _canonical(settings)])[1:-1]
 
     def of(self, unit: Unit) -> str:
-        """32 hex digits from what a result depends on: the shared part, the unit and its evidence."""
+        """Returns a result's id: 32 hex digits of the shared part, the unit and its evidence."""
         return self.of_encoded(*encoded_unit(unit))
 
     def of_encoded(self, about: bytes, evidence: bytes) -> str:
-        """The same, of a unit as :func:`encoded_unit` gives it."""
+        """Returns a result's id like :meth:`of`, for a unit as :func:`encoded_unit` gives it."""
         return hashlib.blake2b(b"[%b,%b,%b]" % (about, self._shared, evidence), digest_size=16).hexdigest()
 
 
 def encoded_unit(unit: Unit) -> tuple[bytes, bytes]:
-    """What a unit is, and its evidence, as they enter the ids of its results."""
+    """Encodes what a unit is, and its evidence, as they enter the ids of its results."""
     return orjson.dumps([unit.level, unit.id])[1:-1], orjson.dumps(unit.evidence)
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or so many characters of it."""
+    """Returns the text, cut to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def cut_each(texts: Iterable[str], most: int) -> list[str]:
-    """Each of the texts, or so many characters of it."""
+    """Returns each of the texts, cut to ``most`` characters."""
     return [text if len(text) <= most else cut(text, most) for text in texts]
 
 
 def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
-    """The value with no text in it that is too long, nor a number, nor more than ``deep`` objects and lists within each
-    other; the keys of objects are texts, too."""
+    """Returns the value without numbers that are too large, with long texts cut, and no more than ``deep`` objects and
+    lists within each other; the keys of objects are cut texts, too."""
     match value:
         case Mapping() | list() | tuple() if not deep:
             return "…"
@@ -270,7 +270,7 @@ def _pruned(value: Any, deep: int = _DEEPEST) -> Any:
 
 
 def _encodable(value: Any) -> Any:
-    """The value, or its text where JSON has no form for it."""
+    """Returns the value, or its text where JSON has no form for it."""
     try:
         orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:
@@ -282,12 +282,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-# Many are concluded at the same time, and are said to be so in more than one place.
+# Many results are concluded at the same time, which is written in more than one place.
 
 
 @lru_cache(maxsize=_TIMES)
 def nanoseconds(time: datetime) -> int:
-    """Unix nanoseconds, exact to the microsecond."""
+    """Converts a time to Unix nanoseconds, exact to the microsecond."""
     return round(time.timestamp() * 1e6) * 1000
 
 
@@ -310,5 +310,5 @@ def _canonical(settings: Mapping[str, Any]) -> str:
 
 
 def is_verdict(said: Mapping[str, Any]) -> bool:
-    """Whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict` is."""
+    """Returns whether the result in this JSON object is a verdict, as :attr:`Result.is_verdict`."""
     return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"

@@ -249,15 +249,15 @@ class Telemetry:
         self.add("pandaeval.requests", outcome, 1, door)
 
     def gauge(self, name: str, read: Callable[[], float], **about: str) -> None:
-        """Has ``read`` called whenever the gauge is looked at, on the event loop; it must not block."""
+        """Registers a gauge: calls ``read`` whenever it is looked at, on the event loop; ``read`` must not block."""
         self._gauges[name, attributes(**about)] = read
 
     def family(self, read: Callable[[], Mapping[tuple[str, Attributes], float]]) -> None:
-        """Has ``read`` called for gauges of which there are now more, now fewer: values by name and attributes."""
+        """Registers gauges whose number varies: ``read`` returns their values by name and attributes."""
         self._families.append(read)
 
     def counts(self) -> dict[Key, int]:
-        """What was counted, by name, outcome and reason."""
+        """Returns what was counted, by name, outcome and reason."""
         found: Counter[Key] = Counter()
         for (name, pairs), value in self._copy().items():
             about = dict(pairs)
@@ -265,18 +265,18 @@ class Telemetry:
         return {key: value for key, value in found.items() if value}
 
     def component_errors(self) -> Counter[Component]:
-        """How often each component, by kind and name, raised since this was made, in this process and in those that
-        work for it. Any thread."""
+        """Returns how often each component, by kind and name, raised since this object was made, in this process and in
+        those that work for it. Any thread."""
         return ERRORS.counts() - self._raised_before
 
     def total(self, name: str, *outcomes: str) -> int:
-        """The sum of a counter, of some outcomes if given."""
+        """Returns the sum of a counter, of some outcomes if given."""
         counts = self.counts().items()
         return sum(n for (key, outcome, _), n in counts if key == name and (not outcomes or outcome in outcomes))
 
     def measures(self) -> list[Measure]:
-        """All counters and gauges as they stand, sorted by name, but for gauges that have no value now (NaN). On the
-        event loop."""
+        """Returns all counters and gauges as they stand, sorted by name, without gauges that have no value now (NaN).
+        On the event loop."""
         values: dict[tuple[str, Attributes], float] = dict(self._copy())
         values.update({key: value for key, read in self._gauges.items() if not math.isnan(value := read())})
         for family in self._families:
@@ -293,5 +293,5 @@ class Telemetry:
 
 
 def _instrument(name: str) -> Instrument:
-    """The table's entry; a counter that is not in it is still worth showing."""
+    """Returns the table's entry; a counter that is not in it is still worth showing."""
     return INSTRUMENTS.get(name) or Instrument(name, "counter", "{item}", name)

@@ -24,7 +24,7 @@ _PYTHON = (3, 11)
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code: 2 and a sentence for what the user can put right."""
+    """Runs the command line and leaves with its exit code: 2 and a sentence for an error that the user can cure."""
     if sys.version_info < _PYTHON:  # pip sees to it; a checkout in the path, or another interpreter's, gets here
         found, needed = (".".join(map(str, version[:2])) for version in (sys.version_info, _PYTHON))
         print(f"pandaeval needs Python {needed} or newer, and this is {found}: {sys.executable}", file=sys.stderr)

@@ -29,7 +29,7 @@ _DRILLED = ("claim", "value")
 
 
 class AlignFormat(StrEnum):
-    """How what was tried is told."""
+    """The formats in which the tried guidelines are printed."""
 
     table = "table"
     json = "json"
@@ -110,7 +110,7 @@ def _prepared(
     agent: str,
     usd: float | None,
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
-    """What judges, and the labelled runs with what the judge says of them now."""
+    """Returns the judge over the source's runs, and the labelled runs with the judge's present verdicts."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.runs.aligning import FileJudging, judged
@@ -143,7 +143,7 @@ def _tried(
     propose: int,
     drill: int,
 ) -> tuple[Alignment, dict[str, str]]:
-    """What was tried, and what kept a proven guideline from being adopted, by guard."""
+    """Tries candidates and proposals. Returns the outcome, and by guard why a proven guideline must not be adopted."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.trials.labels.align import align
 
@@ -199,7 +199,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
 
 def _guards(judging: FileJudging, text: str, drill: int) -> dict[str, str]:
-    """Why a guideline that is proven is not adopted all the same; ``""`` by each guard that it passes."""
+    """Returns by guard why a proven guideline must not be adopted; ``""`` for a guard that it passes."""
     return {"judge check": _check_guard(judging, text), "drill": _drill_guard(judging, text, drill) if drill else ""}
 
 
@@ -241,7 +241,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
 
 
 def _drill_guard(judging: FileJudging, text: str, copies: int) -> str:
-    """Whether the judge notices fewer planted faults with the guideline than without it."""
+    """Returns a sentence if the judge notices fewer planted faults with the guideline than without it, else ``""``."""
     from pandaeval_collector.drill.drill import Drill, chosen_faults
     from pandaeval_collector.drill.fault import faults
 

@@ -22,7 +22,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""Of the Click that Typer brings along, or has beside it."""
+"""Click's base class of usage errors, whether Typer bundles Click or imports it."""
 
 
 class Commands(TyperGroup):
@@ -30,14 +30,14 @@ class Commands(TyperGroup):
     keep their traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the options of the whole command; leaves with 2 for one that there is not."""
+        """Reads the options of the whole command; leaves with 2 for an unknown one."""
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
             raise _misused(error) from error
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; leaves with 2 for a :class:`UserError` and for an extra that is not installed."""
+        """Runs the command; leaves with 2 for a :class:`UserError` and for an extra that is not installed."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -67,8 +67,8 @@ class Commands(TyperGroup):
 
 
 def _misused(error: Any) -> Exception:
-    """Says on one line what is wrong with how a command is written, and where to read how it is; the help of a command
-    that wants to be told more is shown as it is."""
+    """Prints what is wrong with the command's arguments on one line, with where to read more, and returns the exit to
+    raise. For a command that lacks all arguments it prints nothing and returns the error, which shows the help."""
     if "NoArgs" in type(error).__name__:
         return error  # type: ignore[no-any-return]
     command = "pandaeval" if error.ctx is None else error.ctx.command_path

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Against:
-    """Collects the results that trials are made of, and holds them against those of a file. The file is read when this
-    is made, so that one that is of no use ends the command before anything is scored: raises ``UserError``."""
+    """Collects the results that trials are made of, and compares them with those of a baseline file. The constructor
+    reads the file and raises ``UserError`` for an unusable one, so that the command ends before anything is scored."""
 
     def __init__(self, baseline: Path, settings: Baseline, max_missing: float) -> None:
         from pandaeval_collector.base.errors import UserError
@@ -34,13 +34,13 @@ class Against:
         self._slim = slim
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """One result of now; what has nothing to do with a case is let go."""
+        """Takes one result of the current run; ignores one that belongs to no case."""
         key = f"{result['level']}.{result['metric']}"
         if key == self._before.metric or (result.get("metadata") or {}).get("case"):
             self._now.append(self._slim(result))
 
     def verdict(self) -> GateVerdict:
-        """What came of it."""
+        """Returns the comparison of the collected trials with the baseline's."""
         from pandaeval_collector.base.errors import UserError
         from pandaeval_collector.trials.passk.attempts import CaseTrials, trials
         from pandaeval_collector.trials.passk.gate import compared
@@ -53,7 +53,7 @@ class Against:
 
 
 def tell(verdict: GateVerdict) -> None:
-    """Effect, interval and why it failed, on standard error."""
+    """Prints effect, interval and reasons of failure on standard error."""
     from pandaeval_collector.cli._output import safe
 
     typer.echo(f"baseline: {verdict.told}", err=True)
@@ -67,7 +67,7 @@ def tell(verdict: GateVerdict) -> None:
 
 
 def outcome(verdict: GateVerdict) -> GateOutcome:
-    """The baseline as one more gate of a run, for the reports that CI systems read."""
+    """Returns the verdict as one more gate of the run, for the reports that CI systems read."""
     from pandaeval_collector.cli._gates import GateOutcome
 
     told = "; ".join([*verdict.failures, verdict.told] if verdict.failures else filter(None, [verdict.notice]))
@@ -75,7 +75,7 @@ def outcome(verdict: GateVerdict) -> GateOutcome:
 
 
 def shown(names: Iterable[str], most: int = 5) -> list[str]:
-    """Some names, safe to print."""
+    """Returns the first ``most`` names, safe to print, and ``…`` if there are more."""
     from pandaeval_collector.cli._output import safe
 
     every = [safe(name) for name in names]

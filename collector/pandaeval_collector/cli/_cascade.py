@@ -79,7 +79,7 @@ def _found(
 
 
 def _costs(path: Path) -> Mapping[str, float]:
-    """What a result of each metric costs in the mean, in US dollars."""
+    """Returns the mean cost of a result in US dollars, by metric."""
     from pandaeval_collector.base.untrusted.given_files import result_lines
 
     sums: dict[str, tuple[float, int]] = {}

@@ -24,7 +24,7 @@ _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded b
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
-    """The cases that are asked for: those of ``path``, else of ``cases.path``. Raises ``UserError``."""
+    """Reads the cases of ``path``, else of ``cases.path``; ``None`` without either. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
 
     if report is not None and report.suffix not in (".json", ".xml"):
@@ -40,7 +40,7 @@ def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | 
 
 
 def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
-    """An empty report of a suite; ``path``: where it will be written, if it will."""
+    """Returns an empty report of a suite; ``path``: the file that it will be written to, if any."""
     from pandaeval_collector.show.report.layers import LayerReport
 
     descriptions = {case.id: case.description for case in suite.cases}
@@ -48,7 +48,7 @@ def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
 
 
 def write_layers(report: LayerReport, path: Path) -> None:
-    """Writes the report as the name of the file says."""
+    """Writes the report in the format that the file's name ends with."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.show.report.layers import json_lines
     from pandaeval_collector.show.report.layers_junit import junit_lines
@@ -61,7 +61,7 @@ def write_layers(report: LayerReport, path: Path) -> None:
 
 
 def print_layers(report: LayerReport, out: Console) -> None:
-    """A row for each case, and one for all of each kind."""
+    """Prints a table with a row for each case, and one with a row for each kind of case."""
     from pandaeval_collector.cli._output import table
     from pandaeval_collector.show.report.layer_counts import LAYERS
 
@@ -81,7 +81,7 @@ def print_layers(report: LayerReport, out: Console) -> None:
 
 
 def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
-    """Notices on what has no case, on cases without a trial, and on what is hardly meant."""
+    """Prints notices on traces without a case, cases without a trial, and parts of cases that are probably mistakes."""
     from pandaeval_collector.scoring.cases.graders import doubts
 
     for line in doubts(suite):

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
-"""What people wrote where an override has the key."""
+"""The option with which people set the override of a key."""
 
 
 def resolve_config(
     path: Path | None, overrides: Mapping[str, Any] | None = None, *, on_this_machine: bool = False
 ) -> Resolved:
-    """The configuration of this process with the origin of each value, names of metrics and embedders checked.
+    """Returns the configuration of this process with the origin of each value, names of metrics and embedders checked.
 
-    ``overrides``: options of the command by dotted key; ``None`` values are passed over. ``on_this_machine``: what the
-    configuration needs here (secrets, certificates) is demanded too, as a command that uses them should.
-    Raises ``ConfigError`` with every problem; those of an override go by the name of its option.
+    ``overrides``: options of the command by dotted key; ``None`` values are ignored. ``on_this_machine``: also check
+    what the configuration needs here (secrets, certificates), as a command that uses them should. Raises
+    ``ConfigError`` with every problem; a problem of an override is named by its option.
     """
     from pandaeval_collector.config import ConfigError, check_machine, resolve
 
@@ -52,7 +52,7 @@ def _by_option(problem: Problem, given: Collection[str]) -> Problem:
 
 
 def metric_names(path: Path | None) -> MetricNames:
-    """The names of all metrics that the configuration knows, its own modules included."""
+    """Returns the names of all metrics that the configuration knows, its own modules included."""
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
 
@@ -61,8 +61,8 @@ def metric_names(path: Path | None) -> MetricNames:
 
 
 def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
-    """Raises ``UserError`` for a metric that was asked for by name and needs a judge, when there is none: it would be
-    left out without a word. ``with_cases``: a bare name means graders of trials, too."""
+    """Raises ``UserError`` if a metric in ``asked`` needs a judge and none is configured: it would be left out
+    silently. ``with_cases``: a bare name means graders of trials, too."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
@@ -122,20 +122,20 @@ StoreFolder = Annotated[
 
 @contextmanager
 def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
-    """The store in a folder, else that which the configuration names. Raises ``UserError`` where there is none, or an
-    older one."""
+    """Opens the store in ``folder``, else that which the configuration names. Raises ``UserError`` where there is none,
+    or an older one."""
     settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:
         yield connection
 
 
 def folder_of(config: Path | None, folder: Path | None) -> Path:
-    """The data directory: the one that is given, else that of the configuration."""
+    """Returns the data directory: the given one, else that of the configuration."""
     return Path(resolve_config(config, given(folder)).config.store.path)
 
 
 def given(folder: Path | None) -> dict[str, str]:
-    """The option as it stands in for the configuration."""
+    """Returns the overrides of the configuration that the option ``--store`` means."""
     return {} if folder is None else {"store.path": str(folder)}
 
 
@@ -143,7 +143,7 @@ def given(folder: Path | None) -> dict[str, str]:
 def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Opens the store of a data directory."""
+    """Opens the store of a data directory. Raises ``UserError`` where there is none, or it cannot be used."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store.connection import FILE_NAME, connect
 

@@ -13,11 +13,11 @@ from pandaeval_collector.cli._terminal import unproxied
 
 
 class PlainConsole(Console):
-    """Every piece of text is made printable after markup, which is off, and before styles, which are ours."""
+    """A rich console that prints every piece of text with unsafe characters written out. Our own styles stay."""
 
     @property
     def file(self) -> IO[str]:
-        """Where it writes: past the guards of the standard streams, which would write styles out too."""
+        """The stream that the console writes to: the one below the guards, which would write styles out, too."""
         return unproxied(cast(TextIO, Console.file.__get__(self)))
 
     @file.setter
@@ -25,11 +25,11 @@ class PlainConsole(Console):
         self._file = file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich's, with unsafe characters written out."""
+        """Renders as rich does, with unsafe characters written out."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raises :class:`BrokenPipeError`, as any other writer would: rich's own leaves with 1 when its reader, such as
-        `head`, has enough; with us, 1 is a missed threshold."""
+        """Raises :class:`BrokenPipeError` when the reader, such as `head`, has enough. Rich itself would leave with 1,
+        which here means a missed threshold."""
         raise BrokenPipeError

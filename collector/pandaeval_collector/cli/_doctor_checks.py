@@ -26,7 +26,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def places(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Area, key and ``host:port`` of each address that is set."""
+    """Yields area, key and ``host:port`` of each address that is configured."""
     for key, value in _leaves(config.model_dump(mode="json"), ""):
         name = key.rpartition(".")[2]
         if not isinstance(value, str) or not value or not _KEYS.search(name):
@@ -38,7 +38,7 @@ def places(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def setting(config: Config, key: str) -> Any:
-    """One value, also of a section that an installed package brings; ``None`` where there is none."""
+    """Returns one configured value, even of an installed package's section; ``None`` where there is none."""
     return dict(_leaves(config.model_dump(mode="json"), "")).get(key)
 
 
@@ -63,7 +63,7 @@ def _address(value: str) -> str:
 
 
 def reach(where: str, timeout: float) -> str:
-    """Why no connection comes about; empty where one does. Nothing is sent."""
+    """Returns why no connection to ``host:port`` can be opened; empty where one can. Sends nothing."""
     host, _, port = where.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout):
@@ -81,7 +81,7 @@ _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.e\dInfNa]+)$")
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """``state``: a note is worth knowing and ends nothing; ``cure``: what to do."""
+    """One finding. ``state``: a ``note`` is worth knowing and does not fail the command; ``cure``: what to do."""
 
     area: str
     state: Literal["ok", "note", "wrong"]
@@ -90,7 +90,7 @@ class Diagnosis:
 
 
 def examine(resolved: Resolved, environ: Mapping[str, str], deep: bool, told: Told) -> Iterator[Diagnosis]:
-    """All findings, area by area. ``deep``: each row of the store is read, whatever its size."""
+    """Yields all findings, area by area. ``deep``: read each row of the store, whatever its size."""
     config = resolved.config
     yield from _versions()
     yield from _configuration(resolved, environ)
@@ -139,7 +139,7 @@ def _configuration(resolved: Resolved, environ: Mapping[str, str]) -> Iterator[D
 
 
 def _asked(config: Config) -> tuple[int, str, str]:
-    """What the health listener says: status of ``/readyz``, its body, and the metrics; 0 where nobody answers."""
+    """Asks the health listener: returns the status of ``/readyz`` (0: no answer), its body, and the metrics."""
     host, _, port = config.server.health.rpartition(":")
     host = "127.0.0.1" if host in ("0.0.0.0", "[::]", "") else host  # noqa: S104
     status, ready = _got(f"http://{host}:{port}/readyz")
@@ -275,7 +275,7 @@ def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -
 
 
 def _beside(folder: Path) -> Iterator[Diagnosis]:
-    """Files that tell of earlier damage."""
+    """Yields a finding for each file beside the store that an earlier damage left."""
     cures = {
         "pandaeval.db.suspected": "damage was met: restart the collector, which looks through the whole file",
         "pandaeval.db.damaged-*": "a store that was put aside; `sqlite3 FILE .recover` may read what is left of it",

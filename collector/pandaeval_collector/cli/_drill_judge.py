@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """``copies``: so many are put to the judge; ``budget``: US dollars at most; ``dry``: only the price is told."""
+    """A request to a judge. ``copies``: how many it judges; ``budget``: at most, in US$; ``dry``: only tell the
+    price."""
 
     copies: int
     budget: float
@@ -28,8 +29,8 @@ class Asking:
 
 
 def asked(drill: Drill, settings: Config, scorer: Evaluator, asking: Asking) -> JudgedSheet | None:
-    """What the judge says, after the price is told on standard error; ``None`` where nobody is asked. Raises
-    ``UserError``."""
+    """Prints the price on standard error, then asks the judge and returns its verdicts; ``None`` where nobody is asked.
+    Raises ``UserError``."""
     configured = judge(settings)
     assert configured is not None, "settings_of saw to it"
     judged = JudgedDrill(drill, scorer, close_rules(settings), configured, os.environ, asking.budget)

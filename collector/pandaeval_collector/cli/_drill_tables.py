@@ -1,4 +1,4 @@
-"""A drill's figures for people, for CI systems and for a later drill."""
+"""Prints a drill's figures for people and CI systems, and reads those of an earlier drill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def baseline_of(path: Path) -> dict[str, Any]:
-    """The JSON of an earlier drill. Raises ``UserError``."""
+    """Reads the faults' figures from the JSON of an earlier drill. Raises ``UserError``."""
     try:
         found = json.loads(read_given(path))
         return {"faults": {**found["faults"]}}
@@ -30,7 +30,7 @@ def baseline_of(path: Path) -> dict[str, Any]:
 
 
 def print_drill(tally: Tally, on: Console) -> None:
-    """Two tables, the fault that is least noticed first; what could not be planted, with the reason."""
+    """Prints tables of faults (least noticed first), untouched runs, the judge, and faults that fit no run."""
     planted = sum(each.n for each in tally.faults.values())
     on.print(
         f"{many(planted, 'fault')}, each in a copy of one of {tally.good:,} runs that look good, of {tally.runs:,} read"
@@ -47,7 +47,7 @@ def print_drill(tally: Tally, on: Console) -> None:
 
 
 def _print_judge(told: Mapping[str, Any], on: Console) -> None:
-    """What the judge is worth on these runs, beside the metrics without a model."""
+    """Prints how many faulty runs each judged metric noticed, beside the metrics without a model."""
     counted = told["copies"] - told["not_judged"]
     cost = f", US$ {told['cost_usd']:.4f}" if told["cost_usd"] else ""
     title = f"{', '.join(told['models'])} as a judge, {many(told['copies'], 'faulty run')}{cost}"
@@ -76,8 +76,8 @@ def _two(share: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO) -> None:
-    """One case for each fault: it fails where a metric notices credibly less than before, and is skipped where no run
-    could have it."""
+    """Writes a JUnit test case for each fault: it fails where a metric notices credibly less than before, and is
+    skipped where no run could have the fault."""
     cases = []
     for name, each in tally.worst_first():
         case = Element("testcase", classname="pandaeval.drill", name=clean(name), time="0")

@@ -46,8 +46,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Evaluation:
-    """Making one checks all options and files that the run needs besides its inputs, so that a mistake ends the command
-    before anything is read: raises ``UserError``."""
+    """One run of the command. The constructor checks all options and files that the run needs besides its inputs, so
+    that a mistake ends the command before anything is read: it raises ``UserError``."""
 
     def __init__(self, options: EvaluateOptions) -> None:
         self._options = options
@@ -63,7 +63,7 @@ class Evaluation:
             self._output = default_file(sys.stdout.isatty())
 
     def run(self) -> None:
-        """Raises ``typer.Exit`` with 1 where a gate or the baseline is failed, with 2 where an input was of no use."""
+        """Runs it. Raises ``typer.Exit``: 1 if a gate or the baseline is failed, 2 if an input was unusable."""
         with (
             progress(console(stderr=True)) as on_judged,
             self._layers or nullcontext(),
@@ -103,7 +103,7 @@ class Evaluation:
         return None if self._against is None else self._against.verdict()
 
     def _outcomes(self, gates: Sequence[GateOutcome], verdict: GateVerdict | None) -> list[GateOutcome]:
-        """Of every gate of the run, the baseline's among them."""
+        """Returns the outcomes of all gates of the run, the baseline's included."""
         return [*gates] if verdict is None else [*gates, outcome(verdict)]
 
     def _failed_gates(self) -> list[str]:
@@ -125,7 +125,7 @@ class Evaluation:
         )
 
     def _workers(self, scorer: Evaluator) -> Callable[[Path, Telemetry], Workers] | None:
-        """Makes the processes that score beside this one, if there are to be some."""
+        """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
         options, level = self._options, logging.getLogger().getEffectiveLevel()
         number = file_workers() if options.workers is None else options.workers
         if not number or options.format is ResultFormat.html:
@@ -141,7 +141,7 @@ class Evaluation:
         return TrialGrader(scorer, self._suite, self._layers.add)
 
     def _score(self, run: FileRun, target: TextIO) -> None:
-        """Fills the summary, and writes what is written while results come: JSON lines or the HTML report."""
+        """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         if self._options.format is ResultFormat.html:
             self._write_report(run, target)
             return
@@ -193,8 +193,8 @@ class Evaluation:
             write_layers(self._layers, self._options.cases_report)
 
     def _tell_what_is_missing(self) -> None:
-        """Says why there are no results where some might be expected. Beside JSON only what was asked for and is not
-        there."""
+        """Prints why expected results are missing. With JSON output it reports only metrics and traces that were asked
+        for."""
         quiet, chooser = self._options.format is ResultFormat.json, self._chooser
         if chooser is not None and (not chooser.chosen or not quiet):
             typer.echo(f"notice: {chooser.told()}", err=True)
@@ -205,7 +205,7 @@ class Evaluation:
             typer.echo("No agent traces in this input: `pandaeval inspect` shows what was understood.", err=True)
 
     def _annotate(self, gates: Sequence[GateOutcome]) -> None:
-        """On standard error, which the runner of GitHub Actions reads as well: standard output may be the results."""
+        """Prints annotations on standard error, which GitHub's runner also reads: standard output may hold results."""
         for line in commands(gates, self._summary.groups, self._config.gates.fail_on_error_severity):
             typer.echo(safe(line), err=True)
         if problem := add_summary(gates, self._summary, os.environ):
@@ -221,8 +221,8 @@ def _tell_gates(gates: Sequence[GateOutcome]) -> None:
 
 
 def config_of(options: EvaluateOptions) -> Config:
-    """Raises ``UserError`` for an option or a file that cannot be used, and for a judge that could never be asked. A
-    judge's server that cannot be reached now is a notice on standard error."""
+    """Returns the configuration with the command's options. Raises ``UserError`` for an option or file that cannot be
+    used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
     if options.model is not None:
         given["judge.models"] = _everywhere(options.model, options.config)
@@ -234,7 +234,7 @@ def config_of(options: EvaluateOptions) -> Config:
 
 
 def _everywhere(model: str, path: Path | None) -> dict[str, str]:
-    """``judge.models`` by which metrics that name a model of their own are judged by this one, too."""
+    """Returns the ``judge.models`` with which ``model`` also judges the metrics that name a model of their own."""
     known = registry(resolve_config(path).config.metrics.modules)
     return {key: model for key, metric in known.items() if metric.model is not None}
 
@@ -251,8 +251,8 @@ def _check_judge(config: Config) -> None:
 
 
 def unreachable(api_base: str) -> str:
-    """Why nobody answers at a URL, in a few words; ``""`` where somebody does, where it takes more than two seconds to
-    find out, or where a proxy is between."""
+    """Returns in a few words why nobody answers at a URL; ``""`` where somebody does, where a proxy is between, or
+    where there is no answer of either kind within two seconds."""
     url = urlsplit(api_base if "://" in api_base else f"http://{api_base}")
     if url.hostname is None or getproxies().keys() & {"http", "https", "all"}:
         return ""

@@ -30,7 +30,7 @@ _EXTRAS = {
 
 
 def hint(error: BaseException) -> str | None:
-    """What to install, if ``error`` or what caused it is a missing package of ours; ``None`` for anything else."""
+    """Returns what to install if ``error`` or its cause is a missing package of one of our extras, else ``None``."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name:

@@ -19,8 +19,8 @@ Runs = list[dict[str, Any]]
 
 
 def from_collector(api: Api, group_id: str) -> tuple[str, Runs]:
-    """The title of a group of a running collector, and the newest of its failures whose spans are kept: the
-    conversation up to the trace that failed. Raises ``UserError``."""
+    """Returns the title of a group at a running collector, and its newest failure whose spans are kept: the traces of
+    the conversation up to the one that failed. Raises ``UserError``."""
     from urllib.parse import quote
 
     group = api.get(f"/failures/{quote(group_id, safe='')}")
@@ -41,7 +41,7 @@ def from_collector(api: Api, group_id: str) -> tuple[str, Runs]:
 
 
 def from_results(group_id: str, results: Path, files: Sequence[str]) -> tuple[str, Runs]:
-    """Returns title and traces of a group of ``pandaeval evaluate --format json`` over ``files``: its first failure."""
+    """Returns title and traces of the first failure of a group that ``results`` (``evaluate --format json``) has."""
     from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.runs.filerun import FileRun
     from pandaeval_collector.show.report.inspection import describe
@@ -78,6 +78,6 @@ def _lines(results: Path) -> Iterator[dict[str, Any]]:
 
 
 def _up_to(trace_ids: Sequence[str], last: str) -> list[str]:
-    """A conversation up to the trace that failed; that alone where the conversation does not hold it."""
+    """Returns the ids of a conversation up to ``last``; ``last`` alone where the conversation does not hold it."""
     ids = [*trace_ids]
     return ids[: ids.index(last) + 1] if last in ids else [last]

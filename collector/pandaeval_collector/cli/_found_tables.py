@@ -1,4 +1,4 @@
-"""Traces, sessions and failures of a collector as tables. What must be typed again, an id, is never cut."""
+"""Prints a collector's traces, sessions and failures as tables. Ids, which people type again, are never cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """``columns``: a heading, and what a row shows below it; ``empty``: what is said where there is no row."""
+    """How to print a list. ``columns``: each heading, and how to get a row's cell; ``empty``: the text for no rows."""
 
     columns: Sequence[tuple[str, Callable[[Row], object]]]
     empty: str

@@ -32,8 +32,8 @@ Outcomes = Mapping[tuple[str, str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """What became of one configured threshold. ``text``: a sentence for people; empty for one that was simply met.
-    ``examples``: a line for each of the worst that made it fail."""
+    """The outcome of one configured threshold. ``text``: a sentence for people, empty for one that was simply met.
+    ``examples``: a line for each of the worst results that made it fail."""
 
     key: str
     passed: bool
@@ -49,12 +49,12 @@ class _Counts:
 
     @property
     def missing(self) -> int:
-        """Results that should have a score and have none."""
+        """The number of results that should have a score and have none."""
         return sum(count for why, count in self.whys.items() if why not in _NOT_EXPECTED)
 
     @property
     def worst_why(self) -> str:
-        """What keeps most results from being scored; what was expected counts before what was not."""
+        """The most frequent reason for a missing score; one that is not expected goes before an expected one."""
         return max(self.whys, key=lambda why: (why not in _NOT_EXPECTED, self.whys[why]))
 
 
@@ -66,11 +66,13 @@ def gates(
     silent: Callable[[str], tuple[bool, str]] = lambda key: (True, "applies to nothing in the input"),
     examples: Callable[[str], Iterable[str]] = lambda key: (),
 ) -> list[GateOutcome]:
-    """What became of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means`` are).
+    """Returns the outcome of each of the ``thresholds`` (by metric key, in the metric's own scale, as the ``means``
+    are).
 
     A gate fails when the mean of its scores is below the threshold; when nothing was scored, unless all of it is
-    assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. ``silent(key)``
-    says of a metric without any result whether that passes, and why there is none; ``examples(key)`` its worst."""
+    assumed; and when more than ``max_unscored`` (share, 0..1) of what should have a score has none. For a metric
+    without results ``silent(key)`` gives whether that passes, and why; ``examples(key)`` lists its worst results.
+    """
     found = []
     for key, threshold in thresholds.items():
         counts = _counts(outcomes, key)
@@ -92,7 +94,7 @@ def _held(threshold: float, max_unscored: float, counts: _Counts, mean: float) -
 
 
 def _without_score(counts: _Counts) -> tuple[bool, str]:
-    """All assumed passes, and says so; a threshold without values fails."""
+    """Returns whether a gate without any score passes, and why: it does if all of its results are assumed."""
     if not counts.whys:
         return True, f"passes unmeasured: there was nothing to evaluate in {many(counts.assumed, 'result')} (assumed)"
     whys = ", ".join(f"{why} {count}" for why, count in sorted(counts.whys.items(), key=lambda item: -item[1]))

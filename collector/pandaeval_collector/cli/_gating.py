@@ -23,7 +23,7 @@ KEY = "failures"
 
 
 def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
-    """Fails where a group is as grave as ``least`` (``gates.fail_on_error_severity``; ``None``: none is)."""
+    """Returns a gate that fails if a group is as grave as ``gates.fail_on_error_severity`` (``None``: never)."""
     from pandaeval_collector.store.failures.failure import at_least
 
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
@@ -40,20 +40,20 @@ def _example(group: RootCause) -> str:
 
 
 class UngroupedFailures:
-    """Failures that are written as JSON once their groups are known: as many as are grouped."""
+    """Holds failures back until their groups are known, to write them as JSON then: at most as many as are grouped."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []
 
     def takes(self, result: Result) -> bool:
-        """Whether it is kept for later."""
+        """Keeps a result for later. Returns ``False`` if there is no room for it."""
         if len(self._results) >= MOST_FAILURES:
             return False
         self._results.append(result)
         return True
 
     def lines(self, groups: Sequence[RootCause]) -> Iterator[bytes]:
-        """What was kept, each with its group (``metadata.failure_group``)."""
+        """Yields the kept results as JSON, each with its group (``metadata.failure_group``)."""
         of_result = {member.result: group.to_dict() for group in groups for member in group.members}
         for result in self._results:
             held = orjson.loads(result.to_json())
@@ -66,7 +66,7 @@ _REASON = 200
 
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
-    """What became of every threshold in ``metrics.thresholds``, defaults being none, and of the groups of failures."""
+    """Returns the outcomes of the thresholds that ``metrics.thresholds`` sets, and that of the failure groups."""
     from pandaeval_collector.runs.settings import scoring
 
     thresholds = scoring(config).thresholds
@@ -82,7 +82,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
-    """A sentence for each metric that was ``asked`` for by name and gave no result at all: why there is none."""
+    """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
     from pandaeval_collector.config import MetricNames
     from pandaeval_collector.scoring.registry import registry
 
@@ -95,7 +95,7 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 
 
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
-    """Whether a metric that gave no result at all passes, and why there is none."""
+    """Returns whether a metric that gave no result at all passes, and why there is none."""
     from pandaeval_collector.runs.settings import scoring
     from pandaeval_collector.scoring.registry import registry
 

@@ -20,11 +20,11 @@ _MOST_GROUPS = 50
 
 
 _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]|@~:"}
-"""What Markdown would read: a colon makes links and emoji."""
+"""Escapes of the characters that Markdown interprets (a colon makes links and emoji)."""
 
 
 class AnnotationTarget(StrEnum):
-    """For whom annotations are printed."""
+    """The CI systems for which annotations are printed."""
 
     auto = "auto"
     github = "github"
@@ -32,15 +32,15 @@ class AnnotationTarget(StrEnum):
 
 
 def wanted(asked: AnnotationTarget, environ: Mapping[str, str]) -> bool:
-    """Whether annotations for GitHub are printed: where they were asked for, or where its runner runs this."""
+    """Returns whether to print annotations for GitHub: if they were asked for, or if its runner runs this process."""
     return asked is AnnotationTarget.github or (
         asked is AnnotationTarget.auto and environ.get("GITHUB_ACTIONS") == "true"
     )
 
 
 def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: str | None) -> Iterator[str]:
-    """Workflow commands, one a line: an error for each gate that failed and each group of failures that fails the run,
-    a warning for each other group, a notice for each threshold that could not be measured."""
+    """Yields workflow commands, one a line: an error for each gate that failed and each group of failures that fails
+    the run, a warning for each other group, a notice for each threshold that could not be measured."""
     from pandaeval_collector.store.failures.failure import at_least
 
     found: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
@@ -67,7 +67,7 @@ def _data(text: str) -> str:
 
 
 def add_summary(gates: Sequence[GateOutcome], summary: Summary, environ: Mapping[str, str]) -> str:
-    """Appends to the job's summary, if there is one to append to. Returns what kept it from that, or ``""``."""
+    """Appends the run to the job's summary, if there is one. Returns why it could not be written, or ``""``."""
     path = environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return ""
@@ -123,6 +123,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """As text in Markdown, on one line: what runs said is shown as it stands, and neither rendered nor linked."""
+    """Returns text of a run, on one line, that Markdown shows as it stands: nothing is rendered or linked."""
     shown = html.escape(" ".join(text.split()), quote=False)
     return shown.translate(_SIGNS)

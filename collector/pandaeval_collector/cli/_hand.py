@@ -18,7 +18,7 @@ _ANNOTATED: Any = Annotated
 
 
 def alike(app: typer.Typer) -> None:
-    """Gives the options of all commands of the application what those of their name have."""
+    """Gives options of the same name the same short form and metavar in all commands of the application."""
     for command in commands(app):
         own = inspect.signature(command, eval_str=True)
         made = own.replace(parameters=[_alike(each) for each in own.parameters.values()])
@@ -27,7 +27,7 @@ def alike(app: typer.Typer) -> None:
 
 
 def commands(app: typer.Typer) -> Iterator[Callable[..., Any]]:
-    """The functions behind all commands."""
+    """Yields the functions behind all commands."""
     for command in app.registered_commands:
         if command.callback is not None:
             yield command.callback
@@ -69,8 +69,8 @@ def _name_value(info: ParameterInfo, kind: Any, name: str) -> None:
 def in_place_of(
     name: str, options: dict[str, tuple[Any, Any]], make: Callable[..., Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command options (annotation and default by name) in place of its parameter ``name``, which is what
-    ``make`` makes of them."""
+    """Returns a decorator that gives a command ``options`` (annotation and default by name) in place of its parameter
+    ``name``, whose value ``make`` makes of the options' values."""
 
     def made(command: Callable[..., None]) -> Callable[..., None]:
         def called(**given: Any) -> None:

@@ -26,11 +26,12 @@ _EXPECTED = (
 
 
 class Inputs:
-    """Every request of every file or trace store, once; a bar on stderr while it lasts, if that is a terminal.
+    """Yields every request of every file or trace store, once, with a progress bar on standard error if that is a
+    terminal.
 
-    A file that cannot be opened ends the command before any is read, since its name is probably a mistake. One of which
-    nothing can be read does not harm the others: ``unusable`` says why, a sentence for each; if all are like that, the
-    end of the iteration raises ``UserError``.
+    A file that cannot be opened ends the command before any is read, since its name is probably a mistake. A file
+    without any request does not stop the others: ``unusable`` says why. ``UserError`` ends the iteration if all are
+    like that.
     """
 
     def __init__(self, files: Iterable[str]) -> None:
@@ -62,7 +63,7 @@ class Inputs:
             raise UserError("\n".join([*self._causes, *self.unusable]))
 
     def leave_if_unusable(self) -> None:
-        """Says at the end of a command which files were left out, and leaves with 2 if any was."""
+        """Prints which files were left out, and leaves with 2 if any was. Call it at the end of a command."""
         for sentence in self.unusable:
             typer.echo(sentence, err=True)
         if self.unusable:
@@ -91,7 +92,7 @@ class Inputs:
 
 
 def requests(files: Iterable[str]) -> Iterator[Request | BadLine]:
-    """As :class:`Inputs`, for whoever needs all files: raises ``UserError`` when one of them is of no use."""
+    """Yields requests as :class:`Inputs` does, but raises ``UserError`` at the end if any file is unusable."""
     inputs = Inputs(files)
     yield from inputs
     if inputs.unusable:

@@ -17,9 +17,9 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
-    """Three suites. A threshold, or the baseline, fails as the command does, one that was not measured is skipped; a
-    failure group fails from the severity ``least`` on; a metric without a configured threshold passes and tells its
-    mean."""
+    """Writes three suites. A threshold, or the baseline, fails as in the command, and is skipped where it was not
+    measured; a failure group fails from the severity ``least`` on; a metric without a configured threshold passes and
+    states its mean."""
     of_thresholds = [gate for gate in gates if gate.key != "failures"]
     gated = {gate.key for gate in of_thresholds}
     values = summary.values()
@@ -32,12 +32,12 @@ def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, 
 
 
 def write_gate(target: TextIO, gate: GateOutcome) -> None:
-    """One gate alone, as a suite of one test."""
+    """Writes one gate alone, as a suite of one test."""
     write_suites(target, {"thresholds": [_threshold(gate)]})
 
 
 def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> None:
-    """Writes test cases by the name of their suite."""
+    """Writes a JUnit document of suites: test cases by the name of their suite."""
     root = Element("testsuites", name="pandaeval")
     for name, cases in suites.items():
         _suite(root, name, cases)
@@ -86,5 +86,5 @@ def _metric(key: str, value: float) -> Element:
 
 
 def clean(text: str) -> str:
-    """The text without what XML cannot hold."""
+    """Returns the text with every character that XML cannot hold replaced by U+FFFD."""
     return _UNWRITABLE.sub("\ufffd", text)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 REST = "all else"
 _LOADING = 20
-"""So many requests are scored beforehand, uncounted."""
+"""So many requests are scored beforehand and not counted, so that models are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricCost:
-    """What a metric took, CPU microseconds. ``units``: traces, or sessions, that it was asked about; ``worst_span``:
-    of the trace that was dearest for its spans. ``None``: not known by trace."""
+    """The CPU microseconds of one metric. ``units``: how many traces or sessions it was asked about; ``worst_span``: of
+    the trace that was dearest for its spans; ``None``: not known by unit."""
 
     metric: str
     share: float
@@ -44,22 +44,22 @@ class MetricCost:
 
 @dataclass(slots=True)
 class CostsByUnit:
-    """Hears what metrics take, and how many spans traces have."""
+    """Sums up the CPU seconds of each metric by trace or session, and the number of spans of each trace."""
 
     seconds: dict[str, defaultdict[str, float]] = field(default_factory=dict)
     spans: dict[str, int] = field(default_factory=dict)
 
     def spent(self, unit_id: str, spent: Spent) -> None:
-        """See :attr:`MetricCpu.listener`."""
+        """Adds what metrics took for one trace or session: a :attr:`MetricCpu.listener`."""
         for key, seconds in spent:
             self.seconds.setdefault(key, defaultdict(float))[unit_id] += seconds
 
     def decided(self, decision: Decision) -> None:
-        """Takes in agents' traces."""
+        """Notes how many spans each agent's trace of a decision has."""
         self.spans.update((trace.trace_id, len(trace.spans)) for trace in decision.traces)
 
     def rows(self, embedding: float, whole: float) -> list[MetricCost]:
-        """The dearest first, what is no metric last. ``embedding``, ``whole``: seconds in all."""
+        """Returns a row for each metric, dearest first, then embedding (CPU seconds) and the rest of ``whole``."""
         spans = sum(self.spans.values())
         if not spans:
             return []
@@ -91,10 +91,10 @@ def _read(run: FileRun, given: Iterable[Request | BadLine]) -> None:
 
 
 def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, int]:
-    """Scores the traces of files without a judge; returns what metrics took, and how many traces and spans of agents
-    there were."""
+    """Scores the traces of files without a judge. Returns the cost of each metric, and how many traces and spans of
+    agents there were."""
     heard, scorer = CostsByUnit(), evaluator(config)
-    if "-" not in files:  # what is loaded at first use is no metric's
+    if "-" not in files:  # loading at first use is no metric's cost
         with FileRun(scorer, close_rules(config)) as first:
             _read(first, islice(requests(files), _LOADING))
             for _ in first.results():
@@ -114,7 +114,7 @@ def costs(files: Sequence[str], config: Config) -> tuple[list[MetricCost], int, 
 
 
 def print_costs(files: Sequence[str], config: Config, as_json: bool) -> None:
-    """Prints them, for people or one JSON object a line."""
+    """Prints the cost of each metric over the traces of files, as a table or one JSON object a line."""
     rows, traces, spans = costs(files, config)
     if as_json:
         return print_json([asdict(row) for row in rows])

@@ -95,7 +95,7 @@ each turn. Held against labels by `python tests/bench/repeated_calls.py` (Wilson
 
 
 def metrics_page(metrics: Mapping[str, Metric[Any, Any]], bands: Bands | None) -> str:
-    """The page in Markdown. ``bands``: of the embedder whose thresholds are shown."""
+    """Returns the reference page in Markdown. ``bands``: those of the embedder whose thresholds are shown."""
     parts = [_HEAD, _overview(metrics, bands)]
     for level in dict.fromkeys((*_LEVELS, *(metric.level for metric in metrics.values()))):
         of_level = [metric for metric in metrics.values() if metric.level == level]
@@ -144,7 +144,7 @@ def _section(metric: Metric[Any, Any], bands: Bands | None) -> str:
 
 
 def _told(metric: Metric[Any, Any]) -> dict[str, str]:
-    """What the metric says of itself, as Markdown and without the first line, under ``text``; ``Scale`` and ``Source``
+    """Returns the metric's description as Markdown, without its first line, under ``text``; ``Scale`` and ``Source``
     apart."""
     doc = metric.description
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", doc.partition("\n")[2]).replace("``", "`").strip()
@@ -180,7 +180,7 @@ def _whys() -> str:
 
 
 def _kept(name: str) -> str:
-    """What a benchmark (`tests/bench/labelled.py --summary`, `tests/bench/repeated_calls.py`) printed last."""
+    """Returns what a benchmark (``labelled.py --summary``, ``repeated_calls.py`` of tests/bench) printed last."""
     return files("pandaeval_collector.scoring.metrics").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 

@@ -35,8 +35,8 @@ _WIDE = 100_000
 
 
 def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
-    """A console that never reads markup in what it prints, nor passes on what a terminal would obey. It does obey
-    ``NO_COLOR``; without a terminal nothing is cut to a width, so that a table keeps one line per row."""
+    """Returns a console that reads no markup in what it prints and passes no control sequences on. It respects
+    ``NO_COLOR``; without a terminal it cuts nothing to a width, so that a table keeps one line per row."""
     from pandaeval_collector.cli._console import PlainConsole
 
     made = PlainConsole(stderr=stderr, file=file, highlight=False, markup=False, emoji=False)
@@ -46,7 +46,7 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Console, title: str | None = None) -> Table:
-    """A table to print on the console ``on``; a cell may be a rich ``Text``, all else is shown as ``safe`` text."""
+    """Returns a table to print on the console ``on``; cells are rich ``Text``, or are shown as ``safe`` text."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -59,18 +59,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
 
 
 def safe(text: str) -> str:
-    """``text`` on one line, with all that a terminal would obey written out (``\\x1b``)."""
+    """Returns ``text`` on one line, with every character that a terminal would obey written out (``\\x1b``)."""
     return one_printable_line(text)
 
 
 def many(count: int, what: str) -> str:
-    """A count and what is counted, as ``1,204 traces``."""
+    """Returns a count with its noun, as ``1,204 traces``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @contextmanager
 def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int, int], None]]:
-    """Gives a function that is told how many of how many are done; the bar appears when it is first called."""
+    """Yields a function to call with the number of items done and of all; a progress bar appears at its first call."""
     if not console.is_terminal:
         yield lambda done, total: None
         return
@@ -84,8 +84,8 @@ def progress(console: Console, what: str = "judging") -> Iterator[Callable[[int,
 
 @contextmanager
 def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function that is told of how many further bytes, of ``size``, the traces are scored; the bar shows spans,
-    by their share of the bytes, and how many of them a second."""
+    """Yields a function to call with the bytes whose traces were scored since its last call. The progress bar shows
+    spans, estimated from their share of the bytes (``size`` in all), and how many a second."""
     if not console.is_terminal:
         yield lambda scored: None
         return
@@ -107,7 +107,7 @@ def throughput(console: Console, spans: int, size: int) -> Iterator[Callable[[in
 
 
 class OutputFile:
-    """The file to write to, or standard output (which is not closed)."""
+    """Opens the file to write to, or gives standard output, which it does not close."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -130,8 +130,8 @@ class OutputFile:
 
 
 def write_json_line(target: TextIO, line: bytes) -> None:
-    """A line of JSON to what :class:`OutputFile` gave: a file gets it as it is, a terminal with unsafe characters as
-    JSON escapes them."""
+    """Writes a line of JSON to what :class:`OutputFile` gave: unchanged to a file, to a terminal with unsafe characters
+    as JSON escapes."""
     if target is sys.stdout:
         write_json(line)
     else:

@@ -18,7 +18,7 @@ _HEAD = ("trials", "passed", "k", "pass@k plug-in", "unbiased", "Bayesian", "pas
 
 
 def print_figures(found: Figures, out: Console) -> None:
-    """The suite, then its cases, the least reliable first."""
+    """Prints the figures of the suite, then those of its cases, least reliable first."""
     many, one = ("cases", "case") if found.trials.per == "case" else ("conversations", "conversation")
     suite = [
         (f"{each.at.cases} of {each.at.of}", each.k, mean(each.at), mean(each.pow), band(each.label))

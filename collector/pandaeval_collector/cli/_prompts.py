@@ -26,9 +26,9 @@ TOLD = "(what the judge says)"
 def sent(
     metric: TraceMetric, trace: Trace | None, language: str, guidance: Guidance
 ) -> Iterator[tuple[Rubric[Any], str]]:
-    """Each question of the metric with its messages and the schema that goes with them, and with the guidelines that
-    are added to it. With a trace they are filled; what an earlier question would find is given as a placeholder. The
-    code of the fences differs from call to call, as it is a secret of the store that judges."""
+    """Yields each question of the metric, with the adopted guidelines added, and its messages and schema as text. They
+    are filled from ``trace`` if there is one; a placeholder stands for what an earlier question would find. The fence
+    code differs from call to call, as it is a secret of the store that judges."""
     given: Mapping[str, Mapping[str, Any]] = {}
     shown = None if trace is None else redacted(trace)
     packed = _packed(shown)
@@ -39,8 +39,8 @@ def sent(
 
 
 def shared(metrics: Iterable[Metric[Any, Any]], trace: Trace | None, language: str) -> str:
-    """The one question that asks for all metrics of level turn at once, as ``judge.turn_calls: shared`` sends it; empty
-    where fewer than two could share it."""
+    """Returns the one question that asks for all metrics of level turn at once, as ``judge.turn_calls: shared`` sends
+    it; empty where fewer than two metrics could share it."""
     parts = tuple(metric.part for metric in metrics if metric.part is not None)
     if len(parts) < 2:
         return ""
@@ -57,7 +57,7 @@ def _packed(trace: Trace | None) -> Pack:
 
 
 def of_failures(language: str) -> Mapping[str, str]:
-    """The questions by which failures are grouped, word for word under their headings, by name."""
+    """Returns the questions by which failures are grouped, word for word under their headings, by name."""
     from pandaeval_collector.store.failures import assigning, question
 
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
@@ -84,11 +84,11 @@ def _written(packed: Pack, rubric: Rubric[Any], given: Mapping[str, Any] | None,
 
 
 def _given(metric: TraceMetric, trace: Trace, packed: Pack) -> Mapping[str, Mapping[str, Any]]:
-    """What goes with each question, by rubric."""
+    """Returns the data that the metric sends with each of its questions, by the rubric's name."""
     asked = _Asked(packed)
     if metric.ask is None:
         return {}
-    with suppress(Exception):  # a placeholder is no answer to reckon with; what was asked so far is known
+    with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
         asyncio.run(_ignored(metric, trace, asked))
     return asked.given
 
@@ -99,7 +99,7 @@ async def _ignored(metric: TraceMetric, trace: Trace, asked: _Asked) -> None:
 
 
 class _Asked(Judge):
-    """Notes what is asked, and answers with placeholders."""
+    """A judge that notes each question's data, and answers with placeholders."""
 
     def __init__(self, packed: Pack) -> None:
         self._said_last = packed.last_said
@@ -116,7 +116,7 @@ class _Asked(Judge):
 
 
 def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
-    """The least that fits a schema."""
+    """Returns the smallest value that fits a JSON schema; ``whole`` holds its definitions."""
     match schema:
         case {"$ref": str(name)}:
             return _example(whole["$defs"][name.rpartition("/")[2]], whole)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def default_file(terminal: bool) -> Path | None:
-    """Where a report goes when nothing else was said: to a file if it would flood a terminal, else to standard
-    output."""
+    """Returns where a report goes without ``--output``: a file if standard output is a terminal, which it would flood,
+    else ``None`` for standard output."""
     return Path("pandaeval-report.html") if terminal else None
 
 
@@ -33,9 +33,9 @@ def write_report(
     on_scored: Callable[[int, int], None] = lambda done, total: None,
     failed_gates: Callable[[], Sequence[str]] = tuple,
 ) -> str:
-    """Scores what ``run`` has read, writes the report, and says what came of it. ``made_of``: what to call the sources
-    in place of the names of files; ``where``: what ``run`` was told to look at. ``on_scored`` hears how many of how
-    many traces are scored."""
+    """Scores what ``run`` has read, writes the report, and returns a sentence on its size. ``made_of``: what to call
+    the sources in place of the names of files; ``where``: the condition on traces that ``run`` has. ``on_scored`` is
+    called with the number of scored traces and of all."""
     from pandaeval_collector.base.result import now
     from pandaeval_collector.base.runtime.version import installed_version
     from pandaeval_collector.show.report.collect import Report
@@ -81,5 +81,5 @@ def write_report(
 
 
 def _name(source: str) -> str:
-    """Reports are passed on: of a path only the name is told."""
+    """Returns the name under which a report shows a source: of a path only the file's, since reports are passed on."""
     return "standard input" if source == "-" else PurePath(source).name.encode("utf-8", "replace").decode()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 2
-"""So many files are named where runs are told from others."""
+"""How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
 _STORE = "Or the runs that a collector keeps in this data directory, with their labels."
 
@@ -77,7 +77,7 @@ _EMIT = typer.Option("--emit", help="Results leave like live ones, with the run'
 
 
 class RunFormat(StrEnum):
-    """How it is printed."""
+    """The formats in which commands print."""
 
     table = "table"
     json = "json"
@@ -100,8 +100,8 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command an option for each filter, in place of its parameter ``filters``, which holds what was given by
-    the names of the filters."""
+    """Returns a decorator that gives a command an option for each filter, in place of its parameter ``filters``, which
+    receives the given values by the filters' names."""
 
     def given(**said: Any) -> dict[str, Any]:
         return {name: value for name, value in said.items() if value not in (None, [])}
@@ -121,7 +121,7 @@ def _option(each: Filter) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a run does, as its options say."""
+    """The options that say what a run does."""
 
     metrics: str
     model: str | None = None
@@ -132,8 +132,8 @@ class RunOptions:
     name: str = ""
 
     def body(self, filters: Mapping[str, Any]) -> dict[str, Any]:
-        """The request for such a run of the traces that the filters find. Raises ``UserError`` for what is not written
-        as it should be."""
+        """Returns the API request for such a run over the traces that ``filters`` find. Raises ``UserError`` for a
+        value in a wrong form."""
         return {
             "metrics": [each.strip() for each in self.metrics.split(",") if each.strip()],
             "filters": {**filters, **api_times(filters)},
@@ -163,7 +163,7 @@ run_options = in_place_of(
 
 
 def api_times(filters: Mapping[str, Any]) -> dict[str, str]:
-    """The options ``since`` and ``until`` among ``filters`` as the API takes them, RFC 3339. Raises ``UserError``."""
+    """Returns ``since`` and ``until`` among ``filters`` in the API's form, RFC 3339. Raises ``UserError``."""
     return {key: _time(filters[key], f"--{key}") for key in ("since", "until") if key in filters}
 
 

@@ -34,8 +34,8 @@ URL, TOKEN_ENV = "http://127.0.0.1:4328", "PANDAEVAL_TOKEN"
 
 
 class ApiClient:
-    """An API, asked by a command that does one thing after the other. A context manager; what goes wrong is a
-    ``UserError``."""
+    """A blocking client of a collector's API, for commands that do one thing after the other. A context manager; errors
+    of its requests are ``UserError``."""
 
     def __init__(self, asker: Asker) -> None:
         import asyncio
@@ -51,22 +51,22 @@ class ApiClient:
         self._loop.close()
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """The answer's JSON."""
+        """Returns the JSON of the answer to a GET request."""
         return self._loop.run(self._asker.get(path, **parameters))
 
     def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Asks for a change and returns the answer's JSON. ``key``: asking twice with it is asking once."""
+        """Asks for a change and returns the answer's JSON. ``key``: repeated requests with it count as one."""
         return self._loop.run(self._asker.post(path, body, key))
 
     def delete(self, path: str) -> None:
         self._loop.run(self._asker.delete(path))
 
     def pause(self, seconds: float) -> None:
-        """Waits; returns earlier where something happened meanwhile."""
+        """Waits for ``seconds``, or less if work that this process does has ended."""
         time.sleep(seconds)
 
     def pages(self, path: str, most: int | None = None, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """All items of a list, at most so many."""
+        """Yields the items of a list, page by page, at most ``most``."""
         cursor, shown = None, 0
         while True:
             page = self.get(path, cursor=cursor, **parameters)
@@ -81,7 +81,7 @@ class ApiClient:
 
 
 class Api(ApiClient):
-    """That of a running collector."""
+    """The API of a running collector."""
 
     def __init__(self, url: str, token_env: str) -> None:
         from pandaeval_collector.show.api.client import Asker
@@ -94,7 +94,7 @@ at_collector = in_place_of("api", {"url": (Url, URL), "token_env": (TokenEnv, TO
 
 
 def watched(api: ApiClient, run_id: str, every: float = 1.0) -> dict[str, Any]:
-    """Waits until a run has ended, with a bar on a terminal; the run as it is then."""
+    """Waits until a run has ended, with a progress bar on a terminal. Returns the run as it is then."""
     from pandaeval_collector.cli._output import console, progress
 
     with progress(console(stderr=True), f"run {run_id}") as tell:
@@ -118,7 +118,7 @@ _COLLECTOR: dict[str, tuple[Any, Any]] = {"url": (Url, URL), "token_env": (Token
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command looks: at a running collector, or into a data directory (``store``)."""
+    """Where a command reads from: a running collector, or a data directory (``store``)."""
 
     url: str
     token_env: str
@@ -126,7 +126,7 @@ class Place:
 
     @contextmanager
     def looking(self) -> Iterator[ApiClient]:
-        """The API for reading."""
+        """Opens the API for reading."""
         if self.store is None:
             with Api(self.url, self.token_env) as api:
                 yield api
@@ -153,8 +153,8 @@ class WorkPlace:
 
     @contextmanager
     def working(self, new: bool = False) -> Iterator[ApiClient]:
-        """The API for all there is to do, of a collector, or a :class:`LocalApi`; ``new``: its data directory is made
-        if it is not there. Raises ``UserError`` for one in which somebody else works."""
+        """Opens the API for reading and changing: a collector's, or a :class:`LocalApi`. ``new``: make the data
+        directory if it is missing. Raises ``UserError`` for one that another process works in."""
         if self.store is None:
             if self.config is not None:
                 raise UserError("--config goes with --store: a running collector has its own configuration")
@@ -170,7 +170,7 @@ at_work = in_place_of("place", {**_COLLECTOR, "store": (_WorkedOn, None), "confi
 
 
 class LocalApi(ApiClient):
-    """The API over a store that is open in this process, which does the runs itself, one that is asked for."""
+    """The API over a store that is open in this process, which itself does the one run that is begun."""
 
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
@@ -193,13 +193,13 @@ class LocalApi(ApiClient):
         self._reads.close()
 
     def take_in(self, sources: Sequence[str]) -> str:
-        """See :func:`pandaeval_collector.cli._run_source.take_in`."""
+        """Reads the traces of ``sources`` into the store (:func:`pandaeval_collector.cli._run_source.take_in`)."""
         from pandaeval_collector.cli._run_source import take_in
 
         return take_in(self._runs.store, self._runs.config, sources)
 
     def begin(self, run_id: str) -> None:
-        """Executes a run from now on, while :meth:`pause` waits."""
+        """Starts a run, which goes on during :meth:`pause`."""
         run = self._runs.store.runs.find(run_id)
         assert run is not None, "it was asked for"
         self._task = self._loop.get_loop().create_task(self._runs.engine.finish(run))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.store import Store
 
 _HOLDS, _FILES = "holds", "files"
-"""The fact of a store that says that nobody but these commands put traces into it."""
+"""Key and value by which a store says that these commands alone put traces into it."""
 _KEY = "pandaeval.source"
 _MOST_NAME = 400
 _LIMIT = 2000
@@ -23,9 +23,9 @@ _FOR_EVER_S = 1e12
 
 
 def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
-    """Reads traces, unscored, into ``store``, those that it does not hold yet; returns the pair ``key=value`` by which
-    runs find all traces of these sources, as they were read now. Raises ``UserError`` for what cannot be read, and for
-    the store of a collector, whose lists would show them."""
+    """Reads those traces of ``sources`` that ``store`` does not hold yet into it, without scoring them. Returns the
+    pair ``key=value`` by which runs find all traces of this reading. Raises ``UserError`` for input that cannot be
+    read, and for the store of a collector, whose lists would show these traces."""
     from pandaeval_collector.cli._inputs import requests
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
@@ -82,7 +82,7 @@ def _tidy(store: Store) -> None:
 
 
 def _unscored(config: Config) -> Config:
-    """Runs score; until then no metric has a say."""
+    """Returns the configuration with every metric and the judge switched off: only the runs that follow score."""
     return config.model_copy(
         update={
             "metrics": config.metrics.model_copy(update={"enabled": ()}),

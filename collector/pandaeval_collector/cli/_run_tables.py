@@ -13,13 +13,13 @@ Row = dict[str, Any]
 
 
 def print_json(items: Sequence[Row]) -> None:
-    """One object a line."""
+    """Prints each item as a line of JSON."""
     for item in items:
         typer.echo(json.dumps(item, ensure_ascii=False))
 
 
 def print_runs(runs: Sequence[Row]) -> None:
-    """A line each."""
+    """Prints a table with a line for each run."""
     _print(
         ("id", "state", "traces", "done", "failed", "calls", "USD", "started", "metrics", "name"),
         [
@@ -42,7 +42,7 @@ def print_runs(runs: Sequence[Row]) -> None:
 
 
 def print_run(run: Row) -> None:
-    """All of one."""
+    """Prints one run: its line, its error, its results by metric, and the traces that failed."""
     print_runs([run])
     if run["error"]:
         typer.echo(f"it could not go on: {run['error']}")
@@ -60,13 +60,13 @@ def print_run(run: Row) -> None:
 
 
 def nothing_found(filters: Row) -> str:
-    """Why a run has nothing to do."""
+    """Returns the sentence that says why a run has nothing to do."""
     asked = ", ".join(f"{name}={value}" for name, value in filters.items())
     return f"no stored trace is like that ({asked}): nothing was scored" if asked else "no trace is stored yet"
 
 
 def print_dry(dry: Row) -> None:
-    """What a run would take."""
+    """Prints what a run would take: traces, calls, tokens and cost."""
     if not dry["traces"]:
         typer.echo("no stored trace is like that")
     cost = "unknown (no price for this model)" if dry["cost_usd"] is None else f"{dry['cost_usd']:.4f}"
@@ -86,7 +86,7 @@ def print_dry(dry: Row) -> None:
 
 
 def print_results(results: Sequence[Row]) -> None:
-    """A line each."""
+    """Prints a table with a line for each result."""
     _print(
         ("metric", "score", "label", "trace or session", "reason"),
         [
@@ -104,7 +104,7 @@ def print_results(results: Sequence[Row]) -> None:
 
 
 def print_comparison(found: Row) -> None:
-    """What differs, and where most."""
+    """Prints how two runs differ, by metric, and the units that changed most."""
     rows = []
     for each in found["metrics"]:
         difference = each["difference"] or {}
@@ -135,7 +135,7 @@ def print_comparison(found: Row) -> None:
 
 
 def print_schedules(schedules: Sequence[Row]) -> None:
-    """A line each."""
+    """Prints a table with a line for each schedule."""
     _print(
         ("id", "cron (UTC)", "next", "last run", "metrics", "name"),
         [

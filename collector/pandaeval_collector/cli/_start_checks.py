@@ -23,8 +23,8 @@ _BY_KEY_ALONE = ("openai", "anthropic", "gemini", "groq", "mistral", "deepseek",
 
 
 def start_problems(config: Config) -> Iterator[Problem]:
-    """What the start refuses on this machine: packages of extras that are missing, files that cannot be used, a data
-    directory that cannot be written. They have keys, no places."""
+    """Yields what a start would refuse on this machine: missing packages of extras, files that cannot be used, a data
+    directory that cannot be written to. The problems have keys and no places in the file."""
     from pandaeval_collector.config import Problem
 
     for key, extra, packages in _needed(config):
@@ -52,7 +52,7 @@ def _cases(config: Config) -> Iterator[Problem]:
 
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Judges that will not let us in, as far as the names of models tell."""
+    """Yields a problem for each judge whose provider, by the model's name, asks for a key that is not set."""
     from pandaeval_collector.config import Problem
 
     judge = config.judge
@@ -104,12 +104,12 @@ def _canaries(config: Config) -> Iterator[Problem]:
 
 
 def unwritable(path: Path) -> str:
-    """Why nothing can be written there; empty where something can, also where the directory is yet to be made."""
+    """Returns why nothing can be written in the directory ``path``, made already or not; empty where something can."""
     there = path.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        # What is itself a file in the place of the directory is said elsewhere.
+        # A file in the place of the directory itself is reported elsewhere.
         return "" if there == path.absolute() else f'"{path}" cannot be made: {there} is no directory'
     if not os.access(there, os.W_OK | os.X_OK):
         return f"{there} cannot be written to by this user"

@@ -23,7 +23,7 @@ _PAGE = 200
 
 @dataclass(slots=True)
 class StoredReport:
-    """Traces of a store that fit ``wanted`` and ``where``, and their report. Reads only. One thread."""
+    """Makes the report of the stored traces that fit ``wanted`` and ``where``. Reads only. One thread."""
 
     finder: Finder
     settings: Config
@@ -35,16 +35,16 @@ class StoredReport:
     sessions: int = 0
 
     def total(self) -> int:
-        """How many traces will be looked at. Raises ``UserError`` where there is none."""
+        """Returns how many traces fit ``wanted``. Raises ``UserError`` where none does."""
         found = self.finder.count(self.wanted)
         if not found:
             raise UserError(self._nothing(self.finder.count(replace(self.wanted, since_ms=None))))
         return found
 
     def write(self, out: Callable[[], TextIO], total: int, on_read: Callable[[int, int], None]) -> int:
-        """Writes the report of ``total`` traces to what ``out`` opens once there is something to write, and gives its
-        size in bytes. ``on_read`` hears how many of how many traces are read. Raises ``UserError`` where no trace is
-        like ``where``."""
+        """Writes the report to what ``out`` opens, once there is something to write. Returns its size in bytes.
+        ``on_read`` is called with the number of traces read and ``total``. Raises ``UserError`` where no trace fits
+        ``where``."""
         from pandaeval_collector.show.report.collect import Report
 
         with Report(total) as report:
@@ -62,7 +62,7 @@ class StoredReport:
             return report.write(out(), self._about())
 
     def _rows(self) -> Iterator[Listed]:
-        """Newest first: what is scored meanwhile is not met, and nothing is met twice."""
+        """Yields the traces newest first, so that traces scored meanwhile are left out and none comes twice."""
         after = None
         while True:
             page = self.finder.traces(self.wanted, worst_first=False, after=after, limit=_PAGE)
@@ -117,7 +117,7 @@ class StoredReport:
         )
 
     def _nothing(self, others: int) -> str:
-        """Why there is nothing to report, and what to do. ``others``: traces that are there and not wanted."""
+        """Returns why there is nothing to report, and what to do. ``others``: how many stored traces do not fit."""
         path, server = self.settings.store.path, self.settings.server
         if others:
             names = self.finder.names()

@@ -25,19 +25,19 @@ Result = Mapping[str, Any]
 KEEP = 400
 """Only the worst traces are shown, so only so many are remembered."""
 MOST_FAILURES = 5000
-"""So many failures are grouped."""
+"""At most so many failures are kept and grouped."""
 _EXAMPLES = 3
 _SILENT = ("judge_failed", "timeout")
 _HEARD = ("invalid_verdict", "injection_suspected")
-"""Why there is no score: the judge did not answer; it did."""
+"""Reasons for a missing score with which the judge did not answer, and those with which it did."""
 _ERRORS = 2000
-"""Of so many failed runs it is remembered what went wrong."""
+"""Of at most so many failed runs the error text is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedTwice:
-    """``agreement``: 1 is perfect; ``flips``: pairs of verdicts on two sides of the threshold, of ``n``; ``alike``: the
-    judge says much the same of all runs, so that the agreement is worth nothing."""
+    """How far a judge agreed with itself. ``agreement``: 1 is perfect; ``flips``: pairs of verdicts on two sides of the
+    threshold, of ``n``; ``alike``: the judge scores nearly all runs alike, so that the agreement tells nothing."""
 
     agreement: float
     flips: int
@@ -47,7 +47,7 @@ class AskedTwice:
 
 @dataclass(slots=True)
 class Sum:
-    """An exact sum, whatever the order: the parts that Shewchuk's algorithm keeps, as ``math.fsum`` does."""
+    """An exact sum in any order of its summands: keeps the parts of Shewchuk's algorithm, as ``math.fsum`` does."""
 
     parts: list[float] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ class Sum:
 
 @dataclass(slots=True)
 class Total:
-    """What the scores of a metric add up to; ``value``: on its own scale."""
+    """The sum of a metric's scores; ``value``: in the metric's own scale."""
 
     score: Sum = field(default_factory=Sum)
     value: Sum = field(default_factory=Sum)
@@ -77,7 +77,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """A low result as an example. ``value``: on the metric's own scale."""
+    """One of a metric's lowest results, as an example. ``value``: in the metric's own scale."""
 
     value: float
     where: str
@@ -85,16 +85,16 @@ class Worst:
 
 
 class Summary:
-    """Counts by metric, the worst traces, and a row per session."""
+    """Counts results by metric, and keeps the worst traces and a row for each session."""
 
     def __init__(self, layers: LayerReport | None = None, against: Against | None = None) -> None:
-        """``layers``: what else becomes of the results of trials; ``against`` holds them against a baseline."""
+        """``layers``: the three-layer report of the run's trials; ``against``: compares them with a baseline."""
         self.layers, self._against = layers, against
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.agents_traces = 0
         """Traces of agents, those without any result too."""
         self.has_sessions = False
-        """Whether any of them belongs to a session."""
+        """Whether any agent's trace belongs to a session."""
         self.traces = 0
         self._totals: dict[str, Total] = {}
         self._apart: dict[str, list[tuple[float, bool]]] = {}
@@ -108,13 +108,13 @@ class Summary:
         self._broken: dict[str, str] = {}
         self._worst: dict[str, list[Worst]] = {}
         self.failures: list[Failure] = []
-        """The first of them, in the order in which they were found."""
+        """The first :data:`MOST_FAILURES` failures, in the order in which they were found."""
         self.groups: tuple[RootCause, ...] = ()
-        """The same by root cause, gravest first, once that is known."""
+        """The failures by root cause, gravest first; empty until they are grouped."""
 
     def runs(self, told: Iterable[tuple[str, str | None, str | None]]) -> None:
-        """Takes in agents' traces: id, session and the error with which each ended, as their results are silent about
-        it. To be called before those come."""
+        """Takes in agents' traces: id, session and the error with which each ended, which their results do not state.
+        Call it before their results come."""
         for trace_id, session_id, error in told:
             self.agents_traces += 1
             self.has_sessions = self.has_sessions or session_id is not None
@@ -122,7 +122,7 @@ class Summary:
                 self._broken[trace_id] = plain_error(error) if len(self._broken) < _ERRORS else ""
 
     def take(self, result: Concluded) -> Failure | None:
-        """Takes one result in, as :meth:`add` does; returns the failure that it is, if it is one."""
+        """Adds a result as :meth:`add` does, and keeps it as a failure if it is one. Returns the failure."""
         self.add(result.to_dict())
         failure = failure_of(result)
         if failure is not None and len(self.failures) < MOST_FAILURES:
@@ -130,7 +130,7 @@ class Summary:
         return failure
 
     def add(self, result: Result) -> None:
-        """Takes one result in. Results of one trace come one after the other."""
+        """Adds one result, given as its JSON object. The results of one trace must come one after the other."""
         if self._against is not None:
             self._against.add(result)
         key = f"{result['level']}.{result['metric']}"
@@ -159,15 +159,15 @@ class Summary:
             self._add_to_trace(result)
 
     def means(self) -> dict[str, float]:
-        """The mean score of each metric that has any."""
+        """Returns the mean score of each metric that has any."""
         return {key: total.score.value / total.count for key, total in self._totals.items()}
 
     def values(self) -> dict[str, float]:
-        """The same in the metric's own scale, where it has one: that of its threshold."""
+        """Returns the mean of each metric in its own scale, which is that of its threshold."""
         return {key: total.value.value / total.count for key, total in self._totals.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
-        """The results of a metric with the lowest values, lowest first."""
+        """Returns the results of a metric with the lowest values, lowest first."""
         return self._worst.get(key, [])
 
     def _note_worst(self, key: str, value: float, result: Result) -> None:
@@ -197,7 +197,7 @@ class Summary:
 
     @property
     def silence(self) -> str:
-        """Where a judge was asked and never answered: how often, and why it did not the first time."""
+        """If the judge answered no question at all: how many there were, and why the first one failed; else empty."""
         if self._answered or not self._unanswered:
             return ""
         return f"none of {self._unanswered.total()} questions was answered: {self._silence}"
@@ -215,11 +215,11 @@ class Summary:
             self._second[key] = figures
 
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
-        """Sessions without any score come last."""
+        """Returns the rows of all sessions, worst first; those without any score come last."""
         return sorted(self._sessions.values(), key=lambda row: row.rank)
 
     def traces_worst_first(self) -> list[TraceSummaryRow]:
-        """At most :data:`KEEP` or twice that; ``traces`` has the number of all."""
+        """Returns the rows of the worst traces, at most twice :data:`KEEP`; ``traces`` counts all of them."""
         return sorted(self._rows.values(), key=lambda row: row.rank)
 
     def _add_to_session(self, result: Result) -> None:
@@ -259,7 +259,7 @@ class Summary:
 
 
 def _broken(agent: str, error: str) -> Cell:
-    """Stands for the end of the run among what was found in a session."""
+    """Returns a cell for a run that ended with an error, to stand among the results of its session."""
     return Cell("run failed", "", agent, error or "it ended with an error", "", None, 0.0, False)
 
 

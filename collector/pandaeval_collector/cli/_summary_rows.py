@@ -29,7 +29,7 @@ class Cell:
 
     @property
     def badness(self) -> float:
-        """For sorting: the lower, the worse; what has no score comes last."""
+        """The signal to sort by: the lower, the worse; a result without a score comes last."""
         return NO_SCORE if self.signal is None else self.signal
 
     @property
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def says(self) -> str:
-        """In words what a number would overstate; else empty."""
+        """The words to show in place of a number that would overstate what is known; else empty."""
         if self.signal is None and self.score is not None:  # it explains, and is no verdict
             return self.label
         return verdict(self.label) if self.inline and self.score is not None else ""
@@ -46,7 +46,7 @@ class Cell:
 
 @dataclass(slots=True)
 class TraceSummaryRow:
-    """A trace and its results by metric, those of its turns by turn and metric."""
+    """A trace with its results by metric, and the results of its turns by turn and metric."""
 
     trace_id: str
     agent: str
@@ -57,7 +57,7 @@ class TraceSummaryRow:
 
     @property
     def worst_of_turns(self) -> Cell | None:
-        """The result of one of its turns that says most against it; ``None`` where there is none with a score."""
+        """The worst result of any of the trace's turns; ``None`` where no turn has a score."""
         found: Cell | None = None
         for name, cell in self.cells.items():
             if name.startswith(TURN):
@@ -66,19 +66,19 @@ class TraceSummaryRow:
 
     @property
     def badness(self) -> float:
-        """As of its worst result; a run that broke is as bad as can be, as it is to a session's score."""
+        """The lowest signal among the trace's results; 0.0, the worst, for a run that ended with an error."""
         return 0.0 if self.broken else min((cell.badness for cell in self.cells.values()), default=NO_SCORE)
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
+        """The key by which traces are sorted, worst first (see :func:`rank`)."""
         failures = self.broken + sum(cell.failed for cell in self.cells.values())
         return rank(failures > 0, self.badness, failures, self.trace_id)
 
 
 @dataclass(slots=True)
 class SessionSummaryRow:
-    """A session, how many traces of it were scored, and the worst that was found in it."""
+    """A session, how many of its traces were scored, and the worst result that was found in it."""
 
     session_id: str
     traces: int = 0
@@ -89,7 +89,7 @@ class SessionSummaryRow:
     _of_session: Cell | None = None
 
     def note(self, cell: Cell, of_session: bool = False) -> None:
-        """Takes in a result of a trace, or of the session as a whole."""
+        """Takes in a result of one of the session's traces or, if ``of_session``, of the session as a whole."""
         self.failures += cell.failed
         self.lowest = min(self.lowest, cell.badness)
         if of_session:
@@ -99,24 +99,24 @@ class SessionSummaryRow:
 
     @property
     def worst(self) -> Cell | None:
-        """A trace's own result says more than the session's sum, which stands where nothing else failed."""
+        """The worst result of a trace; the session's own worst if that alone failed, or no trace has any."""
         one, whole = self._of_traces, self._of_session
         return whole if one is None or (whole is not None and whole.failed and not one.failed) else one
 
     @property
     def shown(self) -> Cell | None:
-        """The result whose number stands beside what was found: none where that is that there is no problem."""
+        """The result whose number stands beside :attr:`found`; ``None`` if words alone say that nothing failed."""
         found_nothing = self.worst is not None and not self.worst.failed and self.reliability is not None
         return None if found_nothing and self.reliability is not None and self.reliability.says else self.worst
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
+        """The key by which sessions are sorted, worst first (see :func:`rank`)."""
         return rank(self.failures > 0, self.lowest, self.failures, self.session_id)
 
     @property
     def found(self) -> str:
-        """What is to be known of it first: the worst that failed, or that nothing did."""
+        """A sentence on the session: the worst result that failed, or that nothing did."""
         if self.worst is None:
             return "nothing scored"
         if self.worst.failed:
@@ -128,7 +128,7 @@ class SessionSummaryRow:
 
 
 def _worse(known: Cell | None, cell: Cell) -> Cell | None:
-    """What failed is worse than what did not; of equally bad ones the first is kept, and what has no score never."""
+    """Returns the worse result: failed before passed, then by signal, then the known one. Never one without a score."""
     if cell.signal is None:
         return known
     return cell if known is None or (not cell.failed, cell.badness) < (not known.failed, known.badness) else known

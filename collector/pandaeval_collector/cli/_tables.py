@@ -24,8 +24,8 @@ _MAX_REASON = 100
 def print_summary(
     summary: Summary, out: Console, judge: str | None = None, raised: Mapping[Component, int] | None = None
 ) -> None:
-    """Three tables, the first two only if there is anything in them, the groups of failures, what was not asked, and
-    what components raised (``raised``). ``judge``: the model that is configured."""
+    """Prints the tables of sessions, traces (if there are any) and metrics, the groups of failures, what was not
+    judged, and what components raised. ``judge``: the model that is configured."""
     sessions, traces = summary.sessions_worst_first(), summary.traces_worst_first()
     if sessions:
         out.print(_session_table(sessions, out))
@@ -41,14 +41,14 @@ def print_summary(
 
 
 def print_component_errors(out: Console, raised: Mapping[Component, int]) -> None:
-    """One line of what components raised, if any did."""
+    """Prints a warning on the components that raised, if any did."""
     if raised:
         told = f"warning: components raised, and what they should have given is missing: {raised_text(raised)}"
         out.print(Text(safe(told), style="yellow"))
 
 
 def print_problems(out: Console, problems: Iterable[str], bad: int) -> None:
-    """What of the input could not be read."""
+    """Prints a warning for each part of the input that could not be read. ``bad``: how many there were in all."""
     for problem in problems:
         out.print(Text(f"warning: {safe(problem)}", style="yellow"))
     if bad > 10:
@@ -89,7 +89,7 @@ def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> T
 
 
 def _of_turns(cell: Cell | None) -> Text:
-    """A number by itself would not say what it is of."""
+    """Returns the cell for the worst of a trace's turns: the score, after the label or metric that it belongs to."""
     if cell is None:
         return Text("")
     told = cell.label if cell.failed and cell.label not in ("fail", "") else cell.metric.removeprefix("turn.")
@@ -123,7 +123,7 @@ def _agreed(found: AskedTwice | None) -> str:
 
 
 def _second(figures: Mapping[str, Any] | None) -> str:
-    """``kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
+    """Returns a second judge's agreement, as ``agrees 0.81, kappa 0.62 (0.31 to 0.88), differs by +0.03, n=20``."""
     if figures is None:
         return ""
     kappa, apart = figures.get("kappa"), figures.get("difference")
@@ -150,7 +150,7 @@ def _metric_row(summary: Summary, key: str) -> tuple[object, ...]:
 
 
 def _cell(cell: Cell | None) -> Text:
-    """The score, ``assumed``, or why there is none."""
+    """Returns the text of a cell: the score, ``assumed``, or why there is none."""
     if cell is None:
         return Text("")
     if cell.says:
@@ -161,7 +161,7 @@ def _cell(cell: Cell | None) -> Text:
 
 
 def _said(cell: Cell) -> Text:
-    """A score that rests on few signals: in words, and in no colour that praises."""
+    """Returns the words for a score that rests on few signals, never in the colour of a pass."""
     return Text(f"{cell.score:.2f} {cell.says}", style="bold red") if cell.failed else Text(cell.says)
 
 

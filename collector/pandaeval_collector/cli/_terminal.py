@@ -19,7 +19,7 @@ from pandaeval_collector.base.untrusted.printable import is_printable, printable
 
 
 class _Guarded:
-    """A text stream in front of another, whose unsafe characters are written out."""
+    """A text stream that passes text on to another one, with unsafe characters written out as escapes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -27,7 +27,7 @@ class _Guarded:
 
     @property
     def rich_proxied_file(self) -> TextIO:
-        """Where rich's consoles write, as they ask each stream."""
+        """The stream that rich's consoles write to, found under this name on every stream."""
         return unproxied(self._stream)
 
     def write(self, text: str) -> int:
@@ -43,7 +43,7 @@ class _Guarded:
 
 
 class _GuardedBytes(io.BufferedIOBase):
-    """For what writes UTF-8 instead of text."""
+    """The ``buffer`` of a guarded stream: decodes the UTF-8 that is written to it."""
 
     def __init__(self, text: _Guarded) -> None:
         self._text = text
@@ -61,7 +61,7 @@ class _GuardedBytes(io.BufferedIOBase):
 
 
 def unproxied(stream: TextIO) -> TextIO:
-    """The stream below all guards, and below the ones that rich puts there while it keeps a display."""
+    """Returns the stream below all guards, and below those that rich installs while it keeps a display."""
     while (below := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = below
     return stream
@@ -70,8 +70,8 @@ def unproxied(stream: TextIO) -> TextIO:
 @contextmanager
 def guarded() -> Iterator[None]:
     """Guards standard error, and standard output where it is a terminal: in files and pipes bytes stay what they are.
-    Within a display that rich keeps on the terminal it has to be entered once more, since rich puts streams of its own
-    there, which obey sequences."""
+    Within a display that rich keeps on the terminal, enter this once more: rich replaces the streams by its own, which
+    pass control sequences on."""
     before = sys.stdout, sys.stderr
     if sys.stdout is not None and sys.stdout.isatty():
         sys.stdout = _guard(sys.stdout)
@@ -88,13 +88,13 @@ def _guard(stream: TextIO) -> TextIO:
 
 
 def harmless_arguments() -> bool:
-    """Whether none of the command line's own words would have to be written out: framed messages about them are not
-    ours."""
+    """Returns whether all words of the command line are printable: Typer's framed messages repeat them without our
+    guard."""
     return all(is_printable(argument) for argument in sys.argv)
 
 
 def write_json(line: str | bytes) -> None:
-    """A line of JSON to standard output: as it is, or on a terminal with unsafe characters as JSON escapes them."""
+    """Writes a line of JSON to standard output: unchanged, or on a terminal with unsafe characters as JSON escapes."""
     if sys.stdout.isatty():
         sys.stdout.write(printable_json(line if isinstance(line, str) else line.decode()) + "\n")
     elif isinstance(line, str):

@@ -21,7 +21,8 @@ Row = Mapping[str, Any]
 
 
 def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableType]:
-    """Draws the table. ``whole``: the API's overview, ``sessions``: items of its list, worst first."""
+    """Returns the judge's line, the sessions' table and the rates'. ``whole``: the API's overview, ``sessions``: its
+    list."""
     rates = sorted(whole["rates"], key=lambda rate: (-rate["failed"], rate["metric"], rate["agent"]))
     more = f", {_RATES} of {len(rates)}" if len(rates) > _RATES else ""
     is_small = out.is_terminal and out.width < _WIDE
@@ -38,7 +39,7 @@ def view(whole: Row, sessions: Sequence[Row], out: Console) -> list[RenderableTy
 
 
 def _rows(out: Console) -> tuple[int, int]:
-    """How many sessions and rates fit on a small terminal, below what stands around them."""
+    """Returns how many sessions and rates fit on a small terminal."""
     room = max(4, out.height - _AROUND)
     return room - room // 3, room // 3
 
@@ -46,7 +47,7 @@ def _rows(out: Console) -> tuple[int, int]:
 def _fitting(
     columns: Sequence[str], rows: Sequence[Sequence[object]], kept: Collection[str] | None, out: Console, title: str
 ) -> Table:
-    """A table with all columns, or with the ``kept`` ones, each row on one line."""
+    """Returns a table with all columns, or with the ``kept`` ones, each row then on one line."""
     at = [place for place, name in enumerate(columns) if kept is None or name in kept]
     made = table([columns[place] for place in at], [[row[place] for place in at] for row in rows], on=out, title=title)
     if kept is not None:
@@ -60,7 +61,7 @@ def _fitting(
 
 
 def _judge(whole: Row) -> str:
-    """``judge openai/gpt-4o-mini: 3 waiting, 12 done; spent $0.0123 of $5.00 today``."""
+    """Returns the judge's line, as ``judge openai/gpt-4o: jobs 12 done, 3 waiting; spent $0.0123 of $5.00 today``."""
     if whole["judge"] is None:
         return "no judge is configured (judge.model)"
     queue = ", ".join(f"{times} {safe(str(state))}" for state, times in sorted(whole["jobs"].items())) or "none"
@@ -105,6 +106,6 @@ def _score(value: float | None, failed: bool) -> Text:
 
 
 def _short(text: str) -> str:
-    """Cut before it is made printable, so that no escape is cut in two."""
+    """Returns the text on one line, cut before it is made printable, so that no escape is cut in two."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _MOST else f"{flat[: _MOST - 1]}…"

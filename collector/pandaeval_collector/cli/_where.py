@@ -27,8 +27,8 @@ _MOST_NAMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The traces whose agent, service and status are among the given ones (empty: any) and that started in one of
-    ``times``: Unix nanoseconds, from the first up to, and without, the second. ``text``: as it was written."""
+    """A condition on traces: agent, service and status among the given ones (empty: any), start in one of ``times``
+    (Unix nanoseconds, the second one excluded). ``text``: the option as it was written."""
 
     text: str
     agents: frozenset[str] = frozenset()
@@ -37,11 +37,11 @@ class Where:
     times: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, trace: Trace) -> bool:
-        """Whether the trace is one of them. ``agent`` is the outermost one."""
+        """Returns whether the trace fits, with the outermost agent as its agent."""
         return self.fits(trace.agent, trace.service, trace.status, trace.start_ns)
 
     def fits(self, agent: str, service: str, status: str, start_ns: int) -> bool:
-        """Whether a trace like this is one of them."""
+        """Returns whether a trace with these properties fits."""
         pairs = ((self.agents, agent), (self.services, service), (self.statuses, status))
         if any(wanted and held not in wanted for wanted, held in pairs):
             return False
@@ -49,8 +49,8 @@ class Where:
 
 
 def parse_where(written: Iterable[str]) -> Where | None:
-    """Reads the option, each time that it was given; ``None`` if it was not. Raises ``UserError`` for what it does not
-    understand. A comma stands between conditions only where ``key=`` follows, so names may hold commas."""
+    """Returns the condition that the option's values state together; ``None`` if it was not given. Raises ``UserError``
+    for text that states none. A comma separates conditions only where ``key=`` follows, so names may hold commas."""
     found: dict[str, list[str]] = {}
     texts = [text.strip() for text in written]
     for condition in (part for text in texts for part in _NEXT.split(text)):
@@ -68,7 +68,7 @@ def parse_where(written: Iterable[str]) -> Where | None:
 
 
 class Chooser:
-    """Chooses traces, and counts what it chose and left out for the notice at the end."""
+    """Filters traces by a condition, and counts what it chose and left out for the notice at the end."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
@@ -77,7 +77,7 @@ class Chooser:
         self._services: set[str] = set()
 
     def __call__(self, trace: Trace) -> bool:
-        """Whether the trace is one of those that are wanted."""
+        """Returns whether the trace fits the condition, and counts it."""
         for names, name in ((self._agents, trace.agent), (self._services, trace.service)):
             if len(names) < _MOST_NAMES:
                 names.add(name)
@@ -87,7 +87,8 @@ class Chooser:
 
     @property
     def unknown(self) -> str:
-        """Where no trace is left for want of a name that is wanted: what was probably meant; else empty."""
+        """The error if no trace was chosen for a name that none has, with the closest name that there is; else
+        empty."""
         if self.chosen or not self.left_out:
             return ""
         from pandaeval_collector.config import closest
@@ -103,7 +104,7 @@ class Chooser:
         return ""
 
     def told(self) -> str:
-        """What was left out; where that is all, which names there are."""
+        """Returns a notice: how many traces were left out or, if all were, which agents and services there are."""
         lead = f"--where {self.where.text}: "
         if self.chosen or not self.left_out:
             return f"{lead}{self.left_out} of {self.chosen + self.left_out} agent traces were left out"
@@ -148,7 +149,7 @@ def _span(value: str) -> tuple[int, int]:
 
 
 def _moment(text: str, is_end: bool) -> int:
-    """Unix nanoseconds. A day without a time is its beginning, or as an end all of it."""
+    """Returns Unix nanoseconds. A day without a time means its beginning or, if ``is_end``, its end."""
     try:
         moment = datetime.fromisoformat(text)
         if is_end and _DAY.fullmatch(text):

@@ -89,7 +89,7 @@ def _keys(also: str, names: MetricNames) -> list[str]:
 def _standings(
     results: Sequence[Path], store: Path | None, labels: list[HumanLabel], whole: bool
 ) -> list[dict[tuple[str, str], JudgedRow]]:
-    """The scores of each judge; ``whole``: those of runs without a label too, where a store has them."""
+    """Returns each judge's scores by unit and metric. ``whole``: a store's unlabelled runs, too."""
     from pandaeval_collector.cli._config import opened_folder
     from pandaeval_collector.store import people
     from pandaeval_collector.trials.labels.cascading import from_lines, from_store

@@ -175,7 +175,7 @@ def from_failure(
 
 
 def _hide(config: Path | None) -> Any:
-    """Secrets always, and what else the configuration takes out of texts (``redact``)."""
+    """Returns the function that removes secrets from texts, and what the configuration (``redact``) names."""
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.jobs.job_traces import hider
     from pandaeval_collector.scoring.evaluator import JudgeSettings

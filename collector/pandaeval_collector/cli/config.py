@@ -15,7 +15,7 @@ from pandaeval_collector.cli._terminal import write_json
 
 
 class SettingsFormat(StrEnum):
-    """How ``config show`` prints."""
+    """The formats in which ``config show`` prints."""
 
     YAML = "yaml"
     JSON = "json"

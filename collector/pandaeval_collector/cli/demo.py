@@ -71,7 +71,7 @@ def demo(
 
 
 def _check_writable(option: str, path: Path | None) -> None:
-    """Says before the work, not after it, that its outcome cannot be written there. Changes no file."""
+    """Raises ``UserError`` before the work begins if ``path`` cannot be written to. Changes no content."""
     from pandaeval_collector.base.errors import UserError
 
     if path is None:
@@ -83,7 +83,7 @@ def _check_writable(option: str, path: Path | None) -> None:
 
 
 def _note_failed_runs(summary: Summary) -> None:
-    """From what was sent: results do not say how a run ended."""
+    """Reads from the sent spans how each run ended, which results do not say, and tells ``summary``."""
     from pandaeval_collector.runs.filerun import FileRun
 
     with FileRun(None) as run:
@@ -93,7 +93,7 @@ def _note_failed_runs(summary: Summary) -> None:
 
 
 def _write_report(path: Path) -> str:
-    """The report of what was sent, made as ``evaluate`` makes it: its results are the collector's, id for id."""
+    """Writes the report of the sent sessions as ``evaluate`` would: its results equal the collector's, id for id."""
     from pandaeval_collector.cli._report import write_report
     from pandaeval_collector.cli._summary import Summary
     from pandaeval_collector.config import load
@@ -108,7 +108,7 @@ def _write_report(path: Path) -> str:
 
 
 async def _run(folder: Path, results: Path) -> int:
-    """Runs a collector of its own on free ports until everything that was sent is scored."""
+    """Runs a collector on free ports until everything that was sent is scored. Returns the number of requests."""
     from pandaeval_collector.app.collector import Collector
     from pandaeval_collector.config import load
 
@@ -149,7 +149,7 @@ async def _send(listening: Listening) -> int:
 
 
 def _requests() -> Iterator[Request]:
-    """What is sent."""
+    """Yields the recorded requests, encoded as OTLP protobuf."""
     from pandaeval_collector.cli._recordings import recorded
     from pandaeval_collector.receivers.files import Request
     from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
@@ -161,7 +161,7 @@ def _requests() -> Iterator[Request]:
 
 
 async def _settled(collector: Collector) -> None:
-    """Until nothing is open any more."""
+    """Waits until the collector has nothing left to do, for at most :data:`_PATIENCE_S` seconds."""
     deadline = time.monotonic() + _PATIENCE_S
     while not collector.at_rest and time.monotonic() < deadline:  # noqa: ASYNC110 - rest is the absence of events
         await asyncio.sleep(0.1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DrillFormat(StrEnum):
-    """How a drill's figures are written."""
+    """The formats in which a drill's figures are written."""
 
     table = "table"
     json = "json"

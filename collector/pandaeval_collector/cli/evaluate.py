@@ -18,7 +18,7 @@ from pandaeval_collector.cli._where import Where, parse_where
 
 
 class ResultFormat(StrEnum):
-    """How results are written."""
+    """The formats in which results are written."""
 
     table = "table"
     json = "json"
@@ -134,7 +134,7 @@ def evaluate(
 
 
 def _names(metrics: str) -> list[str]:
-    """An empty list is the variable of a script that was never set, and must not mean all, judged ones included."""
+    """Returns the names in ``--metrics``; ``UserError`` for none: an unset variable must not mean all."""
     from pandaeval_collector.base.errors import UserError
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]

@@ -107,7 +107,7 @@ def _verdicts(file: Path, metric: str | None) -> Iterator[bool]:
 
 
 def _success(result: dict[str, Any]) -> bool | None:
-    """Whether a result passes; ``None``: it tells nothing, or nothing new, as a later revision does."""
+    """Returns whether a result passes; ``None`` for one without a verdict, and for a later revision of a known one."""
     is_first = result.get("revision") in (None, 1)
     success = result.get("success") if is_first and result["outcome"] == "scored" else None
     return success if isinstance(success, bool) else None

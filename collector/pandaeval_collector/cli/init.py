@@ -45,5 +45,5 @@ def init(
 
 
 def programs() -> dict[str, Path]:
-    """The programs by the names of their frameworks: one file each."""
+    """Returns the file of each example program, by the name of its framework."""
     return {path.name.partition(".")[0]: path for path in sorted(_PROGRAMS.glob("*.txt"))}

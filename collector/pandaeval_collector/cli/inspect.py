@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TraceFormat(StrEnum):
-    """How traces are written."""
+    """The formats in which traces are written."""
 
     tree = "tree"
     json = "json"

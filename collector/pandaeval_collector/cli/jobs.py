@@ -20,7 +20,7 @@ _Ids = Annotated[list[str] | None, typer.Argument(help="Beginnings of job ids.")
 
 
 class State(StrEnum):
-    """States of a job."""
+    """The states of a job."""
 
     due = "due"
     leased = "leased"

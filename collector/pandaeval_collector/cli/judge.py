@@ -84,7 +84,7 @@ def check(
 
 
 def settings_of(path: Path | None, model: str | None) -> Config:
-    """The configuration with a judge that can be asked. Raises ``UserError``."""
+    """Returns the configuration, with a judge that can be asked. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.config import secret
@@ -99,7 +99,7 @@ def settings_of(path: Path | None, model: str | None) -> Config:
 
 
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
-    """Asks everything; ``asked`` gets the run as soon as there is one."""
+    """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._output import progress
     from pandaeval_collector.jobs.check import JudgeAwayError
@@ -115,7 +115,7 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
 
 @contextmanager
 def _away() -> Iterator[None]:
-    """What a worker that does not start says becomes what any other judge says that cannot be asked."""
+    """Turns the error of a judge's process that cannot start into ``JudgeAwayError``."""
     from pandaeval_collector.jobs.check import JudgeAwayError
     from pandaeval_collector.judge.call import CallFailedError
 

@@ -128,7 +128,7 @@ def next_(
 
 
 def _metric_to_learn(connection: sqlite3.Connection, metric: str, config: Path | None) -> str:
-    """The key of the metric of sessions to label; that of most labels where none is named."""
+    """Returns the key of the session metric to label; without a name, that of the metric with most labels."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.trials.learning import metric_of_sessions
@@ -150,7 +150,7 @@ def _learned_folder(config: Path | None, store: Path | None) -> Path:
 
 
 def _print_gain(connection: sqlite3.Connection, metric: str, agent: str) -> None:
-    """Prints the rate by the labels that there are, and what more of them buy."""
+    """Prints the rate of bad sessions by the labels that there are, and what more labels would gain."""
     from pandaeval_collector.analysis.stats.learned import drawn_rate, learning_curve
     from pandaeval_collector.cli._output import console, many, table
     from pandaeval_collector.store import people

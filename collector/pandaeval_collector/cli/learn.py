@@ -85,7 +85,7 @@ def learn(
 
 
 class _FileRuns:
-    """The runs of a file run, scored once."""
+    """Scores the runs of a file run once, and gives the facts and user of each to learning."""
 
     def __init__(self, run: FileRun) -> None:
         self._run = run

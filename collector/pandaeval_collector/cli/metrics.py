@@ -93,5 +93,5 @@ def _facts(metric: Metric[Any, Any], bands: Bands | None) -> dict[str, Any]:
 
 
 def _plain(doc: str) -> str:
-    """A docstring without the marks of its markup."""
+    """Returns a docstring without its markup."""
     return re.sub(r"(?::\w+:)?`{1,2}~?([^`]+)`{1,2}", r"\1", doc).strip()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FigureFormat(StrEnum):
-    """How figures are written."""
+    """The formats in which figures are written."""
 
     table = "table"
     json = "json"
@@ -21,7 +21,7 @@ class FigureFormat(StrEnum):
 
 
 class Per(StrEnum):
-    """What a group of trials is."""
+    """The unit whose trials form one group."""
 
     case = "case"
     conversation = "conversation"
@@ -82,7 +82,7 @@ def passk(
 
 
 def numbers(text: str) -> Sequence[int]:
-    """The numbers of trials that were asked for, each once, in order. Raises ``UserError``."""
+    """Returns the numbers of trials in the option ``--k``, each once, in order. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
 
     try:
@@ -95,7 +95,7 @@ def numbers(text: str) -> Sequence[int]:
 
 
 def write_lines(objects: Sequence[object], target: TextIO) -> None:
-    """One JSON object a line."""
+    """Writes each object as a line of JSON."""
     import orjson
 
     from pandaeval_collector.cli._output import write_json_line

@@ -82,7 +82,7 @@ def prompts(
 
 
 def _added(settings: Config, metric: Metric[Any, Any], trace: Trace | None) -> Guidance:
-    """The guidelines that are adopted for the metric, those of the trace's agent included."""
+    """Returns the adopted guidelines for the metric, those for the trace's agent included."""
     from pandaeval_collector.judge.rubric import Guidance, guidance
     from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 

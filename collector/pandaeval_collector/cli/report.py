@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.cli._stored_report import StoredReport
 
 _LIMIT_S = 120.0
-"""For one page of a list: nobody waits for it but the one who asked."""
+"""Time limit of reading one page of the list: only the caller waits for it."""
 
 
 def register(app: typer.Typer) -> None:

@@ -47,7 +47,7 @@ def spans(
 
 
 def _whole(folder: Path, begun: str) -> bytes:
-    """The id of the one stored trace that begins so; of whole ids nothing is asked. Raises ``UserError``."""
+    """Returns the id of the one stored trace that begins so; does not look up a whole id. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.store.finding import Finder
 

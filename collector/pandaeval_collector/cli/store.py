@@ -23,7 +23,7 @@ _Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML): s
 
 
 class Form(StrEnum):
-    """How spans are written."""
+    """The formats in which spans are written."""
 
     jsonl = "jsonl"
     pb = "pb"
@@ -155,7 +155,7 @@ def export(
 
 @contextmanager
 def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """A connection that changes nothing."""
+    """Opens the store for reading, with its folder. Raises ``UserError`` for one of another version or damaged."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import opened_folder
     from pandaeval_collector.store.connection import FILE_NAME
@@ -212,7 +212,7 @@ def _facts(damage: Damage) -> dict[str, Any]:
 
 
 def _line(logs: bool, data: bytes) -> bytes:
-    """A request as a line of OTLP/JSON, whose ids are hex and whose enumerations are numbers."""
+    """Returns a stored request as a line of OTLP/JSON, with ids in hex and enumerations as numbers."""
     from google.protobuf.json_format import MessageToDict
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

@@ -55,7 +55,7 @@ async def _once(url: str, token_env: str, hours: float, out: Console) -> None:
 
 
 async def _watch(url: str, token_env: str, hours: float, every: float, out: Console) -> None:
-    """Fails as :func:`_once` does at its first look; what goes wrong later is shown, and it looks again."""
+    """Shows and renews the view. Raises ``AskError`` if the first look fails; shows later errors and goes on."""
     import asyncio
 
     from rich.console import Group

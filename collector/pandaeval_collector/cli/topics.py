@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic to be made; ``settings`` as Kafka names them."""
+    """A Kafka topic to be made; ``settings``: its configuration, with Kafka's own names."""
 
     name: str
     partitions: int
@@ -69,7 +69,7 @@ def topics(
 
 
 def _topics(config: Config, partitions: int, replicas: int, retention_s: float, largest: int) -> list[Topic]:
-    """All of them. Where there are two replicas, a write needs two: then no single broker's death loses one."""
+    """Returns all topics. With two replicas or more a write needs two, so that one broker's death loses none."""
     sure = {"min.insync.replicas": str(min(2, replicas)), "unclean.leader.election.enable": "false"}
     spans = {
         **sure,
@@ -78,7 +78,7 @@ def _topics(config: Config, partitions: int, replicas: int, retention_s: float, 
         "max.message.bytes": str(largest),
     }
     letters = spans | {"retention.ms": str(int(14 * _DAY_S * 1000)), "max.message.bytes": str(largest + 4096)}
-    # A result that is said twice has one id, and compaction leaves one of it.
+    # A result that is sent twice has one id, and compaction leaves one of it.
     scores = {**sure, "cleanup.policy": "compact,delete", "retention.ms": str(int(config.store.retention * 1000))}
     few = min(partitions, 6)
     # A session that is open is read again from its first trace, so as long as it may be open the topic has to hold it.
@@ -100,7 +100,7 @@ def _command(topic: Topic, brokers: str) -> str:
 
 
 def _resource(topic: Topic) -> dict[str, Any]:
-    """For Strimzi, whose names are those of Kubernetes."""
+    """Returns the topic as Strimzi's ``KafkaTopic`` resource, under a name that Kubernetes allows."""
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
         "kind": "KafkaTopic",

@@ -37,8 +37,8 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Config:
-    """The configuration: defaults, then the YAML file, then the environment, then ``overrides`` (dotted keys of the
-    command line; ``None`` values are passed over).
+    """Returns the configuration: defaults, then the YAML file, then the environment, then ``overrides`` (dotted keys of
+    the command line; ``None`` values are passed over).
 
     ``checks`` find problems that only others can know, such as names of metrics. Reads no file but ``path`` and no
     environment but ``environ``. Raises :class:`ConfigError` with all problems.
@@ -52,7 +52,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
     checks: Iterable[Check] = (),
 ) -> Resolved:
-    """As ``load``, with the origin of each value."""
+    """Returns the configuration as ``load`` does, with the origin of each value."""
     draft = Draft()
     problems = read_file(path, draft) if path is not None else []
     problems += read_environ(environ, draft)
@@ -70,7 +70,7 @@ def resolve(
 
 
 def _validate(draft: Draft) -> tuple[Config, dict[KeyPath, Problem]]:
-    """The config with defaults in place of what is invalid, and what is invalid by path."""
+    """Returns the config with defaults in place of what is invalid, and what is invalid by path."""
     invalid: dict[KeyPath, Problem] = {}
     bad: set[KeyPath] = set()
     while True:
@@ -95,5 +95,5 @@ def _conflicts(config: Config, draft: Draft, invalid: set[KeyPath]) -> list[Prob
 
 
 def _concerns(problem: Problem, paths: Iterable[KeyPath]) -> bool:
-    """Whether it speaks of a value that was invalid, and so of the default in its place."""
+    """Returns whether a problem is about a value that was invalid, and so about the default in its place."""
     return any((problem.key + ".").startswith((f"{dotted(path)}.", f"{dotted(path)}[")) for path in paths)

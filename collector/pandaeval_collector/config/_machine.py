@@ -12,8 +12,8 @@ from pandaeval_collector.receivers.bind import BindError
 
 
 def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
-    """The value of the environment variable that a ``…_env`` key names, without spaces around it; ``None`` when the
-    key is not set.
+    """Returns the value of the environment variable that a ``…_env`` key names, stripped; ``None`` when the key is not
+    set.
 
     Raises :class:`ConfigError` when the variable is missing or empty: what asks for a secret never goes without.
     """
@@ -26,8 +26,8 @@ def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def session_token(config: Config, environ: Mapping[str, str]) -> str | None:
-    """The token of sessions that are handed over, as :func:`secret`. Raises :class:`ConfigError` at an owner that would
-    take it from everybody who may send spans."""
+    """Returns the token of sessions that are handed over, as :func:`secret` does. Raises :class:`ConfigError` for an
+    owner with the token of ``server.token_env``: all who may send spans have that."""
     token = secret(config.sessions.token_env, environ)
     if config.sessions.owner and token is not None and token == secret(config.server.token_env, environ):
         message = "its variable holds the token of server.token_env: sessions need another one"
@@ -36,7 +36,7 @@ def session_token(config: Config, environ: Mapping[str, str]) -> str | None:
 
 
 def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
-    """Variables that are named and not set, certificates that cannot be used, a data directory that is a file.
+    """Finds variables that are named and not set, certificates that cannot be used, a data directory that is a file.
 
     Apart from ``load``, since a config may be checked where its secrets are not. The problems have keys, no places.
     """
@@ -54,7 +54,7 @@ def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
 
 
 def _unusable_certificates(config: Config) -> Iterator[Problem]:
-    """Names the certificates of exporters that cannot be used."""
+    """Yields a problem where the certificates of exporters cannot be used."""
     otlp = config.exporters.otlp
     if not (otlp.certificate or otlp.client_certificate or otlp.client_key):
         return

@@ -24,18 +24,18 @@ _QUERY = re.compile(r"(://[^?]*)\?.+")
 
 
 def effective(config: Config) -> dict[str, Any]:
-    """All values with durations and sizes in human units. User names, passwords and queries in URLs are masked."""
+    """Returns all values in human units, with user names, passwords and queries in URLs masked."""
     shown: dict[str, Any] = masked(config.model_dump(mode="json"))
     return shown
 
 
 def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
-    """``effective`` as YAML that can be loaded again; a comment says where a value was set if it was."""
+    """Writes ``effective`` as YAML that can be loaded again; a comment says where a value was set if it was."""
     return "".join(f"{line}\n" for line in _lines(effective(config), (), origins))
 
 
 def masked(value: Any) -> Any:
-    """``value`` with what is secret in URLs replaced by ``***``, at any depth."""
+    """Returns ``value`` with what is secret in URLs replaced by ``***``, at any depth."""
     if isinstance(value, str):
         return _QUERY.sub(r"\1?***", _USERINFO.sub("://***@", value))
     if isinstance(value, Mapping):
@@ -46,7 +46,7 @@ def masked(value: Any) -> Any:
 
 
 def flow(value: Any) -> str:
-    """One value on one line of YAML."""
+    """Writes a value on one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...")
 
@@ -82,12 +82,12 @@ _LIMITS = {
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that ``name`` was probably meant to be."""
+    """Returns the known name that ``name`` was probably meant to be."""
     return next(iter(difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)), None)
 
 
 def to_problem(error: ErrorDetails, draft: Draft) -> tuple[KeyPath, Problem]:
-    """The path and the problem of one validation error."""
+    """Returns the path and the problem of one validation error."""
     kind = error["type"]
     entry = error["loc"][-1:] == ("[key]",)
     path = error["loc"][:-1] if entry else error["loc"]
@@ -136,7 +136,7 @@ def _unknown(path: tuple[str, ...], known: list[str], place: WrittenAt | None) -
 
 
 def _elsewhere(name: str, section: tuple[str, ...]) -> tuple[str, ...] | None:
-    """A key with that name, or with its section and name run together as ``name``, in another place of the tree."""
+    """Finds a key with that name, or with its section and name run together as ``name``, elsewhere in the tree."""
     for path in keys():
         rest = path[len(section) :]
         if path[: len(section)] == section and len(rest) > 1 and name in ("_".join(rest), ".".join(rest)):

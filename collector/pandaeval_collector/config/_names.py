@@ -11,7 +11,7 @@ from pandaeval_collector.config._tree import Config
 
 Registry = Iterable[tuple[str, str]]
 Scales = Mapping[str, tuple[float, float]]
-"""The worst and the best end of what thresholds of a metric mean, by key."""
+"""The worst and the best end of the scale of a metric's thresholds, by key."""
 T = TypeVar("T")
 
 
@@ -26,24 +26,24 @@ class MetricNames:
             self._by_name[name] = (*self._by_name.get(name, ()), key)
 
     def select(self, name: str) -> tuple[str, ...]:
-        """The keys that ``name`` means: one for ``level.name``, each level that has it for a bare name, else none."""
+        """Returns the keys that ``name`` means: one for ``level.name``, each level that has a bare name, else none."""
         return (name,) if name in self.keys else self._by_name.get(name, ())
 
     def select_threshold(self, name: str, value: float) -> tuple[str, ...]:
-        """As ``select``, for a threshold: one value cannot serve two scales, so that a bare name of several levels
-        means the turn level above 1 (its scale is 1-5) and stays ambiguous, with several keys, otherwise."""
+        """Selects for a threshold: one value cannot serve two scales, so that a bare name of several levels means the
+        turn level above 1 (its scale is 1-5) and stays ambiguous, with several keys, otherwise."""
         found = self.select(name)
         turn = tuple(key for key in found if key.startswith("turn."))
         return turn if len(found) > 1 and value > 1 and turn else found
 
     def unknown(self, name: str) -> str:
-        """What to say of a name that is no metric."""
+        """Returns what to say of a name that is no metric."""
         meant = closest(name, [*self._by_name, *self.keys])
         return "unknown metric" + (f"; did you mean {meant}?" if meant else "; `pandaeval metrics` lists them")
 
 
 def check_metrics(config: Config, registry: Registry, scales: Scales | None = None) -> list[Problem]:
-    """What is wrong with metric names in ``config``, given the (level, name) of every metric there is, and the
+    """Finds what is wrong with metric names in ``config``, given the (level, name) of every metric there is, and the
     ``scales`` of those that have one of their own.
 
     The problems have keys but no places; ``resolve`` adds them to what it is given as ``checks``.
@@ -63,14 +63,14 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
 
 
 def _watched(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Metrics that something else than scoring names; defaults need not be there."""
+    """Yields metrics that something else than scoring names; defaults need not be there."""
     if config.trials.metrics != type(config.trials)().metrics:
         yield "trials.metrics", config.trials.metrics
     yield "gates.stream.metrics", config.gates.stream.metrics
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
-    """What is wrong with ``embedding.model``; ``schemes``: all embedders, as ``model2vec`` for ``model2vec:NAME``."""
+    """Finds what is wrong with ``embedding.model``. ``schemes``: embedders, ``model2vec`` of ``model2vec:NAME``."""
     known = sorted(schemes)
     scheme = config.embedding.model.partition(":")[0]
     if scheme in known:
@@ -81,7 +81,7 @@ def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:
 
 
 def enabled_metrics(config: Config, registry: Registry) -> frozenset[str]:
-    """The keys (``level.name``) of the metrics that run. Names that ``check_metrics`` refuses select nothing."""
+    """Returns the keys (``level.name``) of the metrics that run. Names that ``check_metrics`` refuses select none."""
     names = MetricNames(registry)
     if config.metrics.enabled == "all":
         return names.keys
@@ -89,19 +89,19 @@ def enabled_metrics(config: Config, registry: Registry) -> frozenset[str]:
 
 
 def metric_thresholds(config: Config, registry: Registry) -> dict[str, float]:
-    """The configured thresholds by key (``level.name``), in the metric's own scale; defaults are not among them."""
+    """Returns the configured thresholds by key (``level.name``), in the metric's own scale, without defaults."""
     names = MetricNames(registry)
     thresholds = config.metrics.thresholds
     return {key: value for name, value in thresholds.items() for key in names.select_threshold(name, value)}
 
 
 def judge_models(config: Config, registry: Registry) -> dict[str, str]:
-    """The configured models by key (``level.name``); a full key outweighs a bare name. Others use ``judge.model``."""
+    """Returns the configured models by key; a full key outweighs a bare name. Others use ``judge.model``."""
     return _by_key(config.judge.models, registry)
 
 
 def judge_samples(config: Config, registry: Registry) -> dict[str, float]:
-    """The configured shares by key (``level.name``), likewise. Others use ``judge.sample``."""
+    """Returns the configured shares by key, likewise. Others use ``judge.sample``."""
     return _by_key(config.judge.samples, registry)
 
 
@@ -129,5 +129,5 @@ def _threshold_problems(thresholds: Mapping[str, float], names: MetricNames, sca
 
 
 def _scale(key: str) -> tuple[float, float]:
-    """The scale of a metric that has none of its own: that of its level."""
+    """Returns the scale of a metric that has none of its own: that of its level."""
     return (1.0, 5.0) if key.startswith("turn.") else (0.0, 1.0)

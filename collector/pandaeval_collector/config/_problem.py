@@ -10,7 +10,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 
 KeyPath = tuple[str | int, ...]
 _LONGEST = 2000
-"""Characters of a problem in words: a key or a path may have a million."""
+"""Most characters of a problem in words: a key or a path may have a million."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,7 +36,7 @@ class Problem:
     place: WrittenAt | None = None
 
     def __str__(self) -> str:
-        """One line, whatever stands in the file or is its name."""
+        """Writes one line, whatever stands in the file or is its name."""
         named = self.place is not None and self.place.key == self.key
         where = " ".join(part for part in (str(self.place or ""), "" if named else self.key) if part)
         text = one_printable_line(f"{where}: {self.message}" if where else self.message)

@@ -24,7 +24,7 @@ class Conflict:
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
-    """Returns all conflicts. A conflict is only worth telling if each key in its ``paths`` is valid by itself."""
+    """Yields all conflicts. A conflict is only worth telling if each key in its ``paths`` is valid by itself."""
     yield from _closing_times(config)
     yield from _ports(config)
     yield from _open_doors(config)
@@ -42,7 +42,7 @@ def conflicts(config: Config) -> Iterator[Conflict]:
 
 
 def tls_files(config: Config) -> Tls | None:
-    """The certificates of the listeners, as the receivers want them."""
+    """Returns the certificates of the listeners, as the receivers want them."""
     tls = config.server.tls
     if tls is None:
         return None
@@ -128,7 +128,7 @@ def _two_owners(config: Config) -> Iterator[Conflict]:
 
 
 def _session_token(config: Config) -> Iterator[Conflict]:
-    """Whoever may send spans may not therefore say how sessions went."""
+    """Yields a conflict where senders of spans could say how sessions went, by the same token."""
     own, general = config.sessions.token_env, config.server.token_env
     if config.sessions.owner and general is not None and own in (None, general):
         message = "where server.token_env is set, sessions.token_env has to name another variable, with another token"
@@ -167,7 +167,7 @@ def _own_endpoint(config: Config) -> Iterator[Conflict]:
 
 
 def _http_paths(config: Config) -> Iterator[Conflict]:
-    """A gRPC endpoint has no path: one that ends like those of OTLP/HTTP is most likely its port, too."""
+    """Yields a conflict for a gRPC endpoint with a path of OTLP/HTTP, whose port is most likely wrong, too."""
     otlp = config.exporters.otlp
     if otlp.protocol != "grpc":
         return

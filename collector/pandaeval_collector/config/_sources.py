@@ -26,7 +26,7 @@ class Draft:
         return path in self._values_at
 
     def value_at(self, path: KeyPath) -> WrittenAt | None:
-        """Where the value at ``path`` was written; else the section around it, or something written in that section."""
+        """Returns where the value at ``path`` was written; else the section around it, or something in that section."""
         for length in range(len(path), -1, -1):
             around = path[:length]
             place = self._values_at.get(around) or next(self._written_below(around), None)
@@ -35,27 +35,27 @@ class Draft:
         return None
 
     def key_at(self, path: KeyPath) -> WrittenAt | None:
-        """Where the last name in ``path`` was written."""
+        """Returns where the last name in ``path`` was written."""
         return self._keys_at.get(path) or self.value_at(path)
 
     def written(self, path: KeyPath) -> Any:
-        """The value at ``path`` as it was written; raises ``KeyError`` or ``IndexError`` if there is none."""
+        """Returns the value at ``path`` as it was written; raises ``KeyError`` or ``IndexError`` if there is none."""
         node: Any = self.values
         for part in path:
             node = node[part]
         return node
 
     def origins(self) -> dict[KeyPath, WrittenAt]:
-        """Where each value that was set was written."""
+        """Returns where each value that was set was written."""
         return dict(self._values_at)
 
     def mark(self, path: KeyPath, value_place: WrittenAt, key_place: WrittenAt | None = None) -> None:
-        """Note where ``path`` was written."""
+        """Notes where ``path`` was written."""
         self._values_at[path] = value_place
         self._keys_at[path] = key_place or value_place
 
     def assign(self, path: tuple[str, ...], value: Any, place: WrittenAt) -> None:
-        """Set ``path``. A section's keys are set one by one; anything else replaces what stood there."""
+        """Sets ``path``. A section's keys are set one by one; anything else replaces what stood there."""
         key = keys().get(path)
         if isinstance(value, dict) and key and key.section:
             for name, item in value.items():
@@ -71,7 +71,7 @@ class Draft:
         self.mark(path, place)
 
     def drop_empty(self) -> None:
-        """Take out sections and maps with nothing below them, as YAML leaves them when every key is commented out."""
+        """Removes sections and maps with nothing below them, as YAML leaves them when every key is commented out."""
         for path, key in reversed(keys().items()):
             parent = _child(self.values, path[:-1])
             is_empty = parent is not None and parent.get(path[-1], ...) is None
@@ -88,7 +88,7 @@ class Draft:
 
 
 def without(values: Mapping[str, Any], paths: set[KeyPath]) -> dict[str, Any]:
-    """A copy of ``values`` without what stands at ``paths``. An item of a list takes the whole list with it."""
+    """Returns a copy of ``values`` without what stands at ``paths``. An item of a list takes the whole list with it."""
 
     def copy(node: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[str, Any]]:
         for name, value in node.items():
@@ -109,7 +109,7 @@ def _child(values: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any] |
 
 
 def read_file(path: Path, draft: Draft) -> list[Problem]:
-    """Put the values of a YAML file into ``draft``."""
+    """Puts the values of a YAML file into ``draft``."""
     values, unread, problems = _read(path, draft.mark)
     if isinstance(values, dict):
         draft.values = without(values, unread)
@@ -120,8 +120,8 @@ def read_file(path: Path, draft: Draft) -> list[Problem]:
 
 
 def read_yaml(path: Path) -> Any:
-    """The plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with every fault and its
-    place: what is no YAML, given twice, nested too deeply or too large."""
+    """Returns the plain values of a YAML file; ``None`` for an empty one. Raises :class:`ConfigError` with every fault
+    and its place: what is no YAML, given twice, nested too deeply or too large."""
     values, _, problems = _read(path, lambda *_: None)
     if problems:
         raise ConfigError(problems)
@@ -129,7 +129,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
-    """The values of a file, the paths of those that could not be read, and why not."""
+    """Returns the values of a file, the paths of those that could not be read, and why not."""
     whole = WrittenAt(str(path))
     try:
         with open_given(path) as file:
@@ -147,7 +147,7 @@ def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
 
 
 def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
-    """Put ``PANDAEVAL_SECTION__KEY`` variables into ``draft``. An empty variable counts as not set.
+    """Puts ``PANDAEVAL_SECTION__KEY`` variables into ``draft``. An empty variable counts as not set.
 
     Names without a double underscore belong to others, unless they are a key with the underscore forgotten.
     """
@@ -169,7 +169,7 @@ def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
 
 
 def read_overrides(overrides: Mapping[str, Any], draft: Draft) -> None:
-    """Put dotted keys with ready values (``{"judge.model": "openai/gpt-4o"}``) into ``draft``; ``None``: not given."""
+    """Puts dotted keys with ready values (``{"judge.model": "openai/gpt-4o"}``) into ``draft``; ``None``: not given."""
     for name, value in overrides.items():
         if value is not None:
             draft.assign(_map_entry(tuple(name.split("."))), value, WrittenAt("command line"))
@@ -191,7 +191,7 @@ def _assign_text(path: tuple[str, ...], text: str, place: WrittenAt, draft: Draf
 
 
 def _map_entry(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Names in a map may hold dots: ``(…, "thresholds", "trace", "coherence")`` is its entry ``trace.coherence``."""
+    """Joins names below a map: ``(…, "thresholds", "trace", "coherence")`` is its entry ``trace.coherence``."""
     for length in range(1, len(path)):
         key = keys().get(path[:length])
         if key and key.is_map:

@@ -60,7 +60,7 @@ PREFIX = "PANDAEVAL_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. ``section``: it holds keys of its own. ``required``: has no default."""
+    """One key. ``section``: the section that it holds, if it does. ``required``: it has no default."""
 
     path: tuple[str, ...]
     meaning: str
@@ -70,12 +70,12 @@ class Key:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What its values look like, as people write them (JSON schema)."""
+        """What the key's values look like, as people write them (JSON schema)."""
         return _schemas(self.within)[self.path[-1]]
 
     @property
     def default(self) -> Any:
-        """Writes the default as people do (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
+        """The default as people write it (``10s``, ``32MiB``). Pydantic leaves the default of what may be null as it
         is."""
         default = self.within.model_fields[self.path[-1]].default
         if isinstance(default, float) and "duration" in {each.get("x-kind") for each in self._variants()}:
@@ -84,12 +84,12 @@ class Key:
 
     @property
     def optional(self) -> bool:
-        """Whether it may be null."""
+        """Whether the value may be null."""
         return {"type": "null"} in self._variants()
 
     @property
     def is_map(self) -> bool:
-        """Whether users name its entries."""
+        """Whether the value is a map whose entries users name."""
         return "additionalProperties" in self.schema
 
     @property
@@ -111,18 +111,18 @@ class Key:
 
 
 def variable(path: tuple[str | int, ...]) -> str:
-    """The environment variable of a key: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
+    """Returns the environment variable of a key: ``("close", "quiet")`` -> ``PANDAEVAL_CLOSE__QUIET``."""
     return PREFIX + "__".join(str(part).replace(".", "__").upper() for part in path)
 
 
 @cache
 def keys() -> dict[tuple[str, ...], Key]:
-    """All keys by path, sections before what they hold, in the order of the tree."""
+    """Returns all keys by path, sections before what they hold, in the order of the tree."""
     return {key.path: key for key in _walk(Config, ())}
 
 
 def below(path: tuple[str, ...]) -> list[Key]:
-    """The keys directly in the section at ``path``; ``()`` is the whole configuration."""
+    """Returns the keys directly in the section at ``path``; ``()`` is the whole configuration."""
     return [key for key in keys().values() if key.path[:-1] == path]
 
 
@@ -137,6 +137,6 @@ def _walk(section: type[Section], path: tuple[str, ...]) -> Iterator[Key]:
 
 @cache
 def _schemas(section: type[Section]) -> Mapping[str, Mapping[str, Any]]:
-    """Of the keys of a section, by name. Made when one is asked for: all of them take longer than reading a file."""
+    """Makes the schemas of a section's keys, by name, when one is asked for: all take longer than reading a file."""
     schemas: Mapping[str, Mapping[str, Any]] = section.model_json_schema(mode="serialization")["properties"]
     return schemas

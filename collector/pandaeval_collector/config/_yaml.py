@@ -13,12 +13,12 @@ from pandaeval_collector.config._problem import KeyPath, Problem, WrittenAt, dot
 # YAML that stays small: files of a few kilobytes are meant, and a few lines of YAML can stand for gigabytes.
 MAX_BYTES = 256 * 1024
 MAX_NODES = 5_000
-"""Values and keys, as written and as they are once aliases and merges are written out."""
+"""Most values and keys, as written and as they are once aliases and merges are written out."""
 MAX_DEPTH = 30
 
 
 class YamlTooLargeError(yaml.MarkedYAMLError):
-    """``problem``: what there is too much of."""
+    """A text is too large. ``problem``: what there is too much of."""
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -29,7 +29,7 @@ class BoundedLoader(yaml.SafeLoader):
         self._depth = self._nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """As PyYAML's, counted."""
+        """Composes a node as PyYAML does, and counts it."""
         self._nodes += 1
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -46,8 +46,8 @@ class BoundedLoader(yaml.SafeLoader):
 
 
 def too_large(root: yaml.Node) -> yaml.Node | None:
-    """The innermost node that aliases and merges make larger than :data:`MAX_NODES`, if there is one. Time and memory
-    grow with what is written, not with what it stands for."""
+    """Finds the innermost node that aliases and merges make larger than :data:`MAX_NODES`, if there is one. Time and
+    memory grow with what is written, not with what it stands for."""
     sizes: dict[int, int] = {}
 
     def weigh(node: yaml.Node) -> yaml.Node | None:
@@ -99,7 +99,7 @@ class YamlReader:
         self._flat: set[int] = set()
 
     def read(self) -> Any:
-        """The value of the whole text; ``None`` for an empty text, and where nothing could be read."""
+        """Returns the value of the whole text; ``None`` for an empty text, and where nothing could be read."""
         loader = None
         try:
             loader = BoundedLoader(self._text)
@@ -194,7 +194,7 @@ class YamlReader:
 
 
 def _odd_base(text: str) -> int:
-    """The base that YAML 1.1 reads a number in where people hardly mean it (``12:30:00``, ``010``); 0 elsewhere."""
+    """Returns the base in which YAML 1.1 reads a number where people hardly mean it (``12:30:00``, ``010``); else 0."""
     if ":" in text:
         return 60
     return 8 if _OCTAL.fullmatch(text) else 0

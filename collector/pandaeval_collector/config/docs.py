@@ -56,24 +56,24 @@ This page is made by `pandaeval config schema --page > docs/configuration.md`.
 
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Names of keys say it already."""
+        """Leaves titles out: names of keys say the same."""
         return False
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a configuration file; durations and sizes are strings with patterns."""
+    """Makes the JSON schema (draft 2020-12) of a configuration file; durations and sizes are strings with patterns."""
     # As people write it, which is how it is serialised.
     schema = Config.model_json_schema(mode="serialization", schema_generator=_Schema)
     return {"$schema": _Schema.schema_dialect, **schema, "title": "pandaeval collector"}
 
 
 def example_yaml() -> str:
-    """A YAML file with every key at its default and its meaning as a comment; it loads as ``Config()``."""
+    """Writes a YAML file with every key at its default and its meaning as a comment; it loads as ``Config()``."""
     return _EXAMPLE_HEAD + "\n".join(_example(())) + "\n"
 
 
 def reference_page() -> str:
-    """A page in Markdown with a table of every key for each section."""
+    """Writes a page in Markdown with a table of every key for each section."""
     parts = [_PAGE_HEAD]
     for path, key in keys().items():
         if key.section:
@@ -106,7 +106,7 @@ def _row(key: Key) -> str:
 
 
 def _words(schema: Mapping[str, Any]) -> str:
-    """What kind of value a key takes, for people."""
+    """Describes the kind of value that a key takes, for people."""
     if "anyOf" in schema:
         return " or ".join(_words(variant) for variant in schema["anyOf"])
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else None):

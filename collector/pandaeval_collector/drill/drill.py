@@ -26,7 +26,7 @@ from pandaeval_otel.base.component_errors import ERRORS, FAULT
 from pandaeval_otel.model import Trace
 
 _OTHERS = 200
-"""So many answers are kept to be given to questions of other sessions."""
+"""So many answers are kept, to be planted as wrong ones into runs of other sessions."""
 _REMEMBERED = 1000
 """So many runs are held as they were read: a run is asked for once for each fault, and for each later run of its
 session."""
@@ -36,7 +36,7 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Known:
-    """A run as it was read: where it stands among its session's, and what its metrics said."""
+    """A run that was read: its ids and what its metrics said."""
 
     trace_id: str
     session: str
@@ -49,8 +49,8 @@ class _Known:
 
 @dataclass(slots=True, eq=False)
 class Judgeable:
-    """A copy with its fault, that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what
-    all metrics say of it."""
+    """A faulty copy that a judge can be asked about. ``noticed``: the metrics that fail it; ``results``: what all
+    metrics say of it."""
 
     fault: str
     subject: Subject
@@ -71,9 +71,9 @@ class Drill:
         good: Callable[[str, str], bool] = lambda trace_id, session_id: True,
         keep: int = 0,
     ) -> None:
-        """``line``: makes a run over files that scores the traces that it is given a condition for. ``most``: copies of
-        each fault. ``good``: says of the ids of a trace and its session whether the run may be used, beside that no
-        metric fails it. ``keep``: so many copies of each fault are kept for :meth:`scored_again`."""
+        """``line``: makes a file run that scores the traces which fit a condition. ``most``: copies of each fault.
+        ``good``: whether a run, by the ids of its trace and session, may be used, beside that no metric fails it.
+        ``keep``: how many copies of each fault to keep for :meth:`scored_again`."""
         self._own = ExitStack()
         self._line = line
         self._faults, self._most, self._seed = faults, most, seed
@@ -95,16 +95,16 @@ class Drill:
 
     @property
     def read(self) -> Read:
-        """Returns what came of reading."""
+        """The counts and problems of reading."""
         return self._file.read
 
     def add(self, request: Request | BadLine) -> None:
-        """Takes one request in."""
+        """Reads one request."""
         self._file.add(request)
 
     def run(self, on_done: OnDone = lambda done, total: None, is_over: Callable[[], bool] = lambda: False) -> Tally:
-        """Scores the originals, plants, scores the copies. ``on_done`` hears how many of how many copies are scored;
-        ``is_over``: asked between rounds whether to end with what is counted."""
+        """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
+        copies scored and of all; ``is_over`` is asked between rounds whether to end with what is counted."""
         self._score_originals()
         chosen = self._chosen()
         tally = Tally(self._faults, len(self._runs), len(chosen))
@@ -134,14 +134,14 @@ class Drill:
             self._runs[unit.trace_id].results.append(result)
 
     def _chosen(self) -> list[str]:
-        """Runs that look good, in an order that depends on the seed alone."""
+        """Returns the ids of runs that look good, in an order that depends on the seed alone."""
         good = [run for run in self._runs.values() if run.looks_good and self._is_good(run.trace_id, run.session)]
         found = sorted(run.trace_id for run in good)
         Random(self._seed).shuffle(found)
         return found
 
     def _rounds(self, chosen: Sequence[str], tally: Tally) -> Iterator[tuple[list[Judgeable], int]]:
-        """Copies that can be scored together: at most one of each session."""
+        """Yields copies that can be scored together, at most one of each session, and how many faults did not apply."""
         wanted = dict.fromkeys(self._faults, self._most)
         queues = self._queues(chosen)
         others = self._answers(chosen)
@@ -163,8 +163,8 @@ class Drill:
             yield copies, refused
 
     def _queues(self, chosen: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-        """What is to be tried in each session, last first. Each session begins with another fault, so that all faults
-        come to as many sessions as there are."""
+        """Returns by session the (trace, fault) pairs to try, last first. Each session begins with another fault, so
+        that all faults come to as many sessions as there are."""
         names = [*self._faults]
         queues: dict[str, list[tuple[str, str]]] = {}
         for number, trace_id in enumerate(chosen):
@@ -214,7 +214,7 @@ class Drill:
     def scored_again(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
-        """Returns each copy with what another line says of its original and of itself."""
+        """Yields each copy with what another line says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
         before = self._originals_again(originals, line)
         waiting = [*copies]
@@ -249,7 +249,7 @@ class Drill:
     def _scored(
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result]]]:
-        """Each copy with what a line says of it. The earlier runs of its session are read and not scored again."""
+        """Yields each copy with a line's results. The earlier runs of its session are read and not scored again."""
         wanted = {copy.subject.trace.trace_id for copy in copies}
         found: dict[str, list[Result]] = {each: [] for each in wanted}
         with line(lambda trace: trace.trace_id in wanted) as run:

@@ -17,25 +17,25 @@ Reword = Callable[[dict[str, Any], int], dict[str, Any]]
 
 
 class Edit(Protocol):
-    """A change of one run."""
+    """A change of one run, which a fault makes."""
 
     @property
     def what(self) -> str:
-        """What it changes, in one line."""
+        """The change in one line, for people."""
         ...
 
     def write(self, raw: RawTrace, before: Trace) -> None:
-        """Changes the spans."""
+        """Changes the spans in ``raw``. ``before``: the run as it was read from them."""
         ...
 
     def stands(self, before: Trace, after: Trace) -> bool:
-        """Whether the run reads as it was to be made."""
+        """Returns whether the changed run, read again as ``after``, is as it was meant to be."""
         ...
 
 
 @dataclass(frozen=True)
 class AnswerEdit:
-    """Another final answer."""
+    """Gives the run another final answer."""
 
     text: str
     what: str
@@ -49,7 +49,7 @@ class AnswerEdit:
 
 @dataclass(frozen=True)
 class ArgumentsEdit:
-    """Other arguments of the call of an index."""
+    """Gives the call at ``index`` other arguments."""
 
     index: int
     arguments: dict[str, Any]
@@ -68,7 +68,7 @@ class ArgumentsEdit:
 
 @dataclass(frozen=True)
 class ToolResultEdit:
-    """Another result of the call of an index; ``failed``: its span ends in an error, too."""
+    """Gives the call at ``index`` another result; ``failed``: its span also ends in an error."""
 
     index: int
     result: Any
@@ -93,7 +93,7 @@ class ToolResultEdit:
 
 @dataclass(frozen=True)
 class ToolNameEdit:
-    """The call of an index goes to another tool."""
+    """Lets the call at ``index`` go to another tool."""
 
     index: int
     name: str
@@ -121,7 +121,7 @@ class ToolNameEdit:
 
 @dataclass(frozen=True)
 class CustomEdit:
-    """Any other change of the spans, and the test that it stands."""
+    """Makes any other change of the spans. ``test``: whether it stands, given the run before and after."""
 
     change: Callable[[RawTrace, Trace], None] = field(repr=False)
     test: Callable[[Trace, Trace], bool] = field(repr=False)
@@ -135,7 +135,7 @@ class CustomEdit:
 
 
 def without_call(before: Trace, index: int) -> CustomEdit:
-    """Removes a call with its result: its span, and where messages speak of it."""
+    """Returns an edit that removes a call with its result: its span, and its parts of messages."""
     call = before.tool_calls[index]
 
     def change(raw: RawTrace, trace: Trace) -> None:
@@ -163,8 +163,8 @@ def without_call(before: Trace, index: int) -> CustomEdit:
 def repeated(
     before: Trace, indices: Collection[int], times: int, what: str, reword: Reword | None = None
 ) -> CustomEdit:
-    """Has neighbouring calls made again so many times, each round with the model call that asked for them. ``reword``:
-    other arguments for a call in the round of a number."""
+    """Returns an edit that makes the calls at ``indices`` again, ``times`` times, each round with the model call that
+    asked for them. ``reword``: gives a call's arguments in the round of a number."""
     calls = [before.tool_calls[index] for index in indices]
 
     def change(raw: RawTrace, trace: Trace) -> None:
@@ -187,7 +187,7 @@ def repeated(
 
 
 def _asking(trace: Trace, call: ToolCall) -> Span | None:
-    """The model call that asked for a tool, as its answer tells."""
+    """Returns the model call whose answer asks for ``call``, or ``None``."""
     for span in trace.spans:
         if span.kind is Kind.LLM and span.end_ns <= max(call.start_ns, call.end_ns):
             asked = [each for message in span.output or () for each in message.tool_requests]
@@ -197,7 +197,7 @@ def _asking(trace: Trace, call: ToolCall) -> Span | None:
 
 
 def _speaks_of(held: Any, ids: Collection[str]) -> bool:
-    """Whether an object is a part or a message about one of some calls: its own values say so, or all its parts do."""
+    """Returns whether an object is a part of a message about one of the calls ``ids``, or has only such parts."""
     if not isinstance(held, dict):
         return False
     if any(isinstance(each, str) and each in ids for each in held.values()):
@@ -207,7 +207,7 @@ def _speaks_of(held: Any, ids: Collection[str]) -> bool:
 
 
 def text_change(old: str, new: str) -> Change:
-    """Replaces a text wherever it stands in texts, however it is escaped there."""
+    """Returns a change that replaces ``old`` by ``new`` wherever it stands in texts, however it is escaped there."""
     pairs = {spell(old): spell(new) for spell in (str, _json, _ascii, _repr)}
 
     def change(held: Any) -> Any:
@@ -224,7 +224,7 @@ def text_change(old: str, new: str) -> Change:
 
 
 def rewritten_below(held: Any, change: Change) -> Any:
-    """An object whose values are rewritten."""
+    """Returns an object with its values rewritten; the same one if nothing changes."""
     made = {key: rewritten(each, change) for key, each in held.items()}
     return held if all(made[key] is each for key, each in held.items()) else made
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pandaeval_collector.drill.edits import Edit
 
 
-# A run that looks good, as faults look at it.
 class NotApplicableError(Exception):
     """A fault cannot be planted into a run; the text says why."""
 
@@ -29,9 +28,9 @@ Load = Callable[[], tuple[Sequence[Trace], Sequence[Part]]]
 
 @dataclass
 class Subject:
-    """A run and what stands before it. ``load`` reads its session's earlier runs, oldest first: when a fault first asks
-    for them, since most ask for something in the run's own answer before. ``others``: answers of runs of other
-    sessions."""
+    """A run that a fault may be planted into. ``load`` reads its session's earlier runs, oldest first, when a fault
+    first asks for them, since most look for something in the run's own answer first. ``others``: answers of runs of
+    other sessions."""
 
     trace: Trace
     parts: Sequence[Part]
@@ -45,12 +44,12 @@ class Subject:
 
     @property
     def earlier_parts(self) -> Sequence[Part]:
-        """Their messages."""
+        """The messages of the session's earlier runs."""
         return self._loaded[1]
 
     @property
     def answer(self) -> str:
-        """Raises :class:`NotApplicableError` where the run has no answer."""
+        """The run's answer. Raises :class:`NotApplicableError` if it has none."""
         if not (self.trace.output or "").strip():
             raise NotApplicableError("the run has no captured answer")
         return self.trace.output or ""
@@ -61,23 +60,23 @@ class Subject:
 
     @cached_property
     def known(self) -> str:
-        """What the agent had before its answer: instructions, messages, arguments and results, this session's earlier
-        runs with their answers included."""
+        """The text that the agent had before its answer: instructions, messages, arguments and results, and this
+        session's earlier runs with their answers."""
         found = [text for trace in self.earlier for text in (*_before(trace), trace.output or "")]
         return "\n".join([*found, *_before(self.trace)])
 
     @cached_property
     def written(self) -> str:
-        """Everything that stands in the spans of this session so far, in whichever spelling."""
+        """The encoded spans of this session so far, as one text: finds values in any spelling."""
         return "\n".join(data.decode(errors="replace") for _, data in (*self.earlier_parts, *self.parts))
 
     def knows(self, value: str) -> bool:
-        """Whether a value stands anywhere in the session, this run's answer included."""
+        """Returns whether a value stands anywhere in the session, this run's answer included."""
         return value.casefold() in self.known.casefold() or value.casefold() in self.written.casefold()
 
 
 def spelled(value: Any) -> str:
-    """A value as text."""
+    """Returns a value as text: JSON unless it is text already."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -99,9 +98,9 @@ Family = Literal["value", "claim", "call", "course", "telemetry"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to go wrong. ``text``: what it is, in a sentence. ``edit`` says how one run would go wrong so, or raises
-    :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the run right
-    and take away what shows it: the right finding is "cannot tell"."""
+    """One kind of fault. ``text``: what it is, in a sentence. ``edit`` returns the change that plants it into a run, or
+    raises :class:`NotApplicableError`; it may use only the given source of chance. Faults of ``telemetry`` leave the
+    run right and take away what shows it: the right finding is "cannot tell"."""
 
     family: Family
     text: str
@@ -110,7 +109,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A run with a fault in it: the trace, its messages, what was changed, and in which spans."""
+    """A run with a fault in it: the trace, its messages, the change in a line, and the spans that it touched."""
 
     trace: Trace
     parts: list[Part]
@@ -131,7 +130,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
 
 @cache
 def faults() -> Mapping[str, Fault]:
-    """Finds every fault, by its name."""
+    """Returns every fault by its name, those of installed packages included."""
     families: tuple[dict[str, Fault], ...] = find("pandaeval_collector.drill.faults", "FAULTS")
     ours = {name: fault for family in families for name, fault in family.items()}
 

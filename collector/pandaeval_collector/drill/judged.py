@@ -33,7 +33,7 @@ State = Literal["passes", "fails", "not judged"]
 
 @dataclass(frozen=True, slots=True)
 class DrillForecast:
-    """What a judge would be asked; ``usd``: ``None`` where a price is not known."""
+    """What judging would take; ``usd``: ``None`` if a price is not known."""
 
     copies: int
     calls: int
@@ -54,7 +54,7 @@ def judge_alone(scorer: Evaluator) -> Evaluator:
 
 
 class JudgedDrill:
-    """Asks about copies of one drill, for at most ``budget`` US dollars."""
+    """Puts copies of one drill to a judge, for at most ``budget`` US dollars."""
 
     def __init__(
         self,
@@ -81,8 +81,7 @@ class JudgedDrill:
         return DrillForecast(len(copies), counted.calls, tokens, _cost(counted.models, prices))
 
     def affordable(self, copies: Sequence[Judgeable]) -> tuple[Sequence[Judgeable], DrillForecast]:
-        """Returns as many of the copies, from the first, as the budget is likely to suffice for, and what they would
-        take."""
+        """Returns the first of the copies, as many as the budget probably suffices for, and what judging them takes."""
         expected = self.forecast(copies)
         while copies and expected.usd is not None and expected.usd > self._left:
             fewer = min(len(copies) - 1, int(len(copies) * self._left / expected.usd))
@@ -91,7 +90,7 @@ class JudgedDrill:
         return copies, expected
 
     def sheet(self, copies: Sequence[Judgeable], on_done: Callable[[int, int], None]) -> JudgedSheet:
-        """Asks the judge, and sums up what it said."""
+        """Asks the judge about the copies and their originals, and returns its verdicts."""
         sheet = JudgedSheet(self._judge.setup.models)
         runs: list[FileRun] = []
 
@@ -213,8 +212,8 @@ class JudgedSheet:
 
 
 def state(results: Sequence[Result]) -> State | None:
-    """Sums up what a metric says of a run by all of its results, one for each turn where it looks at turns; ``None``:
-    it does not apply."""
+    """Returns what a metric says of a run by all its results, one per turn if it looks at turns; ``None`` if it does
+    not apply."""
     if any(result.success is False for result in results):
         return "fails"
     if any(result.outcome == "unscored" and result.why in _FAILED for result in results):
@@ -223,7 +222,7 @@ def state(results: Sequence[Result]) -> State | None:
 
 
 def _noticed(told: Iterable[tuple[State | None, State | None]]) -> bool | None:
-    """Whether a metric that passes the original fails the copy; ``None`` where a call that failed might have told."""
+    """Returns whether a metric passes the original and fails the copy; ``None`` if a failed call leaves it open."""
     pairs = [(was, now) for was, now in told if was in ("passes", "not judged")]
     if any(pair == ("passes", "fails") for pair in pairs):
         return True
@@ -245,7 +244,7 @@ def _by_metric(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def chosen_copies(kept: Mapping[str, Sequence[Judgeable]], most: int) -> Iterator[Judgeable]:
-    """Chooses up to ``most`` copies: the first of each fault, then the second of each, and so on."""
+    """Yields up to ``most`` copies: the first of each fault, then the second of each, and so on."""
     deepest = max((len(each) for each in kept.values()), default=0)
     found = (copies[at] for at in range(deepest) for copies in kept.values() if at < len(copies))
     for _, copy in zip(range(most), found, strict=False):

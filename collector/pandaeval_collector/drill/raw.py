@@ -21,7 +21,7 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.wire.decode import value
 
 Change = Callable[[Any], Any]
-"""Gives a value that is to stand in the place of another, or the same object where nothing is to change."""
+"""Returns the value to put in place of a given one, or the same object to change nothing."""
 _MOST_NESTED = 8
 
 
@@ -37,24 +37,24 @@ class RawTrace:
         self.touched: set[str] = set()
 
     def parts(self) -> list[Part]:
-        """The messages as they are stored; requests that lost all their items are left out."""
+        """Returns the messages in the store's form, without requests that lost all their items."""
         return [(logs, message.SerializeToString()) for logs, message in self._parts if _holds(logs, message)]
 
     def read(self) -> Trace | None:
-        """The trace as its dialects read it now."""
+        """Returns the trace as its dialects read it now; ``None`` if there are no spans left."""
         parts = self.parts()
         return rebuilt(parts).trace if parts else None
 
     def spans(self) -> list[Span]:
-        """Every span, in order of start."""
+        """Returns every span, in order of start."""
         return sorted((span for held in self._holders() for span in held), key=lambda span: span.start_time_unix_nano)
 
     def span(self, span_id: str) -> Span | None:
-        """The span of a hex id."""
+        """Returns the span with this hex id, or ``None``."""
         return next((span for span in self.spans() if span.span_id.hex() == span_id), None)
 
     def rewrite(self, change: Change, only: Collection[str] | None = None) -> None:
-        """Lets ``change`` replace values wherever they stand; ``only``: in the spans of these hex ids."""
+        """Replaces every value for which ``change`` returns another one. ``only``: hex ids of the spans to change."""
         for item in self._items():
             if only is not None and item.span_id.hex() not in only:
                 continue
@@ -62,7 +62,7 @@ class RawTrace:
                 self.touched.add(item.span_id.hex())
 
     def strip(self, is_content: Callable[[Any], bool]) -> None:
-        """Removes the attributes, and empties the bodies of log records, whose value is content."""
+        """Removes attributes whose value is content, and empties such bodies of log records."""
         for item in self._items():
             for holder in (item, *getattr(item, "events", ())):
                 kept = [pair for pair in holder.attributes if not is_content(value(pair.value))]
@@ -84,8 +84,8 @@ class RawTrace:
             _refill(held, [item for item in held if item.span_id.hex() not in gone])
 
     def repeat(self, span_ids: Collection[str], times: int, change: Callable[[int, Any], Any]) -> None:
-        """Adds copies of some spans after the last of them, with ids of their own; what came later moves.
-        ``change``: replaces values of each copy, given its number."""
+        """Adds copies of some spans after the last of them, with ids of their own; later spans move behind the copies.
+        ``change``: replaces values of a copy, given its number."""
         chosen = [span for span in self.spans() if span.span_id.hex() in span_ids]
         end = max(span.end_time_unix_nano for span in chosen)
         length = max(end - chosen[0].start_time_unix_nano, 1)
@@ -125,13 +125,13 @@ class RawTrace:
                 yield from (scoped.log_records for resource in message.resource_logs for scoped in resource.scope_logs)
 
     def _items(self) -> list[Any]:
-        """Every span and log record."""
+        """Returns every span and log record."""
         return [*self.spans(), *(record for held in self._record_holders() for record in held)]
 
 
 def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
-    """The value with every value in it replaced that ``change`` replaces, JSON in texts included; the same object
-    where nothing is."""
+    """Returns ``held`` with ``change`` applied to every value in it, also within JSON in texts; the same object if
+    nothing changes."""
     if isinstance(held, str):
         parsed = as_json(held) if depth else None
         made = parsed if parsed is None else rewritten(parsed, change, depth - 1)
@@ -147,7 +147,7 @@ def rewritten(held: Any, change: Change, depth: int = _MOST_NESTED) -> Any:
 
 
 def as_json(text: str) -> Any:
-    """The object or array that a text spells, else ``None``."""
+    """Returns the object or array that a text spells as JSON, else ``None``."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

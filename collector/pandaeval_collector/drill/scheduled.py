@@ -34,14 +34,14 @@ from pandaeval_collector.store.last_drill import FILE_NAME, last_drill
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_otel.assembly import CloseRules
 
-# Reads what a collector's data directory keeps of its agents' runs, for a drill over them.
+# Reads the runs that a data directory keeps, for a drill over them.
 _PAGE = 200
 _LIMIT_S = 120.0
 
 
 def stored_requests(folder: Path, most: int | None = None) -> Iterator[Request]:
-    """The messages of the newest ``most`` runs (``None``: all), each with all of its session. Reads only, beside a
-    collector too."""
+    """Yields the messages of the newest ``most`` runs (``None``: all), each with all of its session. Reads only, also
+    while a collector runs."""
     finder = Finder(folder, limit_s=_LIMIT_S)
     given: set[str] = set()
     try:
@@ -55,7 +55,7 @@ def stored_requests(folder: Path, most: int | None = None) -> Iterator[Request]:
 
 
 def _newest(finder: Finder) -> Iterator[tuple[str, str | None]]:
-    """Ids of traces, and of their sessions, newest first."""
+    """Yields the ids of traces and of their sessions, newest first."""
     after = None
     while True:
         page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
@@ -72,11 +72,11 @@ _GRACE_S = 60.0
 """A drill that does not end by itself is ended so long after its time limit."""
 _NAME = "pandaeval.drill"
 ANY = "any"
-"""Stands for a metric: whether at least one noticed."""
+"""Replaces a metric's name where any metric that noticed the fault counts."""
 
 
 class Drills:
-    """The drills of one collector. On one event loop."""
+    """Runs the scheduled drills of one collector. On one event loop."""
 
     def __init__(self, setup: DrillSetup, cron: str, environ: Mapping[str, str], telemetry: Telemetry) -> None:
         self._setup, self._cron, self._environ, self._telemetry = setup, cron, environ, telemetry
@@ -91,7 +91,7 @@ class Drills:
         self._task = asyncio.create_task(self._run(), name="pandaeval-drills")
 
     async def stop(self) -> None:
-        """Ends a drill that is under way, and counts nothing of it."""
+        """Ends a drill that is under way, and discards it."""
         self._stopping = True
         self._bell.ring()
         if self._child is not None:
@@ -112,7 +112,7 @@ class Drills:
                 self._telemetry.add("pandaeval.drills", outcome)
 
     async def _drill(self) -> str:
-        """What became of one: ``ended``, ``empty`` (no stored run looks good) or ``failed``."""
+        """Makes one drill. Returns ``ended``, ``empty`` (no stored run looks good) or ``failed``."""
         kind, found = await self._answer()
         if kind != "done":
             if not self._stopping:
@@ -150,7 +150,7 @@ class Drills:
 
 
 def _keep(folder: Path, body: bytes) -> None:
-    """Puts the file in place as a whole; only the collector's own user may read it."""
+    """Writes the drill's file atomically; only the collector's own user may read it."""
     beside = folder / f"{FILE_NAME}.new"
     with contextlib.suppress(FileNotFoundError):
         beside.unlink()
@@ -160,8 +160,8 @@ def _keep(folder: Path, body: bytes) -> None:
 
 
 def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], float]]:
-    """By name and attributes. A fault of which there is no copy has no share, and 0 copies; where telemetry alone is
-    missing, nothing is there to be noticed."""
+    """Yields gauges by name and attributes. A fault without a copy has 0 copies and no share, and one of telemetry has
+    no share: there is nothing to notice."""
     for name, fault in found["faults"].items():
         about = ("pandaeval.fault", name)
         yield (f"{_NAME}.copies", (about,)), float(fault["n"])
@@ -179,13 +179,13 @@ def _gauges(found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Attributes], 
 # It reads the collector's store and writes nothing there, so it may be killed at any time. One frame comes in on
 # standard input, the setup; one leaves on standard output, what the drill found. When standard input ends, it ends.
 _NICE = 19
-"""Everything else goes first."""
+"""The process runs at the lowest priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillSetup:
-    """``store``: the data directory. ``runs``: so many of its newest are looked at; ``copies``: of each fault at most;
-    ``seconds``: time after which the drill ends with what it has counted."""
+    """What the drill's process needs. ``store``: the data directory; ``runs``: how many of its newest to read;
+    ``copies``: of each fault at most; ``seconds``: time after which the drill ends with what it has counted."""
 
     store: Path
     embedding: str
@@ -198,7 +198,7 @@ class DrillSetup:
 
 
 def drilled(setup: DrillSetup) -> dict[str, Any]:
-    """What the drill found, without examples: those would outlive what is stored of the runs."""
+    """Makes the drill and returns its findings, without examples: those would outlive what is stored of the runs."""
     end = time.monotonic() + setup.seconds
     scorer = Evaluator(load(setup.embedding), setup.settings)
     with Drill(lambda where: FileRun(scorer, setup.rules, where=where), faults(), setup.copies) as drill:
@@ -209,7 +209,7 @@ def drilled(setup: DrillSetup) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Makes one drill."""
+    """Makes one drill for the parent process."""
     parent = Parent(nice=_NICE)
     first = parent.receive()
     if first is None:

@@ -25,9 +25,9 @@ _END = 200
 
 @dataclass(frozen=True, slots=True)
 class CopyOutcome:
-    """What became of one copy. ``noticed``: the metrics that fail, each with whether a span that it blames is one of
-    those that the fault touched; ``silent``: metrics that scored the original and cannot tell of the copy; ``passed``:
-    those that still pass it."""
+    """What metrics say of one faulty copy. ``noticed``: the metrics that fail it, each with whether it blames a span
+    that the fault touched; ``silent``: metrics that scored the original and give the copy no score; ``passed``: those
+    that still pass it."""
 
     trace_id: str
     what: str
@@ -57,8 +57,8 @@ class CopyOutcome:
 
 
 def difference(before: Trace, after: Trace) -> tuple[list[str], list[str]]:
-    """Returns the lines by which two states of a run differ: what it was told, its calls, its
-    error and its answer."""
+    """Returns the lines that only one of two states of a run has: what it was told, its calls, its error and its
+    answer."""
     one, other = _lines(before), _lines(after)
     left, right = [], []
     for kind, start, end, begin, until in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
@@ -80,7 +80,7 @@ def _lines(trace: Trace) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NoticedShare:
-    """``hits`` of ``n``, with Wilson's 95 % interval."""
+    """A share of copies: ``hits`` of ``n``, with Wilson's 95 % interval."""
 
     hits: int
     n: int
@@ -99,7 +99,7 @@ class NoticedShare:
 
 
 class FaultTally:
-    """The copies of one fault. ``refused``: why runs could not have it, counted."""
+    """Counts the copies of one fault. ``refused``: why runs could not have the fault, counted."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -133,34 +133,34 @@ class FaultTally:
 
     @property
     def noticed(self) -> NoticedShare:
-        """Counts the copies that a metric fails."""
+        """The share of copies that some metric fails."""
         return NoticedShare(self._noticed, self.n)
 
     @property
     def blamed(self) -> NoticedShare:
-        """Counts, of the copies that are noticed, those of which a span is blamed that the fault touched."""
+        """The share of noticed copies in which a metric blames a span that the fault touched."""
         return NoticedShare(self._blamed, self._noticed)
 
     @property
     def could_not_tell(self) -> NoticedShare:
-        """Counts the copies that no metric fails and of which one that scored the original says that it cannot tell."""
+        """The share of copies that no metric fails, and that one which scored the original gives no score."""
         return NoticedShare(self._could_not_tell, self.n)
 
     @property
     def wrong(self) -> bool:
-        """Whether something is wrong with the copies; where telemetry alone is missing, nothing is, and a metric that
-        fails one raises a false alarm."""
+        """Whether the copies should fail: not if telemetry alone is missing, where a metric that fails one raises a
+        false alarm."""
         return self.fault.family != "telemetry"
 
     @property
     def right(self) -> NoticedShare:
-        """Counts what should be found: that the fault is noticed, else "cannot tell"."""
+        """The share of copies with the right finding: :attr:`noticed` or, for telemetry, :attr:`could_not_tell`."""
         return self.noticed if self.wrong else self.could_not_tell
 
 
 class Tally:
-    """All faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``: how
-    many of them looked good."""
+    """Counts all faults of a drill, and what metrics say of the untouched runs. ``runs``: how many were read; ``good``:
+    how many of them looked good."""
 
     def __init__(self, faults: Mapping[str, Fault], runs: int, good: int) -> None:
         self.faults = {name: FaultTally(fault) for name, fault in faults.items()}
@@ -189,18 +189,18 @@ class Tally:
 
     @property
     def flagged(self) -> dict[str, NoticedShare]:
-        """Returns for each metric the share of untouched runs that it fails, of those that it scores."""
+        """By metric, the share of untouched runs that it fails, of those that it scores."""
         return {metric: NoticedShare(self._flagged[metric], n) for metric, n in sorted(self._scored.items())}
 
     def worst_first(self) -> list[tuple[str, FaultTally]]:
-        """Sorts the faults with copies by how seldom the right is found, then those that no run could have."""
+        """Returns the faults by their share of right findings, lowest first, then those that no run could have."""
         return sorted(
             self.faults.items(),
             key=lambda pair: (not pair[1].n, pair[1].right.value or 0.0, pair[0]),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON object that a later drill may be held against."""
+        """Returns the JSON object with which a later drill can be compared."""
         return {
             "runs": self.runs,
             "good": self.good,
@@ -233,7 +233,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class NoticedLess:
-    """A metric that noticed more copies of a fault before."""
+    """A metric that noticed more copies of a fault in the earlier drill."""
 
     fault: str
     metric: str
@@ -270,7 +270,7 @@ def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
 
 
 def _z(before: NoticedShare, now: NoticedShare) -> float:
-    """The standard score of the difference of two shares."""
+    """Returns the standard score of the difference of two shares."""
     pooled = (before.hits + now.hits) / (before.n + now.n)
     error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / before.n + 1.0 / now.n))
     return (before.hits / before.n - now.hits / now.n) / error if error else 0.0

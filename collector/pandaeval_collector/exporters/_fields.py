@@ -34,12 +34,12 @@ def sized(number: int, data: bytes) -> bytes:
 
 
 def measured(message: bytes) -> bytes:
-    """Puts its length before an encoded message."""
+    """Puts the length of an encoded message before it."""
     return varint(len(message)) + message
 
 
 def tag(number: int) -> bytes:
-    """The tag of a field of bytes, text or a message. ``number`` < 16."""
+    """Encodes the tag of a field of bytes, text or a message. ``number`` < 16."""
     return bytes((number << 3 | 2,))
 
 
@@ -49,7 +49,7 @@ def repeated(tag: bytes, messages: Sequence[bytes]) -> bytes:
 
 
 def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
-    """One attribute behind its length; none without a value."""
+    """Encodes one attribute behind its length; none without a value."""
     if not value:
         return ()
     text = value.encode()
@@ -57,13 +57,13 @@ def text_pair(key: str, value: str | None) -> tuple[bytes, ...]:
 
 
 def number_pair(key: str, value: float | None) -> tuple[bytes, ...]:
-    """One attribute behind its length; none without a value."""
+    """Encodes one attribute behind its length; none without a value."""
     return () if value is None else (before_number(key) + double(value),)
 
 
 def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """Encodes attributes, each behind its length. What has no value is left out; an empty list is a value, an empty
-    text is not."""
+    """Encodes attributes, each behind its length. Attributes without a value are left out; an empty list is a value, an
+    empty text is not."""
     return tuple(
         measured(KeyValue(key=key, value=_value(value)).SerializeToString())
         for key, value in facts.items()
@@ -73,7 +73,7 @@ def pairs(facts: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=4096)
 def before_text(key: str, size: int) -> bytes:
-    """The tag and the length of a text of so many bytes."""
+    """Encodes all of an attribute that stands before its text of ``size`` bytes."""
     text = b"\x0a" + varint(size)
     pair = _key(key) + b"\x12" + varint(len(text) + size) + text
     return varint(len(pair) + size) + pair
@@ -81,7 +81,7 @@ def before_text(key: str, size: int) -> bytes:
 
 @lru_cache(maxsize=256)
 def before_number(key: str) -> bytes:
-    """The tag and the length of the eight bytes of a number."""
+    """Encodes all of an attribute that stands before the eight bytes of its number."""
     pair = _key(key) + b"\x12\x09\x21"
     return varint(len(pair) + 8) + pair
 

@@ -23,8 +23,8 @@ MAX_TEXT = 2000
 MAX_LINKS = 128
 """Links of a span beyond this number are left out; SDKs keep as many."""
 _DIGITS = 6
-"""Of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come to. The
-result itself has all of them."""
+"""Digits of a score in a flat attribute: 0.2 is found as 0.2, and not as the 0.19999999999999996 that a sum has come
+to. The result itself has all of them."""
 _MOST_NAMES = 2
 """Failed metrics that the name of a span lists; the others are counted there."""
 _SPAN_NAME, _SPAN_LINKS, _SPAN_STATUS, _STATUS_MESSAGE = 5, 13, 15, 2
@@ -37,8 +37,9 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
 class Glance(NamedTuple):
-    """``attributes``: each behind its length; ``fields``: name and status, as fields of a span; ``lowest`` score;
-    ``failed``: metrics; ``blamed``: the span that the worst failure names, ``b""`` where it names none."""
+    """What a span tells before it is opened. ``attributes``: each behind its length; ``fields``: name and status, as
+    fields of a span; ``lowest`` score; ``failed``: metrics; ``blamed``: the span that the worst failure names, if
+    any."""
 
     attributes: list[bytes]
     fields: bytes
@@ -48,8 +49,8 @@ class Glance(NamedTuple):
 
 
 def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
-    """Of the results of one span about ``what``: a level such as ``trace``, or the one metric that a judge was asked.
-    ``shows_failed``: whether a failing result makes the status ERROR."""
+    """Sums up the results of one span about ``what``: a level such as ``trace``, or the one metric that a judge was
+    asked. ``shows_failed``: whether a failing result makes the status ERROR."""
     attributes: list[bytes] = []
     failures: list[tuple[float, Result]] = []
     lowest: float | None = None
@@ -84,7 +85,7 @@ def glance(results: Sequence[Result], what: str, shows_failed: bool) -> Glance:
 
 
 def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: bool) -> bytes:
-    """Name and status. ``failed``: worst first."""
+    """Encodes name and status of a span with failures. ``failed``: worst first."""
     names = _names(failed)
     name = sized(_SPAN_NAME, f"✗ {what if what.startswith('session') else names}".encode())
     if not shows_failed:
@@ -93,7 +94,7 @@ def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: boo
 
 
 def _step(told: Result) -> tuple[bytes, ...]:
-    """The step that broke the run, where one is sure."""
+    """Encodes attributes about the step that broke the run, where one is sure."""
     step = told.finding.metadata.get("step")
     if not isinstance(step, Mapping):
         return pairs({"pandaeval.blame": told.label})
@@ -109,14 +110,14 @@ def _step(told: Result) -> tuple[bytes, ...]:
 
 
 def _blamed(failed: Result) -> bytes:
-    """The first span that a failing result names, else the step that broke the run."""
+    """Returns the id of the first span that a failing result names, else of the step that broke the run."""
     step = failed.finding.metadata.get("blame")
     named = [*_named(failed), *([str(step.get("span_id"))] if isinstance(step, Mapping) else [])]
     return next((bytes.fromhex(each) for each in named if _SPAN_ID.fullmatch(each)), b"")
 
 
 def link(trace_id: bytes, span_id: bytes) -> bytes:
-    """A link to a span, as a field of a span."""
+    """Encodes a link to a span, as a field of a span."""
     return sized(_SPAN_LINKS, sized(1, trace_id) + sized(2, span_id) + _LINK_SAMPLED)
 
 
@@ -134,7 +135,7 @@ def links(results: Sequence[Result]) -> list[bytes]:
 
 
 def _named(result: Result) -> Sequence[str]:
-    """The spans that a finding names or a judge cited; texts that are no span id are left out."""
+    """Returns the ids of spans that a finding names or a judge cited."""
     finding = result.finding
     if isinstance(finding, Score) and finding.span_ids:
         return finding.span_ids
@@ -142,7 +143,7 @@ def _named(result: Result) -> Sequence[str]:
 
 
 def address(page: str, level: str, trace_id: str, span_id: str, session_id: str | None) -> str:
-    """Where the page at ``page`` shows what was evaluated; ``""`` without a page."""
+    """Returns where the page at ``page`` shows what was evaluated; ``""`` without a page."""
     if not page:
         return ""
     if level == "session":
@@ -155,7 +156,7 @@ _AS_IN_BROWSERS = "!'()*"
 
 
 def _verdict(failed: bool, passed: bool, scored: bool) -> tuple[bytes, ...]:
-    """None where something was scored that has no threshold, and nothing else passed or failed."""
+    """Returns the verdict of a span; none where a score without a threshold is all that there is."""
     if failed:
         return _FAIL
     if passed:
@@ -171,7 +172,7 @@ def _names(failed: Sequence[Result]) -> str:
 
 @lru_cache(maxsize=256)
 def _name(what: str, passed: bool) -> bytes:
-    """The name of a span without a failure."""
+    """Encodes the name of a span without a failure."""
     if not passed:
         name = f"evaluate {what}"
     elif what == "trace":

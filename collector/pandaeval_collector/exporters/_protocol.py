@@ -12,7 +12,7 @@ from pandaeval_collector.store import Store
 
 
 class RetryLaterError(Exception):
-    """The sink cannot take this now. ``after_s``: how long it asks to be left alone, seconds."""
+    """The sink cannot take a request now. ``after_s``: for how many seconds it asks to be left alone."""
 
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
@@ -30,8 +30,8 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``rows`` from the front of a batch are done with, ``dropped`` of them unsent, by reason. ``position``: to be
-    stored with the cursor."""
+    """The outcome of a batch: the first ``rows`` rows are done with, ``dropped`` of them unsent, by reason.
+    ``position``: to be stored with the cursor."""
 
     rows: int
     position: str = ""
@@ -40,7 +40,7 @@ class Sent:
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Sends rows. ``name`` keys its cursor in the store; ``source`` is what it is fed with: ``results`` (JSON),
+    """Sends rows. ``name`` keys its cursor in the store; ``source``: what it is given to send, ``results`` (JSON),
     ``logs`` or ``traces`` (the outbox). Called on the event loop, one batch at a time."""
 
     name: str
@@ -52,8 +52,8 @@ class Exporter(Protocol):
         ...
 
     async def open(self, position: str) -> str:
-        """Before the first batch; ``position`` is that of the last :class:`Sent` that was noted, ``""`` at first.
-        Returns where it begins, which is noted before anything is sent."""
+        """Opens the exporter, before the first batch. ``position``: that of the last :class:`Sent` that was noted,
+        ``""`` at first. Returns the position where it begins, which is noted before anything is sent."""
         ...
 
     async def export(self, rows: Sequence[Row]) -> Sent:
@@ -75,7 +75,7 @@ class Repeating(Protocol):
 
     @property
     def off(self) -> bool:
-        """As of :class:`Exporter`."""
+        """Whether the sink takes none of this, as of :class:`Exporter`."""
         ...
 
     async def open(self) -> None: ...

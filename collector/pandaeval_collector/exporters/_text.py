@@ -19,8 +19,8 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "
 
 
 def metric_name(name: str, unit: str) -> tuple[str, str]:
-    """The name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit; ``""`` for
-    other units, such as words in braces."""
+    """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
+    ``""`` for other units, such as words in braces."""
     escaped, word = _escape(name), _UNITS.get(unit)
     if word is None:
         return escaped, ""
@@ -30,7 +30,7 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
 
 
 def label_name(key: str) -> str:
-    """The name of a label."""
+    """Returns the name of an attribute as a label."""
     return _escape(key)
 
 
@@ -43,7 +43,7 @@ _QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def _number(value: float) -> str:
-    """A number as Go writes it, which goes over to exponents at a million."""
+    """Writes a number as Go does, which goes over to exponents at a million."""
     if math.isinf(value) or math.isnan(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0.0 else "-Inf"
     text = repr(float(value))
@@ -57,7 +57,7 @@ _OPENMETRICS = "application/openmetrics-text"
 
 
 def content_type(accept: str) -> tuple[str, bool]:
-    """The content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
+    """Returns the content type that fits the ``accept`` header of a request, and whether it is OpenMetrics."""
     for accepted in accept.split(","):
         kind, *parameters = (part.strip() for part in accepted.split(";"))
         version = next((each[8:] for each in parameters if each.startswith("version=")), "1.0.0")
@@ -67,7 +67,7 @@ def content_type(accept: str) -> tuple[str, bool]:
 
 
 class ScrapeText:
-    """One answer to a scrape in the making. Give it all points of an instrument one after the other."""
+    """Writes one answer to a scrape. Give it all points of an instrument one after the other."""
 
     def __init__(self, openmetrics: bool) -> None:
         self._openmetrics = openmetrics
@@ -78,7 +78,7 @@ class ScrapeText:
         return "".join(self._lines(points)).encode()
 
     def end(self) -> bytes:
-        """The line after the last point."""
+        """Returns the line after the last point."""
         return b"# EOF\n" if self._openmetrics else b""
 
     def _lines(self, points: Iterable[Point]) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _samples(point: Point, openmetrics: bool) -> Iterator[str]:
 def _buckets(
     name: str, pairs: Sequence[tuple[str, str]], point: Point, exemplars: dict[int, Exemplar]
 ) -> Iterator[str]:
-    """Cumulative counts by upper bound, as Prometheus has them; ``le`` in its place among the labels."""
+    """Yields the cumulative counts by upper bound, as Prometheus has them, with ``le`` in order among the labels."""
     before = "".join(f"{pair}," for key, pair in pairs if key < "le")
     behind = "".join(f",{pair}" for key, pair in pairs if key > "le")
     counts = itertools.accumulate(point.buckets)
@@ -145,7 +145,7 @@ def _label(key: str) -> str:
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:
-    """64 characters of labels; OpenMetrics allows 128."""
+    """Writes an exemplar: 64 characters of labels, where OpenMetrics allows 128."""
     if exemplar is None:
         return ""
     value, seconds = _number(exemplar.value), exemplar.time_ns / 1e9

@@ -26,7 +26,7 @@ from pandaeval_collector.exporters._fields import (
 from pandaeval_collector.exporters._glance import MAX_TEXT, address
 
 FAILED = frozenset({"judge_failed", "invalid_verdict", "timeout", "metric_error"})
-"""Whys that mean the evaluation itself failed: reported as ``error.type``."""
+"""Reasons (``why``) for which the evaluation itself failed: reported as ``error.type``."""
 LOG_ATTRIBUTES, SPAN_ATTRIBUTES, EVENT_ATTRIBUTES = tag(6), tag(9), tag(3)
 """The fields ``attributes`` of the messages ``LogRecord``, ``Span`` and ``Span.Event`` of ``opentelemetry-proto``."""
 _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
@@ -35,7 +35,7 @@ _BEFORE_SCORE = before_number("gen_ai.evaluation.score.value")
 @dataclass(slots=True)
 class EncodedResult:
     """A result with its attributes. ``own``: those that no other result has, each behind its length; ``about``: those
-    that it shares with others of its unit; ``verdict``: with others of its metric."""
+    that it shares with others of its unit; ``verdict``: those that it shares with others of its metric."""
 
     result: Result
     own: Sequence[bytes]
@@ -44,7 +44,7 @@ class EncodedResult:
 
 
 class Alike(NamedTuple):
-    """Attributes that many results have alike, as fields of a log record, of a span event and of a span."""
+    """The same attributes, encoded as fields of a log record, of a span event and of a span."""
 
     log: bytes
     event: bytes
@@ -52,9 +52,9 @@ class Alike(NamedTuple):
 
 
 class SharedAttributes(NamedTuple):
-    """What results of a unit have alike. ``place``: the trace and span of a log record; ``ids``: response
+    """The attributes that the results of a unit share. ``place``: the trace and span of a log record; ``ids``: response
     and session, each behind its length, and as fields of a log record (with the address on the page) and of a span
-    event; ``span``: session and address as fields of a span; ``kind``: what other units share too."""
+    event; ``span``: session and address as fields of a span; ``kind``: those that other units have too."""
 
     place: bytes
     ids: tuple[bytes, ...]
@@ -78,7 +78,7 @@ def encode_attributes(results: Sequence[Result], page: str = "") -> list[Encoded
 
 
 def _own(result: Result, reason: str) -> list[bytes]:
-    """The attributes that hardly another result has. ``score.value`` only where something was measured."""
+    """Encodes the attributes that hardly another result has. ``score.value`` only where something was measured."""
     finding = result.finding
     own = [_BEFORE_SCORE + double(finding.value)] if isinstance(finding, Score) else []
     if reason:
@@ -100,13 +100,13 @@ def _own(result: Result, reason: str) -> list[bytes]:
 
 
 def _trial(finding: Finding) -> Mapping[str, Any]:
-    """The case, and which attempt at it."""
+    """Returns the attributes of a trial: its case, and which attempt at it."""
     names = {"case": "pandaeval.case.id", "trial": "pandaeval.trial", "layer": "pandaeval.layer"}
     return {name: finding.metadata.get(key) for key, name in names.items()}
 
 
 def _judge(result: Result) -> Mapping[str, Any]:
-    """What a judge was shown, and what its answers took; nothing where none was asked."""
+    """Returns what a judge was shown, and what its answers took; nothing where none was asked."""
     about = result.judge
     if not about:
         return {}
@@ -126,7 +126,7 @@ def _judge(result: Result) -> Mapping[str, Any]:
 
 
 def _verdict(result: Result) -> Alike:
-    """The attributes that many results have alike: which metric came to which kind of conclusion, and how."""
+    """Encodes the attributes that many results share: which metric came to which kind of conclusion, and how."""
     finding, by = result.finding, result.evaluator
     coverage = None if isinstance(finding, Assumed) else float(finding.coverage)
     assumed = float(finding.value) if isinstance(finding, Assumed) else None
@@ -187,7 +187,7 @@ def _about(
     trigger: str,
     late_spans: int,
 ) -> SharedAttributes:
-    """Results of one unit come one after the other."""
+    """Encodes what results of a unit share; cached, since they come one after the other."""
     ids = (*text_pair("gen_ai.response.id", response_id), *text_pair("gen_ai.conversation.id", session_id))
     shown = text_pair("pandaeval.url", address(page, level, trace_id, span_id, session_id))
     return SharedAttributes(

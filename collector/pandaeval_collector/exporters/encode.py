@@ -47,7 +47,7 @@ _NOTHING_FAILED = pairs({"pandaeval.failed": []})
 
 
 def log_record(each: EncodedResult) -> bytes:
-    """An OTLP ``LogRecord`` in the context of the evaluated span."""
+    """Encodes an OTLP ``LogRecord`` in the context of the evaluated span."""
     result, about = each.result, each.about
     alike = _log_alike(result.why in FAILED, result.unit.sampled)
     own = LOG_ATTRIBUTES + LOG_ATTRIBUTES.join(each.own)
@@ -57,10 +57,10 @@ def log_record(each: EncodedResult) -> bytes:
 
 
 def spans(results: Iterable[EncodedResult], shows_failed: bool = True) -> list[bytes]:
-    """OTLP ``Span`` bytes: for each unit one span with an event per result that took no model, and one span per judged
+    """Encodes OTLP spans: for each unit one span with an event per result that took no model, and one span per judged
     result. A failing one hangs below the span that it blames, all others below the evaluated span. Units that were not
-    sampled by the application get none.
-    ``shows_failed``: whether the status of a span with a failing result is ERROR."""
+    sampled by the application get none. ``shows_failed``: whether the status of a span with a failing result is
+    ERROR."""
     sampled = [each for each in results if each.result.unit.sampled]
     inline = [each for each in sampled if each.result.evaluator.kind != "llm"]
     units = itertools.groupby(inline, key=lambda each: (each.result.unit.level, each.result.unit.id))
@@ -106,7 +106,7 @@ def _span(group: Sequence[EncodedResult], told: Glance, attributes: bytes) -> by
 
 
 def _event(time: bytes, each: EncodedResult) -> bytes:
-    """As a field of a span. ``time``: nanoseconds as fixed64."""
+    """Encodes a result as an event, as a field of a span. ``time``: nanoseconds as fixed64."""
     about = each.about
     own = EVENT_ATTRIBUTES + EVENT_ATTRIBUTES.join(each.own)
     event = b"".join((b"\x09", time, _EVENT_ALIKE, about.event_ids, own, each.verdict.event, about.kind.event))
@@ -118,7 +118,7 @@ def _link(target: str) -> bytes:
     return link(bytes.fromhex(trace_id), bytes.fromhex(span_id))
 
 
-# Many are concluded at the same time, and a batch has fewer times than are remembered.
+# Many results have the same time, and a batch has fewer times than are cached.
 
 
 @lru_cache(maxsize=512)
@@ -146,8 +146,8 @@ def _log_alike(failed: bool, sampled: bool) -> bytes:
 
 @lru_cache(maxsize=16)
 def _span_alike(level: str) -> bytes:
-    """What spans about units of one level say alike. The parent of a session's span is not somewhere else: it has
-    none."""
+    """Encodes the fields that are the same in all spans about units of a level. A session's span is not marked as
+    having a parent elsewhere: it has none."""
     flags = _SAMPLED | _HAS_IS_REMOTE | (0 if level == "session" else _IS_REMOTE)
     span = Span(kind=Span.SpanKind.SPAN_KIND_INTERNAL, flags=flags)
     return bytes(span.SerializeToString())

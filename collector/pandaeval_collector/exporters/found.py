@@ -33,7 +33,7 @@ Make = Callable[[Any, Surroundings], Iterable[Exporter | Repeating]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way out: ``name`` of its section, ``settings`` its model, ``make`` gives its exporters where it has any.
+    """A way out: ``name`` of its section, ``settings``, the section's model, and ``make``, which makes its exporters.
     ``origin``: the package that it comes with, ``""`` for ours; without ``settings`` that package is broken."""
 
     name: str
@@ -42,8 +42,8 @@ class Way:
     origin: str = ""
 
     def exporters(self, settings: Any, around: Surroundings) -> Iterator[Exporter | Repeating]:
-        """Makes the exporters that its section asks for. Of another package's, what is wrong is logged, and none are
-        given; only a :class:`UserError`, by which it says what the user can put right, is raised."""
+        """Makes the exporters that the section asks for. What another package raises is logged, and none of its
+        exporters are given; only a :class:`UserError`, by which it says what the user can put right, is raised."""
         if self.make is None:
             return
         if not self.origin:
@@ -64,7 +64,7 @@ class Way:
 
 @cache
 def ways() -> tuple[Way, ...]:
-    """Every way out by name: ours, then those of installed packages. Raises :class:`ImportError` when one of ours
+    """Finds every way out: ours by name, then those of installed packages. Raises :class:`ImportError` when one of ours
     cannot be imported; of another package that cannot be used the name is left, so that its section stays valid."""
     settings, makes = find_by_module(_PACKAGE, "SETTINGS"), find_by_module(_PACKAGE, "exporters")
     ours = [Way(name, settings.get(name, Section), makes.get(name)) for name in sorted({*settings, *makes})]

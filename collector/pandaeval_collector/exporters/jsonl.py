@@ -29,13 +29,13 @@ SETTINGS = Jsonl
 
 
 def exporters(settings: Jsonl, _: Surroundings) -> Iterator[JsonlExporter]:
-    """One, when there is a file to write to."""
+    """Makes the exporter, if there is a file to write to."""
     if settings.path is not None:
         yield JsonlExporter(Path(settings.path))
 
 
 class JsonlExporter:
-    """Appends to one file, which is ours alone: lines that others append are cut off at the next start."""
+    """Appends results to one file, which is ours alone: lines that others append are cut off at the next start."""
 
     name = "jsonl"
     source = "results"
@@ -85,8 +85,8 @@ class JsonlExporter:
 
 
 def _keep_names(folder: Path) -> None:
-    """Has the names of files in a folder survive a power cut: a result file that is gone would not be written again.
-    Not every folder can be opened, or synced; its files are as safe as it makes them."""
+    """Syncs a folder, so that names of files in it survive a power cut: a result file that is gone would not be written
+    again. Not every folder can be opened or synced; that is ignored."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

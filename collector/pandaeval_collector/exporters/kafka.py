@@ -26,14 +26,14 @@ SETTINGS = KafkaResults
 
 
 def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExporter]:
-    """One, when there are brokers. Raises ``UserError`` where the client is not installed."""
+    """Makes the exporter, if there are brokers. Raises ``UserError`` where the client is not installed."""
     if settings.brokers is not None:
         made = library("exporters.kafka.brokers").Producer(producer(settings, around.environ))
         yield KafkaExporter(made, settings.topic)
 
 
 class KafkaExporter:
-    """Each row at least once, in order: after a crash the last batch is written again, under the same keys."""
+    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys."""
 
     name = "kafka"
     source = "results"
@@ -43,7 +43,7 @@ class KafkaExporter:
         self._producer, self._topic = made, topic
 
     def message(self, body: bytes) -> tuple[str, bytes]:
-        """The key and the value of the message for a row."""
+        """Returns the key and the value of the message for a row."""
         return orjson.loads(body)["id"], body
 
     async def open(self, position: str) -> str:
@@ -59,7 +59,7 @@ class KafkaExporter:
         await asyncio.to_thread(self._producer.flush, 1)
 
     def _write(self, rows: Sequence[Row]) -> str:
-        """Returns when the brokers have all messages; returns the error where they do not take one."""
+        """Writes rows and returns when the brokers have all messages; returns the error where they refuse one."""
         failures: list[str] = []
 
         def done(error: Any, _: Any) -> None:

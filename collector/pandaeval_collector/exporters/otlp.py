@@ -12,7 +12,7 @@ SETTINGS = Otlp
 
 
 def exporters(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """One for each signal that has somewhere to go."""
+    """Makes an exporter for each signal that has an endpoint."""
     if any(settings.endpoint_of(signal) for signal in SIGNALS):
         # Here, since a collector without OTLP output needs no HTTP client.
         from pandaeval_collector.exporters._otlp.build import build

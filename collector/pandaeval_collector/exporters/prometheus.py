@@ -36,9 +36,9 @@ SETTINGS = Prometheus
 
 
 class Scrape:
-    """Answers scrapes with the collector's own numbers and, given ``series``, with the scores. However many scrape at
-    the same time, one page is rendered at a time, on a thread of its own. Scores that cannot be read from the store are
-    left out of an answer, and counted; the collector's own numbers are always in it."""
+    """Answers scrapes with the collector's own numbers and, given ``series``, with the scores. However many scrapes
+    there are at a time, one page is rendered at a time, on a thread of its own. Scores that cannot be read from the
+    store are left out of an answer, and counted; the collector's own numbers are always in it."""
 
     def __init__(self, telemetry: Telemetry, series: ZeroFirst | None) -> None:
         self._telemetry, self._series = telemetry, series
@@ -46,7 +46,7 @@ class Scrape:
         self._notes: set[asyncio.Task[None]] = set()
 
     def answer(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        """Content type and body that fit the ``accept`` header of the request."""
+        """Returns content type and body that fit the ``accept`` header of the request."""
         kind, openmetrics = content_type(accept)
         return kind, self._body(ScrapeText(openmetrics))
 

@@ -15,7 +15,7 @@ from pandaeval_collector.store import Store, StoredSeries
 from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
 
 PAGE = 250
-"""So many series are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
+"""Series that are read, rendered and sent at a time: all of them might be more than memory and readers can take."""
 _NOTED_AT_ONCE = 500
 
 
@@ -26,9 +26,9 @@ class ZeroFirst:
         self._store, self._reader, self._hold_s = store, reader, hold_s
 
     def pages(self, now: float, hold: bool = True) -> Iterator[list[Point]]:
-        """All series, some at a time and those of one instrument one after the other, new ones as 0. Each step reads
-        the store for itself, on any thread, and holds nothing of it. ``now``: Unix seconds. ``hold``: whether a zero
-        shown a moment ago stands for its time."""
+        """Yields all series, a page at a time and those of one instrument one after the other, new ones as 0. Each step
+        reads the store for itself, on any thread, and holds nothing of it. ``now``: Unix seconds. ``hold``: whether a
+        zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
             after = ""
             while rows := self._store.series(self._reader, name, after, PAGE):
@@ -49,7 +49,7 @@ def new_ones(points: Iterable[Point]) -> list[str]:
 
 
 def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Point]:
-    """Series as points: 0 while a series is new to the reader, and for ``hold_s`` seconds from then on."""
+    """Converts series to points: 0 while a series is new to the reader, and for ``hold_s`` seconds from then on."""
     points = []
     for row in rows:
         point = _point(row)
@@ -60,7 +60,7 @@ def visible(rows: Iterable[StoredSeries], now: float, hold_s: float) -> list[Poi
 
 
 def _point(row: StoredSeries) -> Point | None:
-    """``None`` for an instrument that this version does not know, or knows with other buckets."""
+    """Converts a series; ``None`` for an instrument that this version does not know, or knows with other buckets."""
     instrument = INSTRUMENTS.get(row.name)
     if instrument is None or len(row.buckets) != len(instrument.bounds) + 1:
         return None

@@ -23,18 +23,18 @@ V = TypeVar("V", bound=Verdict)
 
 
 class Forgetful:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory`: knows nothing, keeps nothing."""
+    """Implements :class:`pandaeval_collector.judge.desk.Memory`: never knows an answer and keeps none."""
 
     def recall(self, key: str) -> bytes | None:
         return None
 
     async def keep(self, key: str, body: bytes) -> None:
-        """Nothing."""
+        """Does nothing: this memory keeps no answer."""
 
 
 class Apart:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` on another: what is kept under one name is not found
-    under any other."""
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` on another, with keys of its own: answers kept under
+    one ``name`` are not found under another."""
 
     def __init__(self, memory: Memory, name: str) -> None:
         self._memory, self._name = memory, name
@@ -47,7 +47,8 @@ class Apart:
 
 
 class Again(Judge):
-    """Asks the rubric ``name`` anew, also where it is one of several in a call, and what leads to it as before."""
+    """Asks the rubric ``name``, alone or in a call with others, of the judge ``anew``, and all other rubrics (task,
+    plan) of the judge ``before``."""
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
@@ -71,12 +72,12 @@ class Again(Judge):
 
 
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
-    """A judge of the same run with a memory of its own. ``name`` tells its fences apart from those of others."""
+    """Makes a judge of the same run with another memory. ``name`` gives it fences unlike those of other judges."""
     return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets, guidance=guidance)
 
 
 def pay(account: AnswerCost, other: AnswerCost) -> None:
-    """Puts the costs of one on the account of another, who gave the verdict."""
+    """Adds the costs of ``other`` to ``account``."""
     account.calls += other.calls
     account.tokens += other.tokens
     account.prompt += other.prompt
@@ -100,14 +101,14 @@ _Ballot = Finding | None | NoVerdictError | _NotGiven
 
 
 class Votes:
-    """``number`` votes on each question; 1: the verdict is the only one. On one event loop."""
+    """Asks for ``number`` votes on each question; with 1, the only verdict counts. On one event loop."""
 
     def __init__(self, desks: Desks, memory: Memory, number: int) -> None:
         self._desks, self._memory, self._number = desks, memory, number
 
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
-        """What the metric says by all votes, with the costs of all on ``judge``'s account. See :func:`counted` for what
-        is raised."""
+        """Returns the metric's finding by all votes, and adds the costs of all to ``judge``'s account. Raises what
+        :func:`counted` raises."""
         asked = question.metric.ask
         if asked is None:
             return None
@@ -138,13 +139,10 @@ class Votes:
 
 
 def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
-    """The median of the votes that are verdicts (of an even number the mean of the two in the middle), with reason and
-    metadata of the vote next to it, the first of those that are as near.
-
-    Raises the :class:`NoVerdictError` of a vote that suspects the run of instructing the judge: one is enough. Of fewer
-    verdicts than a majority of all votes raises what kept a call from being made, so that it is tried again, or else a
-    :class:`NoVerdictError` of kind ``invalid_verdict``.
-    """
+    """Returns the median of the votes that have a score (of an even number, the mean of the middle two), with reason
+    and metadata of the first vote nearest to it. Raises the :class:`NoVerdictError` of any vote that suspects an
+    injection. Where no majority of all votes has a score, raises the error of a call that failed, so that it is tried
+    again, or else a :class:`NoVerdictError` of kind ``invalid_verdict``."""
     suspicion = next((each for each in ballots if _suspects(each)), None)
     if isinstance(suspicion, NoVerdictError):
         raise suspicion
@@ -174,16 +172,16 @@ def _suspects(ballot: _Ballot) -> bool:
 
 # Asks a cheap judge first, and the judge itself only where the cheap one is not sure enough.
 class Cascade:
-    """``votes`` are the judge's own. On one event loop."""
+    """Asks a cheap judge first, and by ``votes`` the judge itself where the cheap one is unsure. On one event loop."""
 
     def __init__(self, desks: Desks, memory: Memory, votes: Votes) -> None:
         self._desks, self._memory, self._votes = desks, memory, votes
         self._steps = {} if desks.judge is None else desks.judge.cascade
 
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
-        """Gives a verdict as :meth:`Votes.verdict` does. What the cheap judge said stands in the metadata
-        (``cascade``); its costs are on ``judge``'s account, whose model it is where it decided. One that gives no
-        verdict decides nothing."""
+        """Returns a finding as :meth:`Votes.verdict` does. Notes the cheap judge's score in the metadata (``cascade``),
+        and adds its costs to ``judge``'s account, with its model where it decided. A cheap judge without a score
+        decides nothing."""
         step = self._steps.get(question.metric.key)
         if step is None or question.metric.ask is None:
             return await self._votes.verdict(question, subject, judge)

@@ -58,8 +58,8 @@ there, one that did may come back."""
 
 
 class Pauses:
-    """The pauses of one runner. ``interactive``: somebody waits for its jobs. Times are those of the store's running
-    clock. On one event loop."""
+    """The pauses in which a runner's jobs wait for a judge that fails. ``interactive``: somebody waits for the jobs.
+    Times are those of the store's running clock. On one event loop."""
 
     def __init__(self, interactive: bool) -> None:
         self._interactive = interactive
@@ -70,14 +70,14 @@ class Pauses:
 
     @property
     def given_up(self) -> str:
-        """Why no judge is asked any more in this run; ``""`` as long as it is."""
+        """Why this run asks no judge any more; ``""`` as long as it asks."""
         most = _IN_VAIN if self._answered else _IN_VAIN_AT_FIRST
         if not self._interactive or self._in_vain <= most:
             return ""
         return f"the judge could not be reached, and was not asked again ({self._last or 'no answer'})"
 
     def room(self, now: float, slots: int) -> int:
-        """How many jobs may run now: none in a pause; after one, a single job finds out whether the judge is back."""
+        """Returns how many jobs may run now: none in a pause; after one, a single job to test the judge."""
         if self.given_up:
             return slots
         if now < self._until:
@@ -85,17 +85,17 @@ class Pauses:
         return 1 if self._in_vain else slots
 
     def begin(self, until: float) -> None:
-        """A call was not even tried, and none will be before ``until``."""
+        """Begins a pause until ``until``, after a call that was not even tried."""
         if until > self._until + _SAME_PAUSE_S:
             self._until = until
             self._in_vain += 1
 
     def answered(self) -> None:
-        """A judge gave an answer, whatever it holds."""
+        """Notes that a judge answered, whatever it said, and ends the count of pauses in vain."""
         self._in_vain, self._answered = 0, True
 
     def failed(self, error: CallFailedError) -> None:
-        """A call failed."""
+        """Notes the error of a failed call for :attr:`given_up`."""
         if error.failure is not CallFailure.COOLDOWN:
             self._last = told(error)
 
@@ -104,7 +104,7 @@ _log = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Tries jobs of one store. One event loop."""
+    """Makes the attempts at the judging jobs of one store. One event loop."""
 
     def __init__(
         self,
@@ -121,8 +121,8 @@ class Attempts:
         shadow: Shadow | None = None,
         failures: LiveGroups | None = None,
     ) -> None:
-        """``commit``: makes a decision on the line's thread and commits it. ``over_budget``: what becomes of a job
-        once the day's budget is used up. ``failures``: the groups that judged failures are filed under, if they are."""
+        """``commit``: makes a decision on the line's thread and commits it. ``over_budget``: what happens to a job once
+        the day's budget is used up. ``failures``: the groups that judged failures are filed under, if any."""
         self._store, self._line, self._evaluator, self._commit = store, line, evaluator, commit
         self._telemetry, self._patience, self._over_budget = telemetry, patience or Patience(), over_budget
         memory = StoredMemory(store, telemetry)
@@ -142,8 +142,8 @@ class Attempts:
         self._traces.close()
 
     async def run(self, job: Job) -> None:
-        """Judges what a leased job asks, and files its end or puts it back. An error
-        that keeps its end from being filed or stored uses up one attempt; with none left, the job is marked dead."""
+        """Asks a judge the question of a leased job, and files its end or puts it back. An error that prevents that
+        uses up one attempt; with none left, the job is marked dead."""
         try:
             await self._judge(job)
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
@@ -208,7 +208,7 @@ class Attempts:
                 await self._in_shadow(job, loaded.trace, judge.pack)
 
     async def _in_shadow(self, job: Job, trace: Trace, pack: Pack) -> None:
-        """Once the live verdict is filed, which the shadow holds up and changes in nothing."""
+        """Files the shadow judge's result, after the live one, which it cannot change."""
         shadow = self._shadow
         if shadow is None:
             return
@@ -221,7 +221,7 @@ class Attempts:
             _log.exception("the shadow judge failed on job %s; the live verdict stands", job.id)
 
     async def _group(self, result: Result, model: str) -> None:
-        """Has the judge say which group a failure belongs to, where its text leaves that open."""
+        """Sets the group of a failed result; asks the judge for it where the failure's text leaves it open."""
         failure = failure_of(result) if self._failures is not None else None
         if failure is None or self._failures is None:
             return
@@ -241,7 +241,7 @@ class Attempts:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
     def _questions(self, job: Job, subject: Trace | TurnView | Conversation) -> list[Question]:
-        """All questions about the same, as the current settings ask them."""
+        """Returns all questions about ``subject`` that the present settings ask."""
         about = orjson.loads(job.body)
         suspicious = bool(about.get("suspicious"))
         match subject:

@@ -44,7 +44,7 @@ _KEEP = 30
 
 @dataclass(slots=True)
 class CanaryRecord:
-    """One canary and metric. ``right``: the newest verdict is as expected; ``verdicts``: of the newest rounds."""
+    """The verdicts of one metric on a canary; ``right``: the newest is as expected; ``verdicts``: the newest few."""
 
     first: Said
     newest: Said
@@ -52,27 +52,26 @@ class CanaryRecord:
     verdicts: list[float] = field(default_factory=list)
 
     def hear(self, said: Said, right: bool) -> None:
-        """Takes in the verdict of one more round."""
+        """Adds the verdict of one more round."""
         self.newest, self.right = said, right
         if isinstance(said, float):
             self.verdicts = [*self.verdicts, said][-_KEEP:]
 
     @property
     def shift(self) -> float:
-        """How far the newest verdict is from the first, 0..1. One that came or went, or went for another reason, has
-        gone all the way."""
+        """The distance of the newest verdict from the first, 0..1; 1 if only one is a score or the reasons differ."""
         if isinstance(self.first, float) and isinstance(self.newest, float):
             return abs(self.newest - self.first)
         return float(self.first != self.newest)
 
     def changed(self, threshold: float) -> bool:
-        """Whether the verdict is on the other side of the threshold than at first, or came or went."""
+        """Returns whether first and newest verdict lie on two sides of the threshold, or only one is a score."""
         if isinstance(self.first, float) and isinstance(self.newest, float):
             return (self.first >= threshold) != (self.newest >= threshold)
         return self.first != self.newest
 
     def __str__(self) -> str:
-        """``0.90 at first, 0.10 now (0.10-0.92 in 12 rounds)``."""
+        """Returns a text such as ``0.90 at first, 0.10 now (0.10-0.92 in 12 rounds)``."""
         shown = f"{_shown(self.first)} at first, {_shown(self.newest)} now"
         if len(self.verdicts) > 2:
             shown += f" ({min(self.verdicts):.2f}-{max(self.verdicts):.2f} in {len(self.verdicts)} rounds)"
@@ -80,11 +79,11 @@ class CanaryRecord:
 
 
 class CanaryRounds:
-    """All rounds of the same canaries, judge and questions (``of``); ``at``: Unix time of the newest, 0.0 before the
-    first. ``thresholds``: by metric."""
+    """All rounds of the same canaries, judge and questions, whose digest is ``of``. ``at``: Unix time of the newest
+    round, 0.0 before the first; ``thresholds``: by metric."""
 
     def __init__(self, of: str, thresholds: Mapping[str, float], held: Mapping[str, Any]) -> None:
-        """``held``: as :meth:`to_dict` gave it; that of others is forgotten."""
+        """``held``: an earlier :meth:`to_dict`, ignored if it is of other canaries, judges or questions."""
         self.of, self.at, self._thresholds = of, 0.0, thresholds
         self.cases: dict[CaseKey, CanaryRecord] = {}
         if held.get("of") == of:
@@ -94,12 +93,12 @@ class CanaryRounds:
                 self.cases[name, metric, model] = CanaryRecord(**case)
 
     def hear(self, key: CaseKey, said: Said, right: bool) -> None:
-        """Takes in one verdict."""
+        """Adds one verdict."""
         case = self.cases.setdefault(key, CanaryRecord(said, said, right))
         case.hear(said, right)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the round for the store."""
+        """Returns the rounds as the store keeps them."""
         cases = {
             "\t".join(key): {"first": c.first, "newest": c.newest, "right": c.right, "verdicts": c.verdicts}
             for key, c in self.cases.items()
@@ -108,24 +107,24 @@ class CanaryRounds:
 
     @property
     def drift(self) -> float:
-        """The mean of all shifts, 0..1; 0 before the second round."""
+        """The mean shift of all verdicts, 0..1; 0 before the second round."""
         return statistics.fmean(case.shift for case in self.cases.values()) if self.cases else 0.0
 
     @property
     def changed(self) -> int:
-        """How many verdicts changed side."""
+        """How many verdicts lie on the other side of their threshold than at first."""
         return sum(case.changed(self._thresholds[metric]) for (_, metric, _), case in self.cases.items())
 
     def right(self, metric: str, model: str) -> float:
-        """The share of this metric's and model's newest verdicts that are as expected."""
+        """Returns the share of this metric's and model's newest verdicts that are as expected."""
         return statistics.fmean(case.right for key, case in self.cases.items() if key[1:] == (metric, model))
 
     def series(self) -> Iterator[tuple[str, str]]:
-        """Each metric and model that there are verdicts of."""
+        """Yields each pair of metric and model with a verdict."""
         yield from dict.fromkeys((metric, model) for _, metric, model in self.cases)
 
     def furthest(self, most: int = 3) -> list[str]:
-        """The cases that went furthest from their first verdicts, in words."""
+        """Describes the verdicts with the largest shifts, at most ``most``."""
         moved = sorted(self.cases.items(), key=lambda each: -each[1].shift)
         return [f"{name}, {metric}: {case}" for (name, metric, _), case in moved[:most] if case.shift > 0.0]
 
@@ -150,7 +149,7 @@ _MOST_SHOWN = 100
 
 
 class _RunMemory:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` for one round: extractions are shared within it."""
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` for one round, whose questions share extractions."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -163,7 +162,7 @@ class _RunMemory:
 
 
 class Canaries:
-    """The rounds of one collector. On one event loop."""
+    """Judges the canaries of one collector in rounds, and shows how far verdicts shift. On one event loop."""
 
     def __init__(
         self, flock: Flock, store: Store, caller: Caller, evaluator: Evaluator, telemetry: Telemetry, interval: float
@@ -187,12 +186,12 @@ class Canaries:
 
     @property
     def drift(self) -> float:
-        """How far the newest verdicts are, in the mean, from those of the first round of the same canaries and judge;
-        0..1."""
+        """The mean distance, 0..1, of the newest verdicts from those of the first round of the same canaries and
+        judge."""
         return self._rounds_so_far.drift
 
     def start(self) -> None:
-        """Rounds at the start, unless the last one is not old enough, and whenever the interval has passed."""
+        """Starts to judge all canaries every interval; at once if the last round is an interval ago."""
         self._task = asyncio.create_task(self._rounds(), name="pandaeval-canaries")
 
     async def stop(self) -> None:
@@ -212,8 +211,8 @@ class Canaries:
                 _log.exception("the judge's canaries could not be judged")
 
     async def round(self) -> int:
-        """Judges all canaries once; the number of verdicts. What the provider or the budget kept from being judged
-        counts neither way."""
+        """Judges all canaries once; returns the number of verdicts. Skips those that the provider or the budget
+        prevents."""
         heard: list[tuple[CaseKey, Said, bool]] = []
         desk = self._desks.desk(_RunMemory())
         for name, canary in self._canaries.items():
@@ -230,7 +229,7 @@ class Canaries:
     async def _verdict(
         self, desk: Desk, packed: Pack, shown: Trace, key: str, expected: Expected
     ) -> tuple[Said, bool] | None:
-        """What the judge said, and whether that is as expected."""
+        """Returns what the judge said and whether it is as expected; ``None`` if it could not be asked."""
         heeded = self._judge.guidance(self._metrics[key], shown.agent)
         judge = Judge(desk, packed, self._judge.model_of(key), self._judge.secrets, guidance=heeded)
         try:
@@ -269,7 +268,7 @@ class Canaries:
             )
 
     def _show(self) -> None:
-        """Gauges of what there are verdicts of by now."""
+        """Registers gauges for the verdicts that have none yet."""
         rounds = self._rounds_so_far
         for metric, model in rounds.series():
             if (metric, model) not in self._shown:
@@ -298,7 +297,7 @@ def _number(verdict: Said) -> float:
 
 
 def _named(flock: Flock) -> dict[str, Canary]:
-    """Canaries by name; a name that is there already gets a number."""
+    """Returns the canaries by name; appends a number to a name that is taken."""
     found: dict[str, Canary] = {}
     for canary in flock.canaries:
         name, number = canary.name.replace("\t", " "), 1

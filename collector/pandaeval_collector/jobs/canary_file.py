@@ -48,7 +48,7 @@ class _Canary(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A run and what its verdicts should be, by metric key."""
+    """A run with the verdicts that are expected on it, by metric key."""
 
     name: str
     trace: Trace
@@ -57,7 +57,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Flock:
-    """All canaries of a file; ``digest`` changes with any of them."""
+    """All canaries of a file; ``digest`` changes when any of them does."""
 
     canaries: tuple[Canary, ...]
     digest: str
@@ -88,7 +88,7 @@ def _faults(error: ValidationError) -> Iterator[str]:
 
 
 def first_agent_trace(path: Path) -> Trace:
-    """The first agent trace of a file, in normal form. Raises ``UserError`` for a file without one."""
+    """Returns the first agent trace of a file, in normal form. Raises ``UserError`` for a file without one."""
     chunks: list[tuple[bytes, bool, bytes]] = []
     try:
         for request in Input(str(path)).requests():
@@ -107,7 +107,7 @@ def first_agent_trace(path: Path) -> Trace:
 
 # Asks a judge about a run whose verdict is known, as the collector would ask about any other run.
 async def finding_of(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding | None:
-    """The finding of a judged metric on a run. Raises what keeps a call from being made."""
+    """Returns the finding of a judged metric on a run. Raises ``CallFailedError`` and ``OverBudgetError``."""
     before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
     if before is not None or metric.ask is None:
         return before
@@ -118,13 +118,13 @@ async def finding_of(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding
 
 
 def said(finding: Score) -> float:
-    """What the judge itself said, 0..1: the score, but for one that facts counted by code made lower."""
+    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
     judged = finding.metadata.get("judged")
     return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value
 
 
 def as_expected(finding: Finding | None, expected: Expected) -> bool:
-    """Whether a finding is what a canary says: a score within its band, or unscored for the reason that it names."""
+    """Returns whether a finding is as expected: a score in the band, or unscored for the reason named."""
     if isinstance(expected, str):
         return isinstance(finding, Unscored) and finding.why is Why(expected)
     return isinstance(finding, Score) and expected[0] <= finding.value <= expected[1]

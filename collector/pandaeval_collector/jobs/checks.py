@@ -48,9 +48,9 @@ Series = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """What the newest ``n`` comparisons show. ``agreement``: 1 minus the mean distance; ``flips``: pairs on two sides
-    of the threshold; ``noise``: standard deviation of verdicts on one run, ``spread``: of first verdicts on different
-    runs, ``discrimination``: the share of variance that is of the runs (both NaN for a single comparison)."""
+    """The figures of the newest ``n`` comparisons. ``agreement``: 1 minus the mean distance; ``flips``: pairs on two
+    sides of the threshold; ``noise``: standard deviation of verdicts on one run, ``spread``: of first verdicts on
+    different runs, ``discrimination``: the share of variance between runs (both NaN for a single comparison)."""
 
     n: int
     agreement: float
@@ -63,8 +63,8 @@ class VerdictAgreement:
 
     @property
     def alike(self) -> bool:
-        """Whether the judge says much the same of all runs, so that its agreement with itself is worth nothing. That
-        may be right of agents that are all good: only runs that are known to be bad can tell."""
+        """Whether the judge says much the same of all runs, so that its agreement with itself proves nothing. Runs may
+        indeed all be good: only runs that are known to be bad can tell."""
         if self.n < ENOUGH:
             return False
         return self.spread < _LEAST_SPREAD or self.discrimination < _LEAST_DISCRIMINATION
@@ -81,7 +81,7 @@ class VerdictAgreement:
 
 
 class Agreement:
-    """All comparisons of one store. On one event loop."""
+    """Keeps all comparisons of one store and their figures. On one event loop."""
 
     def __init__(self, store: Store, telemetry: Telemetry) -> None:
         self._store, self._telemetry = store, telemetry
@@ -94,8 +94,7 @@ class Agreement:
             self._take((check, metric, model), [(one, other) for one, other in held["pairs"]], held["threshold"])
 
     async def add(self, check: str, metric: str, model: str, pair: Pair, threshold: float) -> None:
-        """One comparison: first and second verdict, and from where on a verdict passes; in the store when this
-        returns."""
+        """Stores one comparison: first and second verdict, and the threshold; it is in the store when this returns."""
         series = check, metric, model
         self._take(series, [*self._pairs.get(series, ()), pair][-_KEEP:], threshold)
         self._name(series)
@@ -106,7 +105,7 @@ class Agreement:
         await asyncio.wrap_future(self._store.put(_KEY, json.dumps(body)))
 
     def of(self, check: str, metric: str, model: str) -> VerdictAgreement | None:
-        """``None`` as long as nothing was compared."""
+        """Returns the figures of a check, metric and model; ``None`` before the first comparison."""
         return self._figures.get((check, metric, model))
 
     def _take(self, series: Series, pairs: list[Pair], threshold: float) -> None:
@@ -117,7 +116,7 @@ class Agreement:
             self._show(series)
 
     def _name(self, series: Series) -> None:
-        """Logs, once, that a judge says the same of everything."""
+        """Logs, once per series, that a judge says the same of all runs."""
         figures = self._figures[series]
         if figures.alike and series not in self._named:
             self._named.add(series)
@@ -157,7 +156,7 @@ _BOUNDS: Mapping[str, Callable[[PairedEstimate | None], float]] = {
 
 
 def compared(pairs: list[Pair], threshold: float) -> VerdictAgreement:
-    """The figures of at least one pair."""
+    """Computes the figures of at least one pair of verdicts."""
     return VerdictAgreement(
         len(pairs),
         paired.agreement(pairs),
@@ -178,9 +177,9 @@ def compared(pairs: list[Pair], threshold: float) -> VerdictAgreement:
 # extracted from the run before (its task, its plan) stands for both. No score changes; each costs one call, within the
 # judge's limits and budget.
 class AskedAgain:
-    """Looks at a verdict once more, and changes no score. ``share``: of the results, 0..1, by a hash of their id;
-    ``model``: another judge, whose verdicts are remembered in ``memory``; without one the same judge is asked. On one
-    event loop."""
+    """Asks for a second verdict, and changes no score. ``share``: of the results, 0..1, by a hash of their id;
+    ``model``: another judge, whose verdicts ``memory`` keeps; without one, the same judge is asked. On one event
+    loop."""
 
     def __init__(
         self,
@@ -197,9 +196,9 @@ class AskedAgain:
         self._counter = "pandaeval.judge.retests" if model is None else "pandaeval.judge.seconds"
 
     async def beside(self, question: Question, subject: Any, pack: Pack, first: Judge, finding: Finding) -> Finding:
-        """The finding, with what was said the second time in its metadata if this is one of those that are asked about
-        again (``retest``, ``second``), and with how far the two agreed so far (``judge_agreement``,
-        ``second_agreement``). The score is the first verdict's, always; its costs are those of both."""
+        """Asks again if the result is in the share; returns the finding with the second verdict (``retest``,
+        ``second``) and the agreement so far (``judge_agreement``, ``second_agreement``) in its metadata. The score
+        stays that of the first verdict; the costs are those of both."""
         if not isinstance(finding, Score):
             return finding
         key, by, second = question.metric.key, decided_by(question, finding), None
@@ -220,8 +219,8 @@ class AskedAgain:
 
 
 async def asked_again(question: Question, subject: Any, first: Judge, other: Judge) -> tuple[Score | None, str]:
-    """The score that ``other`` gives, or ``None`` where there is nothing to compare: that a provider is away says
-    nothing about a judge. And ``compared``, ``no_verdict`` or ``not_asked``."""
+    """Returns the score of ``other``, if any, and ``compared``, ``no_verdict`` or ``not_asked``. A call that failed
+    says nothing about a judge."""
     asked = question.metric.ask
     assert asked is not None
     try:
@@ -236,7 +235,7 @@ async def asked_again(question: Question, subject: Any, first: Judge, other: Jud
 
 
 def decided_by(question: Question, finding: Score) -> str:
-    """The model whose verdict stands: the judge's, or that of the cheap one that was asked first."""
+    """Returns the model whose verdict stands: the judge's, or the cheap judge's that was asked first."""
     cascade = finding.metadata.get("cascade")
     return str(cascade["model"]) if isinstance(cascade, dict) and not cascade["asked"] else question.model
 
@@ -250,8 +249,8 @@ def with_comparison(
     figures: VerdictAgreement | None,
     **more: Any,
 ) -> Score:
-    """The finding with what the judge said the second time (before any limit that facts set) under ``name`` in its
-    metadata, and the figures of all so far under ``so_far``."""
+    """Returns the finding with the second score (before facts lowered it) under ``name`` in its metadata, and the
+    figures of all comparisons so far under ``so_far``."""
     about: dict[str, Any] = {}
     if second is not None:
         one, other = said(finding), said(second)
@@ -264,14 +263,14 @@ def with_comparison(
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """``verdicts`` gives a verdict; ``beside`` look at it, one after the other."""
+    """How verdicts are reached: ``verdicts`` gives each one; those of ``beside`` check it, one after the other."""
 
     verdicts: Cascade
     beside: Sequence[AskedAgain] = ()
 
 
 def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
-    """On one event loop."""
+    """Makes the cascade, votes and second verdicts that the configuration asks for. On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
     beside = [AskedAgain(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:

@@ -34,7 +34,7 @@ from pandaeval_otel.normal.turns import of_turn
 
 # Makes the function that redacts a trace before a judge sees it, from the settings.
 def hider(judge: JudgeSettings) -> Hide | None:
-    """What is applied to every text of a trace, ``None`` when nothing is hidden. For one thread. Raises
+    """Makes the function that redacts the texts of a trace, ``None`` if nothing is redacted. For one thread. Raises
     :class:`pandaeval_collector.base.errors.UserError` for what is not installed or cannot be imported."""
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
@@ -52,12 +52,12 @@ def _personal_data(text: str) -> str:
 
 @cache
 def _recognisers() -> PersonalData:
-    """At the first text, on the thread that packs: it takes seconds to import them."""
+    """Makes the recognisers of personal data at the first text, on the packing thread: importing them takes seconds."""
     return PersonalData()
 
 
 def _named(name: str) -> Callable[[str], str]:
-    """``package.module:function``, a function from text to text."""
+    """Imports ``package.module:function``, a function from text to text."""
     module, _, function = name.partition(":")
     try:
         found: Callable[[str], str] = getattr(importlib.import_module(module), function)
@@ -75,15 +75,15 @@ _REMEMBER_SAID = 512
 
 
 class EarlierTraces:
-    """Reads them from the store, and keeps what the last 512 of them said. One thread."""
+    """Reads a session's earlier traces from the store, and keeps the texts of the last 512. One thread."""
 
     def __init__(self, store: Store, hide: Hide | None) -> None:
         self._store, self._hide = store, hide
         self._said: OrderedDict[tuple[bytes, str], tuple[str, ...]] = OrderedDict()
 
     def before(self, trace: Trace) -> tuple[str, ...]:
-        """What was said, called and given back in the session before ``trace`` began, oldest first, redacted; nothing
-        without a session. A trace whose spans are not kept any more is left out."""
+        """Returns what was said, called and returned in the session before ``trace`` began, oldest first, redacted;
+        nothing without a session. Leaves out traces whose spans were deleted."""
         if trace.session_id is None:
             return ()
         rows = self._store.session_traces(trace.session_id)
@@ -92,7 +92,7 @@ class EarlierTraces:
         return tuple(line for trace_id in earlier[-NEWEST:] for line in self._lines(trace_id))
 
     def turns(self, trace: Trace) -> int | None:
-        """How many turns of its conversation came before ``trace``; ``None`` without a session."""
+        """Returns how many turns of its conversation came before ``trace``; ``None`` without a session."""
         if trace.session_id is None:
             return None
         rows = self._store.session_traces(trace.session_id)
@@ -101,7 +101,7 @@ class EarlierTraces:
         return sum(from_row(row).facts.turns for row in before)
 
     def whole(self, session_id: str) -> tuple[list[Trace], int]:
-        """The first and the newest traces of a session, oldest first, redacted, and how many of it are missing."""
+        """Returns the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
         ids = [row.trace_id for row in self._store.session_traces(session_id)]
         shown = ids if len(ids) <= NEWEST else [ids[0], *ids[1 - NEWEST :]]
         found = [trace for trace_id in shown if (trace := self._trace(trace_id)) is not None]
@@ -139,9 +139,9 @@ class GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobTrace:
-    """``subject``: what the metric is asked about, the ``trace`` itself, a turn or the conversation that it ends; all
-    redacted like ``pack``, so that metrics cannot show a judge what the pack hides. ``digest``: of the evidence in the
-    newest decision about the trace."""
+    """What a job is about. ``subject``: the ``trace`` itself, a turn or the conversation that it ends; all redacted
+    like ``pack``, so that metrics cannot show a judge what the pack hides. ``digest``: of the evidence in the newest
+    decision about the trace."""
 
     subject: Trace | TurnView | Conversation
     trace: Trace
@@ -161,7 +161,7 @@ class JobTraceLoader:
         self._secret, self._earlier = _secret(store), EarlierTraces(store, hide)
 
     def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
-        """``budget``: tokens of the pack. Raises :class:`GoneError`. On :attr:`thread`."""
+        """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
         held = self._store.held(job.trace_id)
         if held is None:
             raise GoneError("it is not kept any more")
@@ -188,7 +188,7 @@ class JobTraceLoader:
         return JobTrace(shown, shown, pack(shown, self._secret, budget, earlier), digest)
 
     def _trace(self, trace_id: bytes, about: Mapping[str, Any], digest: str) -> Trace:
-        """With the session that it is in; the last one is kept, as the jobs of a trace come together."""
+        """Rebuilds a trace with the session that it is in; keeps the last one, as a trace's jobs come together."""
         if self._placed is not None and self._placed[0] == (trace_id, digest):
             return self._placed[1]
         closing = Closing(Trigger(about["trigger"]), about["revision"], about["late_spans"])
@@ -230,7 +230,7 @@ class JobTraceLoader:
 
 
 def _secret(store: Store) -> bytes:
-    """The secret that fences of this store are made with; created once."""
+    """Returns the secret that this store's fences are made with; creates it once."""
     kept = store.get("judge.secret")
     if kept is None:
         kept = secrets.token_hex(32)

@@ -20,8 +20,8 @@ _MAX_CRASHES = 2
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how long a job is tried. Waits have full jitter below ``first`` x 2^n, at most ``longest``
-    seconds. ``interactive``: somebody waits for it, so that what only a person can put right is not tried again."""
+    """How often and how long a job is tried. Waits have full jitter below ``first`` x 2^n, at most ``longest`` seconds.
+    ``interactive``: somebody waits for the job, so an error that only a person can fix is not tried again."""
 
     attempts: int = 8
     max_age: float = 86_400.0
@@ -30,14 +30,14 @@ class Patience:
     interactive: bool = False
 
     def wait(self, attempts: int) -> float:
-        """Seconds until the next try, after this many."""
+        """Returns the seconds until the next attempt, after this many."""
         return random.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempts - 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Try again at ``due_at`` of the store's running clock. ``free``: this try does not count; ``pause``: nobody
-    else should try before either."""
+    """Asks for another attempt at ``due_at`` of the store's running clock. ``free``: this attempt does not count;
+    ``pause``: no other job should be tried before either."""
 
     due_at: float
     error: str
@@ -47,7 +47,7 @@ class Later:
 
     @property
     def reason(self) -> str:
-        """Returns the outcome's reason as a label."""
+        """The label of this outcome in the telemetry."""
         if self.crashed:
             return CallFailure.CRASHED.value
         return "waiting" if self.free else "failed"
@@ -55,15 +55,15 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """No more tries: the job is dead, and its result says why."""
+    """Ends the attempts: the job is dead, and its result says why."""
 
     finding: Unscored
     error: str
 
 
 def after_failure(job: Job, error: CallFailedError, patience: Patience, now: float) -> Later | GivenUp:
-    """What to do about a call that failed after the retries that one call gets. ``now``: of the store's running
-    clock."""
+    """Decides what happens to a job whose call failed in spite of the call's own retries. ``now``: of the store's
+    running clock."""
     message = told(error)
     given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
     match error.failure:
@@ -84,14 +84,14 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
 
 
 def unfinished(job: Job, error: str, patience: Patience, now: float) -> Later | JobEnd:
-    """What to do about a job whose end could not be filed or stored. ``now``: of the store's running clock."""
+    """Decides what happens to a job whose end could not be filed. ``now``: of the store's running clock."""
     if job.attempts < patience.attempts:
         return Later(now + patience.wait(job.attempts), error)
     return JobEnd(job.id, "dead", "unfinished", error)
 
 
 def until_next_day(now: float) -> float:
-    """Seconds until the next day begins (UTC); ``now``: Unix seconds."""
+    """Returns the seconds until the next day begins (UTC); ``now``: Unix seconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (today + timedelta(days=1)).timestamp() - now
 
@@ -119,10 +119,10 @@ RecordBudget = Callable[[str], Awaitable[int]]
 
 
 class RecordBudgets:
-    """One for each model. On one event loop."""
+    """The tokens of a record that each model is shown. On one event loop."""
 
     def __init__(self, known: RecordBudget | None = None) -> None:
-        """``known``: may raise :class:`CallFailedError`, as whoever asks the model then will hear too."""
+        """``known`` may raise :class:`CallFailedError`; the call to the model will then raise it too."""
         self._known = known
         self._smaller: dict[str, int] = {}
 
@@ -136,8 +136,8 @@ class RecordBudgets:
             return MOST_RECORD
 
     def was_too_long(self, model: str, shown: int) -> int:
-        """What to show instead of a record of ``shown`` tokens, which the model did not take: of this trace, and at
-        most of all later ones."""
+        """Returns a smaller budget after a model refused a record of ``shown`` tokens, and limits all later ones to
+        it."""
         smaller = max(LEAST_RECORD, min(SMALLER_RECORD, shown * 2 // 3))
         if smaller < self._smaller.get(model, MOST_RECORD):
             self._smaller[model] = smaller
@@ -173,7 +173,7 @@ _MODEL_CHARS = 100
 
 
 class Complaints:
-    """Remembers what was logged. One event loop."""
+    """Logs failures of judges, each once. One event loop."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
@@ -187,20 +187,20 @@ class Complaints:
 
 
 def cure_of(error: CallFailedError) -> str:
-    """What to do about a failed call; empty where waiting is all that helps."""
+    """Returns what to do about a failed call; ``""`` where waiting is all that helps."""
     said = str(error).lower()
     signed = next((cure for sign, cure in _SIGNS if sign in said), None)
     return signed or _CURES.get(error.failure, "")
 
 
 class Kinship:
-    """Remembers which pairs it spoke of. One event loop."""
+    """Warns of judges of the same family as the models that they judge, once for each pair. One event loop."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
 
     def meets(self, judge: str, models: Iterable[str]) -> None:
-        """``models``: of the run that is judged."""
+        """Warns if ``judge`` is related to one of ``models``, those of the judged run."""
         for model in models:
             pair = judge, model[:_MODEL_CHARS]
             if pair in self._seen or len(self._seen) >= _MOST:
@@ -218,7 +218,7 @@ class Kinship:
 
 
 def warn_of_second(judge: str, second: str) -> None:
-    """Logs that a second judge of the first one's family sees little that the first one does not."""
+    """Warns if the second judge is of the first one's family: it may share the first one's faults."""
     shared = kin(judge, second)
     if shared is not None:
         _log.warning(

@@ -19,10 +19,10 @@ _PAUSE_S = 2.0
 
 
 class Runner:
-    """Runs the due jobs of one store, so many at a time. One event loop."""
+    """Runs the due jobs of one store, up to ``slots`` at a time. One event loop."""
 
     def __init__(self, store: Store, attempts: Attempts, slots: int = 16) -> None:
-        """``attempts``: does one job. ``slots``: most jobs at a time."""
+        """``attempts`` runs one job. ``slots``: most jobs at a time."""
         self._store, self._attempts, self._slots = store, attempts, slots
         self._running: set[asyncio.Task[None]] = set()
         self._suspects: list[Job] = []
@@ -36,15 +36,14 @@ class Runner:
         self._task = asyncio.create_task(self._run(), name="pandaeval-judge")
 
     async def stop(self) -> None:
-        """Cancels the jobs that are running: the next start runs them again."""
+        """Cancels the running jobs; the next start runs them again."""
         self._stopping.set()
         if self._task is not None:
             await self._task
         await self._leave()
 
     async def drain(self, ended: Callable[[], None] | None = None) -> None:
-        """Runs until no job is left; ``ended`` is called after each. For files: jobs that are due later are waited
-        for."""
+        """Runs jobs until none is left, also those that are due later; calls ``ended`` after each. For files."""
         await self._take_over()
         try:
             while True:
@@ -82,8 +81,8 @@ class Runner:
                 continue
 
     async def _round(self, ended: Callable[[], None] | None) -> int:
-        """Starts as many jobs as there is room for. A job that the judge's process died over before runs alone: if it
-        dies again, there is no doubt which one it was."""
+        """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
+        process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()
         room = self._attempts.pauses.room(now, self._slots)
         if not room:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class NoJudgeError(UserError):
-    """A judge is configured and cannot be had."""
+    """A judge is configured but cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute; ``daily_usd``,
-    ``daily_tokens``: per day (UTC)."""
+    """The limits of a judge. ``concurrency``: calls at a time; ``rpm``, ``tpm``: calls and tokens per minute;
+    ``daily_usd``, ``daily_tokens``: per day (UTC)."""
 
     concurrency: int = 8
     rpm: int | None = None
@@ -40,9 +40,8 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
     """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
-    ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: one that judges ``shadow_share`` of
-    the sessions beside it; ``canaries``: a file, judged every
-    ``canary_interval`` seconds."""
+    ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: a model that judges ``shadow_share``
+    of the sessions beside the judge; ``canaries``: a file, judged every ``canary_interval`` seconds."""
 
     setup: JudgeProcessSetup
     limits: Limits
@@ -58,7 +57,7 @@ class JudgeConfig:
 
 
 class StoredPurse:
-    """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: a crash resets nothing."""
+    """Implements :class:`pandaeval_collector.judge.limits.Purse` on the store: sums survive a crash."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._spending, self._limits = store.spending, limits
@@ -79,7 +78,8 @@ class StoredPurse:
 
 
 class StoredMemory:
-    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often it served."""
+    """Implements :class:`pandaeval_collector.judge.desk.Memory` on the store, and counts how often an answer was
+    found."""
 
     def __init__(self, store: Store, telemetry: Telemetry) -> None:
         self._verdicts, self._telemetry = store.verdicts, telemetry
@@ -94,7 +94,7 @@ class StoredMemory:
 
 
 def check_installed() -> None:
-    """Raises :class:`NoJudgeError` when the extra is missing, without importing what is heavy."""
+    """Raises :class:`NoJudgeError` when the judge's packages are missing, without importing them."""
     missing = [name for name in ("litellm", "aiolimiter") if find_spec(name) is None]
     if missing:
         raise NoJudgeError(
@@ -103,7 +103,7 @@ def check_installed() -> None:
 
 
 def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) -> tuple[WorkerProcess, LimitedCaller]:
-    """The process (to be closed) and the caller on top of it. Raises :class:`NoJudgeError`."""
+    """Makes the judge's process, which the caller closes, and a limited caller of it. Raises :class:`NoJudgeError`."""
     check_installed()
     from pandaeval_collector.judge.limits import LimitedCaller
 
@@ -115,18 +115,18 @@ def open_caller(store: Store, judge: JudgeConfig, environ: Mapping[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class Desks:
-    """``judge``: the settings; ``None``: the defaults."""
+    """Makes desks that ask through ``caller``. ``judge``: the settings; ``None``: the defaults."""
 
     caller: Caller
     judge: JudgeSettings | None = None
 
     @property
     def secrets(self) -> bool:
-        """Whether secrets are redacted in what is given with a question."""
+        """Whether secrets are redacted in what is sent along with a question."""
         return self.judge is None or self.judge.secrets
 
     def desk(self, memory: Memory) -> Desk:
-        """A desk that remembers in ``memory``."""
+        """Makes a desk that remembers answers in ``memory``."""
         if self.judge is None:
             return Desk(self.caller, memory)
         return Desk(self.caller, memory, language=self.judge.language, asked_with=self.judge.asked_with)

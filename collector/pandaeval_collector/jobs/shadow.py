@@ -34,9 +34,9 @@ AddToSeries = Callable[[Sequence[Result], WriteSet], None]
 
 
 class Shadow:
-    """``evaluator``: with the shadow's model as its judge (:func:`as_judge`); ``count``: adds results to the series of
-    the shadow and nowhere else; ``share``: of the sessions, and of the
-    traces without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
+    """Judges a share of the live traffic beside the live judge. ``evaluator``: with the shadow's model as its judge
+    (:func:`as_judge`); ``count``: adds results to the shadow's series only; ``share``: of the sessions, and of traces
+    without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Shadow:
         self._count, self._telemetry, self._share, self._run = count, telemetry, share, run
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
-        """What the shadow says about a metric (its key) of a trace that the live judge has judged; ``None`` for one
-        that it does not see, or where it could not be asked."""
+        """Returns the shadow's result of a metric (its key) for a trace that the live judge has judged; ``None`` for a
+        trace outside the share, or where the shadow could not be asked."""
         if not included(f"shadow {trace.session_id or trace.trace_id}", self._share):
             return None
         _, questions = self._evaluator.judged(trace)
@@ -81,8 +81,8 @@ class Shadow:
             return Unscored(error.why, str(error))
 
     def filed(self, result: Result) -> Decision:
-        """Puts a result into the run and its series; nothing for one whose evidence has grown since, about which there
-        is a new question. On the line's thread."""
+        """Files a result in the shadow's run and series; does nothing for an outdated result, whose trace has grown
+        since. On the line's thread."""
         decision, unit = Decision(), result.unit
         trace_id = bytes.fromhex(unit.trace_id)
         held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
@@ -100,7 +100,7 @@ class Shadow:
 
 
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
-    """The settings of scoring with another model as the judge of all metrics: one verdict each, of all traces."""
+    """Returns the settings with ``model`` as the judge of all metrics: one verdict each, of all traces."""
     assert settings.judge is not None
     judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection(), cascade={})
     return replace(settings, judge=judge)
@@ -116,8 +116,8 @@ async def open_shadow(
     model: str | None,
     share: float,
 ) -> Shadow | None:
-    """The shadow, with its run, which stands as long as the configuration names this model; that of another one ends.
-    ``None`` without a model."""
+    """Opens the shadow with its run, which lasts while the configuration names this model; ends that of another model.
+    Returns ``None`` without a model."""
     if model is None or live.settings.judge is None:
         await asyncio.wrap_future(store.runs.stand(None, b""))
         return None
@@ -128,7 +128,7 @@ async def open_shadow(
 
 
 def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:
-    """As :class:`pandaeval_collector.runs.RunSpec` is stored."""
+    """Returns the shadow's run as a stored :class:`pandaeval_collector.runs.spec.RunSpec`."""
     return {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}} | {
         "emit": False,
         "name": NAME,

@@ -25,8 +25,9 @@ _TRIES = 3
 
 
 class TrialJudge:
-    """Asks through one desk. ``hide``: what is applied to every text before a judge sees it; ``secrets_out``: the same
-    for what is given with a question; ``wait``: seconds before another try. On one event loop."""
+    """Asks the judged graders about trials, through one desk. ``hide``: redacts every text before a judge sees it;
+    ``secrets_out``: whether secrets are redacted in what is sent along; ``wait``: seconds before another try. On one
+    event loop."""
 
     def __init__(
         self, grader: TrialGrader, desk: Desk, hide: Hide | None, *, secrets_out: bool = True, wait: float = 1.0
@@ -37,7 +38,7 @@ class TrialJudge:
     async def verdicts(
         self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
     ) -> list[dict[str, TrialVerdict]]:
-        """Returns for each trial what the judged graders found, by name; graders that do not apply are left out."""
+        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply."""
         done = 0
 
         async def one(trial: Trial) -> dict[str, TrialVerdict]:

@@ -30,10 +30,10 @@ MOST_MESSAGES = 400
 
 @dataclass(frozen=True, slots=True)
 class EarlierTurns:
-    """``instructions``: system prompts and developer messages, each once, with the agent's name before it where several
-    agents ran; ``said``: the conversation, oldest first, one text for
-    each thing that was said, called or given back; ``last_said``: the agent's last words in it, ``""`` where there are
-    none. ``missing``: older messages that were not looked at."""
+    """What an agent knew before a run. ``instructions``: system prompts and developer messages, each once, after the
+    agent's name where several agents ran; ``said``: the conversation, oldest first, one text for each message, call and
+    result; ``last_said``: the agent's last words in it, ``""`` without any. ``missing``: the number of older messages
+    that were not read."""
 
     instructions: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
@@ -49,12 +49,12 @@ USER, AGENT = "user: ", "agent: "
 
 
 def opening(trace: Trace) -> Span | None:
-    """The model call by which the run began, if what it was given was captured."""
+    """Returns the run's first model call whose input was captured, if there is one."""
     return next((span for span in trace.spans if span.kind is Kind.LLM and span.input), None)
 
 
 def before(trace: Trace) -> EarlierTurns:
-    """What stands before the user's last words in the run's first model call. Never raises."""
+    """Reads from the run's first model call what came before the user's last words. Never raises."""
     told, span = instructions(trace), opening(trace)
     if span is None or not span.input:
         return EarlierTurns(told) if told else NOTHING
@@ -71,8 +71,8 @@ def before(trace: Trace) -> EarlierTurns:
 
 
 def instructions(trace: Trace) -> tuple[str, ...]:
-    """The instructions that the spans of a trace state, each once, in the order in which they were given. Where several
-    agents ran, each begins with the name of its agent, and an agent of which none were captured is named at the end."""
+    """Returns the instructions that a trace's spans state, each once, in order. Where several agents ran, each text
+    begins with its agent's name, and agents without captured instructions are named at the end."""
     above = {span.span_id: span for span in trace.spans}
     owners: dict[str, str] = {}
     for span in trace.spans:
@@ -87,14 +87,14 @@ def instructions(trace: Trace) -> tuple[str, ...]:
 
 
 def instructions_of(span: Span) -> Iterator[str]:
-    """System prompt and developer messages of one span."""
+    """Yields the system prompt and the developer messages of one span."""
     if span.system:
         yield span.system
     yield from (message.text for message in span.input or () if message.role == "system" and message.text)
 
 
 def _agent(span: Span, above: Mapping[str, Span]) -> str:
-    """The name of the agent that a span belongs to, ``""`` where no span names one."""
+    """Returns the name of the agent that a span belongs to, ``""`` where no span names one."""
     at: Span | None = span
     for _ in range(_DEEPEST):
         if at is None:
@@ -106,12 +106,12 @@ def _agent(span: Span, above: Mapping[str, Span]) -> str:
 
 
 def tells_of_before(trace: Trace) -> bool:
-    """Whether the run's own spans show the conversation before it."""
+    """Returns whether the run's own spans show the conversation before it."""
     return bool(before(trace).said)
 
 
 def lines_of(trace: Trace) -> tuple[str, ...]:
-    """What was said and done in a trace, as :class:`EarlierTurns` tells it to the trace after it."""
+    """Returns the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
     lines: list[str] = []
     calls = [*trace.tool_calls]
     for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
@@ -125,7 +125,7 @@ def lines_of(trace: Trace) -> tuple[str, ...]:
 
 
 def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
-    """Adds what earlier traces of the session said, where the run's own spans do not tell of the time before."""
+    """Adds the lines of the session's ``earlier`` traces, unless the run's own spans show the conversation."""
     if known.said or not earlier:
         return known
     agent = [line for line in earlier if line.startswith(AGENT)]
@@ -142,7 +142,7 @@ def _of_call(call: ToolCall) -> Iterator[str]:
 
 
 def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:
-    """The span with ``text`` applied to all texts that :func:`before` reads of it, and ``value`` to all values."""
+    """Returns the span with ``text`` applied to all texts that :func:`before` reads, and ``value`` to all values."""
 
     def hidden(part: Part) -> Part:
         match part:
@@ -163,7 +163,7 @@ def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], s
 
 
 def media_asked(trace: Trace) -> list[str]:
-    """What came with the user's last words and is no text: the kind of each, such as ``image``, ``""`` for others."""
+    """Returns the kinds of the media in the user's last words, such as ``image``, ``""`` for unknown kinds."""
     span = opening(trace)
     heard = [] if span is None else [message for message in span.input or () if message.role != "system"]
     last = heard[_last_words_of_user(heard) :]
@@ -171,7 +171,7 @@ def media_asked(trace: Trace) -> list[str]:
 
 
 def _last_words_of_user(messages: list[Message]) -> int:
-    """Where the user's last words begin: the first of the messages in a row that end with them."""
+    """Returns the index of the first of the user's last messages in a row."""
     at = max((index for index, message in enumerate(messages) if _speaks(message)), default=0)
     while at and _speaks(messages[at - 1]):
         at -= 1
@@ -179,7 +179,7 @@ def _last_words_of_user(messages: list[Message]) -> int:
 
 
 def _speaks(message: Message) -> bool:
-    """Whether it holds words, or media, of the user: some frameworks give results of tools back in the user's name."""
+    """Returns whether a message holds words or media of the user: some frameworks send tools' results as the user's."""
     return message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
 
 

@@ -29,11 +29,12 @@ _MORE_TIMES, _MORE = 4, 8_000
 
 @dataclass(frozen=True, slots=True)
 class CallParameters:
-    """``max_tokens``: of an answer, hidden reasoning included; ``None``: what the question needs, and room for hidden
-    reasoning where the model is known to reason. ``reasoning_effort``: as litellm spells it; ``None``: as the provider
-    likes. ``response_format``: what the provider is held to, if it can be: any JSON object, the schema of the question,
-    or nothing. ``context_tokens``: most of a record that is shown; ``None``: by the model's window. ``extra``: further
-    parameters, as litellm spells them; ``None`` as a value takes one of ours away."""
+    """The parameters of a model's calls. ``max_tokens``: of an answer, hidden reasoning included; ``None``: what the
+    question needs, plus room for hidden reasoning if the model is known to reason. ``reasoning_effort``: as litellm
+    spells it; ``None``: the provider's default. ``response_format``: what the provider is to enforce, if it can: any
+    JSON object, the schema of the question, or nothing. ``context_tokens``: most of a record that is shown; ``None``:
+    by the model's window. ``extra``: further parameters, as litellm spells them; a value of ``None`` removes one of
+    ours."""
 
     max_tokens: int | None = None
     reasoning_effort: str | None = None
@@ -42,17 +43,16 @@ class CallParameters:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> str:
-        """What of it may change an answer, as a text; ``""`` where nothing is set. The room of an answer changes none,
-        and what is shown of a record is told by its digest."""
+        """Returns the parameters that may change an answer, as a text; ``""`` if none is set. The length of an answer
+        changes none, and the digest of a record tells what is shown of it."""
         held = asdict(self)
         told = {name: held[name] for name in ("reasoning_effort", "extra") if held[name]}
         return json.dumps(told, sort_keys=True, default=str) if told else ""
 
 
 def room(asked: int, parameters: CallParameters, reasons: bool, most: int | None, more: bool = False) -> int:
-    """The tokens that an answer may take. ``asked``: what the question needs; ``reasons``: the model is known to think
-    before it answers; ``most``: what the model can give at all, where that is known; ``more``: the answer before was
-    cut."""
+    """Returns how many tokens an answer may take. ``asked``: what the question needs; ``reasons``: the model is known
+    to think before it answers; ``most``: the model's limit, where known; ``more``: the previous answer was cut."""
     wanted = parameters.max_tokens
     if wanted is None:
         effort = parameters.reasoning_effort
@@ -64,7 +64,7 @@ def room(asked: int, parameters: CallParameters, reasons: bool, most: int | None
 
 
 class CallFailure(StrEnum):
-    """What kept a call from being answered, after the retries that one call gets."""
+    """Why a call got no answer, after its own retries."""
 
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
@@ -82,8 +82,8 @@ class CallFailure(StrEnum):
 
 
 class CallFailedError(Exception):
-    """``retry_after``: seconds that the provider asked to wait, if it did; ``answered``: it gave an answer that nobody
-    could read, and may bill for it."""
+    """A call got no answer. ``retry_after``: seconds that the provider asked to wait; ``answered``: the provider sent
+    something unreadable, and may bill for it."""
 
     def __init__(
         self, failure: CallFailure, message: str, retry_after: float | None = None, answered: bool = False
@@ -93,15 +93,15 @@ class CallFailedError(Exception):
 
 
 class OverBudgetError(Exception):
-    """What the day may cost does not suffice for this call."""
+    """The rest of the day's budget does not suffice for this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """What is asked. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models that
-    reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to hold the
-    model to it if it can, and else to any JSON object, which is the same in all calls. ``more``: the answer before was
-    cut, and gets more room."""
+    """One call of a model. ``max_tokens``: what the answer itself needs; room for hidden reasoning is added for models
+    that reason. ``response_format``: the schema of the answer, as OpenAI spells it; ``held``: the provider is to
+    enforce that schema if it can, else any JSON object, as in all calls. ``more``: the previous answer was cut, and
+    gets more room."""
 
     model: str
     messages: Sequence[Mapping[str, str]]
@@ -116,11 +116,11 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """``text`` is cut where no verdict could be that long; tokens and ``cost_usd`` are the provider's word where it can
-    be true, else an estimate, and the cost is 0 for models without a known price; ``cached_tokens``: those of
-    ``prompt_tokens`` that came from the provider's cache; ``completion_tokens``: hidden reasoning included;
-    ``seconds``: how long the provider took, retries included; ``model``: who answered, which may be a fallback;
-    ``cut``: the answer ended at its limit of tokens and is none; ``max_tokens``: that limit."""
+    """A model's answer. ``text`` is cut beyond the length of any verdict; tokens and ``cost_usd`` are the provider's if
+    they are plausible, else an estimate, and the cost is 0 for models without a known price; ``cached_tokens``: those
+    of ``prompt_tokens`` that came from the provider's cache; ``completion_tokens``: hidden reasoning included;
+    ``seconds``: how long the provider took, retries included; ``model``: who answered, maybe a fallback; ``cut``: the
+    answer ended at its limit of tokens and is no verdict; ``max_tokens``: that limit."""
 
     text: str
     prompt_tokens: int = 0

@@ -36,8 +36,8 @@ _DEAREST_TOKEN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class AnswerUsage:
-    """Tokens and US dollars of one answer. ``stated``: by the provider, at least the tokens; else an estimate.
-    ``cached_tokens``: of the prompt's, by the provider alone."""
+    """Tokens and US dollars of one answer. ``stated``: the provider stated at least the tokens; else all is estimated.
+    ``cached_tokens``: of the prompt's; the provider's word only."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -47,16 +47,16 @@ class AnswerUsage:
 
 
 def estimated(call: ModelCall, price: Price) -> AnswerUsage:
-    """The most that an answer to a call can take, as far as its length is known: what is set aside for it."""
+    """Estimates the most that an answer to a call can cost, which is reserved for it."""
     sent = sum(tokens(message["content"]) for message in call.messages)
     return AnswerUsage(sent, call.max_tokens, sent * price.into + call.max_tokens * price.out, stated=False)
 
 
 def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price) -> AnswerUsage:
-    """The usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
-    ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. Tokens that cannot be
-    true are replaced, both counts, by the estimate; a cost that cannot be true, by the list price of the tokens, with
-    the cached ones at their own price; cached tokens that cannot be true, by none."""
+    """Returns the usage of an answer. ``stated``: its ``prompt_tokens``, ``completion_tokens``, ``cached_tokens`` and
+    ``cost_usd`` as the provider gave them, each of any type or missing; ``text``: of the answer. An implausible count
+    of tokens replaces both counts by the estimate; an implausible cost becomes the list price, with cached tokens at
+    their own price; an implausible count of cached tokens becomes 0."""
     estimate = estimated(call, price)
     prompt, completion = stated.get("prompt_tokens"), stated.get("completion_tokens")
     if not _is_count(prompt, _fewest(estimate.prompt_tokens), _most_in(call)):
@@ -73,7 +73,7 @@ def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price
 
 
 def _most_in(call: ModelCall) -> int:
-    """More tokens than this are in no tokenizer's count of the call: none makes two of one byte."""
+    """Returns a count of tokens that no tokenizer exceeds for this call: none makes two tokens of one byte."""
     shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
     return sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
 
@@ -103,7 +103,7 @@ _OWN_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class JudgeProcessSetup:
-    """What the worker is told at its start. ``fallbacks``: who is asked when one of ``models`` fails, in this order.
+    """The settings of the worker. ``fallbacks``: models to ask in this order when one of ``models`` fails.
     ``api_key_env``: the name of a variable, never the key itself; it and ``api_base`` belong to the provider ``home``
     (the part of a model's name before the slash), or to all. ``timeout``, ``cooldown``: seconds. ``allowed_fails``:
     failures in a row after which a model rests for the cooldown. ``parameters``: of single models; ``defaults``: of all
@@ -123,7 +123,7 @@ class JudgeProcessSetup:
 
 
 class WorkerProcess:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. On one event loop."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
 
     def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
         self._setup = setup
@@ -143,29 +143,29 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process that runs, if one does."""
+        """The id of the process, ``None`` while none runs."""
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Starts the process unless it runs. Raises :class:`CallFailedError` when it does not come up."""
+        """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
         async with self._starting:
             if self._process is None:
                 await self._start()
 
     @property
     def timeout(self) -> float:
-        """Seconds that one try may take."""
+        """The seconds that one try of a call may take."""
         return self._setup.timeout
 
     async def record_budget(self, model: str) -> int:
-        """How many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
-        :class:`CallFailedError` when the process does not come up."""
+        """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
+        :class:`CallFailedError` when the process does not start."""
         await self.start()
         return self._budgets.get(model, MOST_RECORD)
 
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
-        over it), and what ``permit`` raises."""
+        meanwhile), and what ``permit`` raises."""
         await self.start()
         process = self._process
         if process is None:
@@ -216,7 +216,7 @@ class WorkerProcess:
         )
 
     async def close(self) -> None:
-        """Ends the process. Safe to call when none runs."""
+        """Ends the process, if one runs."""
         process, self._process = self._process, None
         if process is not None:
             await process.stop()

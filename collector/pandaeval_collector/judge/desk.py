@@ -33,7 +33,7 @@ V = TypeVar("V", bound=Verdict)
 
 
 class Memory(Protocol):
-    """Verdicts that were given before. May block for the time of a look-up; any thread."""
+    """Remembers earlier verdicts. :meth:`recall` may block for a look-up; any thread."""
 
     def recall(self, key: str) -> bytes | None: ...
     async def keep(self, key: str, body: bytes) -> None: ...
@@ -41,7 +41,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Given(Generic[V]):
-    """A verdict, and the model that gave it."""
+    """A verdict with the model that gave it."""
 
     verdict: V
     model: str
@@ -51,7 +51,7 @@ class _Given(Generic[V]):
 
     @classmethod
     def from_json(cls, body: bytes, rubric: Rubric[V]) -> _Given[V]:
-        """Reads a kept verdict. Raises ``ValueError`` for what is none."""
+        """Reads a kept verdict. Raises ``ValueError`` if it does not fit the rubric."""
         try:
             held = json.loads(body)
             return cls(rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"])
@@ -61,21 +61,21 @@ class _Given(Generic[V]):
 
 @dataclass(slots=True)
 class _Refusal:
-    """Why there is no answer, and who has been told."""
+    """A failure that is remembered, with the names of the askers that were told."""
 
     error: NoVerdictError | CallFailedError
     told: set[str]
 
     def again(self) -> NoVerdictError | CallFailedError:
-        """The error anew: one that was raised before would drag its old traceback along."""
+        """Returns a copy of the error: one that was raised before would keep its old traceback."""
         if isinstance(self.error, NoVerdictError):
             return NoVerdictError(self.error.why, str(self.error))
         return CallFailedError(self.error.failure, str(self.error), self.error.retry_after)
 
 
 class Desk:
-    """Asks through one caller and one memory; reasons are given in ``language``. ``asked_with``: the parameters of a
-    model's calls that may change its answers, as a text. On one event loop."""
+    """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
+    returns those parameters of a model's calls that may change its answers, as a text. On one event loop."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class Desk:
     async def ask(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
     ) -> V:
-        """The verdict; a question that is being asked already is waited for. The costs go to whom asked first.
+        """Returns the verdict; waits if the same question is being asked already. The costs go to the first asker.
 
-        ``asker``: who wants to know. Whoever was told a failure that stands and asks once more means it, and the model
-        is asked again; without a name it always is.
+        ``asker``: the metric that asks. A failure that would not pass is raised once for each asker without a call;
+        whoever asks again, or has no name, has the model asked again.
         """
         spent.saw(pack)
         key = _key(pack, model, f"{self._asked_with(model)} {self._language}", rubric, given)
@@ -152,7 +152,7 @@ class Desk:
     async def _asked(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
     ) -> _Given[V]:
-        """Asks, and once more with what is wrong with the answer."""
+        """Asks, and asks once more with what is wrong with the answer if it is no verdict."""
         echo = echo_code(pack, rubric)
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
@@ -170,14 +170,14 @@ class Desk:
 
 
 def _stands(error: NoVerdictError | CallFailedError) -> bool:
-    """Whether the same question would fail again: the provider may come back, a prompt that it refuses will not fit."""
+    """Returns whether the same question would fail again: a provider may come back, a refused prompt stays refused."""
     return isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
 
 
 class Judge:
-    """What a metric asks about one trace. ``shorter``: makes a shorter pack of it, for a model whose window turns out
-    to be too short for ``pack``. ``together``: the questions about it that are put in one call. ``guidance``: what is
-    added to the metric's own question."""
+    """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
+    the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
+    guidelines that are added to the metric's own question."""
 
     together: tuple[QuestionPart[Any], ...] = ()
 
@@ -209,9 +209,9 @@ class Judge:
         return self._pack.last_said
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
-        """The verdict on the trace. ``given``: facts that code or an earlier extraction found; fenced like the trace.
+        """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
 
-        Raises :class:`NoVerdictError` when the reply is none, or when the trace tries to instruct the judge: such
+        Raises :class:`NoVerdictError` when the reply is no verdict, or when the trace tries to instruct the judge: such
         verdicts are worth nothing, good or bad.
         """
         rubric = self._guidance.added_to(rubric)

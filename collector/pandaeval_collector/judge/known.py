@@ -22,7 +22,7 @@ _SURE = 0.75
 
 
 class Price(NamedTuple):
-    """US dollars per token in, out, and in from the provider's cache."""
+    """Prices in US dollars per token: of a prompt, an answer, and a prompt from the provider's cache."""
 
     into: float = 0.0
     out: float = 0.0
@@ -34,10 +34,10 @@ FREE = Price()
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """``price``: ``None`` where the list has none; ``window``: tokens of prompt and answer together, ``most_out``: of
-    an answer, ``None`` where they are not known; ``reasons``: it thinks before it answers, or may; ``marks``: its
-    provider caches the beginning of a prompt where the prompt says so, and not by itself; ``keyed``: its provider keeps
-    prompts with the same key together, on machines that have their beginning."""
+    """What is known of a model. ``price``: ``None`` if not listed; ``window``: tokens of prompt and answer together,
+    ``most_out``: of an answer, ``None`` if not known; ``reasons``: the model thinks, or may, before it answers;
+    ``marks``: its provider caches the beginning of a prompt only where the prompt marks it; ``keyed``: its provider
+    routes prompts with the same key to machines that have their beginning cached."""
 
     price: Price | None = None
     window: int | None = None
@@ -48,7 +48,7 @@ class KnownModel:
 
 
 def known(litellm: Any, model: str) -> KnownModel:
-    """What the list has on a model. Pure look-up: nothing is fetched."""
+    """Looks a model up in litellm's list, without the network."""
     try:
         info = litellm.get_model_info(model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
@@ -66,7 +66,7 @@ def known(litellm: Any, model: str) -> KnownModel:
 
 
 def record_budget(window: int | None, reply: int) -> int:
-    """How many tokens of a record a model is shown. ``reply``: tokens that its answer may take."""
+    """Returns how many tokens of a record a model is shown. ``reply``: tokens that its answer may take."""
     if window is None:
         return MOST_RECORD
     return max(LEAST_RECORD, min(MOST_RECORD, int(_SURE * (window - reply - _QUESTION))))
@@ -127,7 +127,7 @@ _LONGEST = 200
 
 @lru_cache(maxsize=512)
 def family(model: str) -> str | None:
-    """The family by its best known name, ``None`` for a name that tells of none, such as that of a deployment."""
+    """Returns a model's family by its best known name, ``None`` for a name that does not tell it."""
     name = model[:_LONGEST].lower()
     base = _base(name)
     if _REASONER.search(base):
@@ -136,7 +136,7 @@ def family(model: str) -> str | None:
 
 
 def kin(one: str, other: str) -> str | None:
-    """What two models have in common: their family, or the name itself where it tells of none; else ``None``."""
+    """Returns what two models have in common: their family, or the bare name if that tells no family; else ``None``."""
     of_one = family(one)
     if of_one is not None:
         return of_one if of_one == family(other) else None
@@ -145,18 +145,18 @@ def kin(one: str, other: str) -> str | None:
 
 
 def plain(model: str) -> str:
-    """The last part of a name, in small letters, without date and version."""
+    """Returns the last part of a model's name, in lower case, without date and version."""
     return _TAIL.sub("", _DATE.sub("", _base(model[:_LONGEST].lower())))
 
 
 def _base(name: str) -> str:
-    """What stands behind the last slash; of a name such as ``ft:gpt-4o-mini:team::id`` the model that was tuned."""
+    """Returns the part behind the last slash; of ``ft:gpt-4o-mini:team::id`` the model that was tuned."""
     base = name.rpartition("/")[2]
     return base.split(":")[1] if base.startswith("ft:") else base
 
 
 def _named(name: str) -> str | None:
-    """The family that is named first."""
+    """Returns the first family that a word of the name belongs to."""
     for found in _WORD.finditer(name):
         word = found.group()
         known = _FAMILIES.get(word) or _FAMILIES.get(_VERSION.sub("", word))

@@ -26,8 +26,8 @@ _MAYBE_BILLED = frozenset({CallFailure.TIMEOUT, CallFailure.CRASHED})
 
 
 class AdaptiveLimit:
-    """Calls at a time, between 1 and ``most``: one more per round of successes, half as many after congestion, at most
-    once a round (AIMD). On one event loop."""
+    """Limits the calls at a time, between 1 and ``most``: one more per round of successes, half as many after
+    congestion, at most once a round (AIMD). On one event loop."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -38,18 +38,18 @@ class AdaptiveLimit:
 
     @property
     def width(self) -> int:
-        """How many calls may be under way."""
+        """How many calls may be under way now."""
         return int(self._width)
 
     def resize(self, most: int) -> None:
-        """Sets how many there may ever be at a time; those that are inside stay."""
+        """Sets the largest number of calls at a time; calls under way go on."""
         self._most = most
         self._width = min(self._width, float(most))
         self._wake()
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Waits for a place, in order of arrival."""
+        """Waits for a place, in order of arrival, and holds it."""
         while self._inside >= self.width:
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
@@ -70,7 +70,7 @@ class AdaptiveLimit:
         self._wake()
 
     def congested(self, began: float, now: float) -> None:
-        """A call that began at ``began`` failed; those that began before the last narrowing tell nothing new."""
+        """Halves the width after a call that failed; ignores calls that began before the last halving."""
         if began > self._narrowed_at:
             self._narrowed_at = now
             self._width = max(1.0, self._width / 2)
@@ -85,8 +85,8 @@ class AdaptiveLimit:
 
 
 class PerMinute:
-    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: as many as you like. It begins
-    full: a process that died just now may have used its own up. On one event loop."""
+    """A leaky bucket: at most ``limit`` units in any window of ``seconds``; ``None``: no limit. The bucket begins full:
+    an earlier process may have used up the limit just now. On one event loop."""
 
     def __init__(self, limit: float | None, seconds: float = 60.0) -> None:
         self._owed = self._capacity = 0.0
@@ -96,7 +96,7 @@ class PerMinute:
             self._bucket = AsyncLimiter(self._capacity, seconds * self._capacity / (limit * _STEADY))
 
     async def take(self, amount: float) -> None:
-        """Waits until ``amount`` fits; more than the bucket holds is taken in several draughts."""
+        """Waits until ``amount`` fits; takes more than the bucket holds in several parts."""
         amount, self._owed = amount + self._owed, 0.0
         while self._bucket is not None and amount > 0:
             draught = min(amount, self._capacity)
@@ -104,13 +104,13 @@ class PerMinute:
             amount -= draught
 
     def owe(self, amount: float) -> None:
-        """Whoever takes next takes so much more: what turned out larger than it was thought to be."""
+        """Adds ``amount`` to the next :meth:`take`: by so much an earlier one was too small."""
         self._owed += max(0.0, amount)
 
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """US dollars and tokens."""
+    """An amount of US dollars and tokens."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -120,21 +120,21 @@ class Spend:
 
 
 class Purse(Protocol):
-    """What a day may cost, kept in the store."""
+    """Keeps account of the day's budget."""
 
     async def reserve(self, spend: Spend) -> float | None:
-        """When it was set aside (Unix seconds), or ``None`` when there is not enough left."""
+        """Reserves an amount; returns when (Unix seconds), or ``None`` if the budget does not suffice."""
         ...
 
     async def settle(self, reserved: Spend, spent: Spend, reserved_at: float) -> None: ...
 
     def share(self, part: float) -> None:
-        """From now on only this part of what a day may cost may be spent here."""
+        """Limits this purse to a part, 0..1, of the day's budget from now on."""
         ...
 
 
 class Provider(Protocol):
-    """What does the calls, and what they cost by the list. ``timeout``: seconds for one try."""
+    """Makes the calls, and knows their list prices. ``timeout``: seconds for one try."""
 
     prices: dict[str, Price]
 
@@ -145,7 +145,7 @@ class Provider(Protocol):
 
 
 class LimitedCaller:
-    """A caller within the limits: every try of a call is counted before it is made. On one event loop."""
+    """Makes calls within the limits, and counts every try of a call before it is made. On one event loop."""
 
     def __init__(
         self,
@@ -156,15 +156,15 @@ class LimitedCaller:
         purse: Purse | None,
         minute: float = 60.0,
     ) -> None:
-        """``rpm``, ``tpm``: requests and tokens in any ``minute`` of so many seconds."""
+        """``rpm``, ``tpm``: requests and tokens per ``minute`` (in seconds)."""
         self._provider, self._purse = provider, purse
         self._limits = concurrency, rpm, tpm, minute
         self.gate = AdaptiveLimit(concurrency)
         self._calls, self._tokens = PerMinute(rpm, minute), PerMinute(tpm, minute)
 
     def share(self, part: float) -> None:
-        """From now on only this part of every limit is used: others use the rest. At least one call at a time, as long
-        as ``part`` is more than 0."""
+        """Uses only this part, 0..1, of every limit from now on, but at least one call at a time: others use the
+        rest."""
         concurrency, rpm, tpm, minute = self._limits
         self.gate.resize(max(1, int(concurrency * part)))
         self._calls = PerMinute(None if rpm is None else rpm * part, minute)
@@ -212,7 +212,7 @@ class LimitedCaller:
 
 
 class Bill:
-    """What the tries of one call cost: set aside before each of them, settled after the last."""
+    """Reserves an amount for each try of one call, and replaces them by the real costs after the last."""
 
     def __init__(self, purse: Purse | None, timeout: float) -> None:
         self._purse, self._timeout = purse, timeout
@@ -223,8 +223,8 @@ class Bill:
         self._began = 0.0
 
     async def another(self, most: Spend, answered: bool = False) -> None:
-        """One more try, that costs ``most`` at the most. ``answered``: the one before was, with something that nobody
-        could read. Raises :class:`OverBudgetError`."""
+        """Reserves ``most`` for one more try. ``answered``: the previous try got an unreadable answer. Raises
+        :class:`OverBudgetError`."""
         self.failed(maybe_billed=answered or time.monotonic() - self._began >= self._timeout)
         if self._purse is not None:
             at = await self._purse.reserve(most)
@@ -235,17 +235,17 @@ class Bill:
         self._began = time.monotonic()
 
     def failed(self, *, maybe_billed: bool) -> None:
-        """The latest try failed. Providers bill for answers that nobody waited for, or that nobody could read."""
+        """Notes that the latest try failed. Providers bill for answers that came too late or were unreadable."""
         if not maybe_billed:
             self._latest = Spend()
         self._spent, self._latest = self._spent + self._latest, Spend()
 
     def answered(self, cost: Spend) -> None:
-        """The latest try was answered."""
+        """Notes what the latest try, which was answered, has cost."""
         self._latest = cost
 
     async def settle(self) -> None:
-        """Replaces what was set aside by what was spent, on the day of the first try."""
+        """Replaces the reserved amounts by what was spent, on the day of the first try."""
         if self._purse is not None and self._reserved:
             for most, at in self._reserved[1:]:
                 await self._purse.settle(most, Spend(), at)

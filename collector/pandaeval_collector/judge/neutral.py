@@ -35,12 +35,11 @@ _MAX_URL = 80
 
 
 def neutral(text: str) -> str:
-    """The text without invisible characters, control characters, binary blobs, links that something might follow, and
-    without what passes for a fence or for the end of a message.
+    """Returns the text without invisible characters, control characters, binary blobs, links that could be followed,
+    and without what passes for a fence or for the end of a message.
 
-    What is taken out is said to be taken out; what people can read stays as it is, but for the brackets of what looks
-    like a fence and a space in a template's token. Invisible characters go first, or they would hide all else from the
-    patterns.
+    A note replaces what was removed. Readable text stays as it is, except for the brackets of what looks like a fence
+    and a space in a template's token. Invisible characters go first, or they would hide the rest from the patterns.
     """
     text = _UNPRINTABLE.sub(" ", _INVISIBLE.sub("", text))
     text = _DATA_URI.sub(lambda found: f"[binary, {len(found.group())} characters]", text)
@@ -51,17 +50,17 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, so that nothing in it can pass for a line of ours."""
+    """Returns the text without line breaks, so that no part of it can pass for a line of ours."""
     return " ".join(text.split())
 
 
 def visible(text: str) -> str:
-    """The text without characters that people do not see."""
+    """Returns the text without invisible characters."""
     return _INVISIBLE.sub("", text)
 
 
 def elided(text: str, limit: int) -> str:
-    """Shortens a text to about ``limit`` characters: the beginning and the end, and in between how much is missing."""
+    """Shortens a text to about ``limit`` characters: beginning, a note of how much is missing, end."""
     if len(text) <= limit:
         return text
     head = max(1, limit * 2 // 3)
@@ -70,8 +69,7 @@ def elided(text: str, limit: int) -> str:
 
 
 def fitting(text: str, most: int) -> str:
-    """Shortens a text to at most ``most`` tokens, from its beginning and its end; where there is hardly room, its
-    beginning."""
+    """Shortens a text to at most ``most`` tokens of its beginning and end; to its beginning where ``most`` is tiny."""
     if tokens(text) <= most:
         return text
     low = _longest(lambda length: elided(text, length), len(text), most)
@@ -79,7 +77,7 @@ def fitting(text: str, most: int) -> str:
 
 
 def _longest(cut: Callable[[int], str], length: int, most: int) -> int:
-    """The greatest length up to ``length`` at which what was cut has at most ``most`` tokens."""
+    """Returns the greatest length up to ``length`` for which ``cut`` gives at most ``most`` tokens."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
@@ -92,7 +90,7 @@ _MARK = 60
 
 
 def tokens(text: str) -> int:
-    """A careful estimate of how many tokens a model will see: a quarter of the ASCII characters, and one for each
-    other one (which is high for most scripts and about right for Chinese, Japanese and Korean)."""
+    """Estimates, rather high, how many tokens a text has: a quarter of the ASCII characters, and one for each other
+    character (high for most scripts, about right for Chinese, Japanese and Korean)."""
     plain = len(text.encode("ascii", "ignore"))
     return plain // 4 + (len(text) - plain) + 1

@@ -26,7 +26,7 @@ _Clean = Callable[[str], str]
 
 
 def cleaned(trace: Trace, most: int) -> Trace:
-    """A trace whose texts are neutral; of a text with more than ``most`` characters, both ends are looked at."""
+    """Returns the trace with neutral texts; of a text of more than ``most`` characters, only both ends are kept."""
     clean = _cleaner(most)
     return replace(
         trace,
@@ -43,7 +43,7 @@ def cleaned(trace: Trace, most: int) -> Trace:
 
 
 def cleaned_before(known: EarlierTurns, most: int) -> EarlierTurns:
-    """What was known before a run, likewise."""
+    """Returns what was known before a run with neutral texts, shortened like :func:`cleaned`."""
     clean = _cleaner(most)
     told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
     return EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
@@ -54,7 +54,7 @@ def _cleaner(most: int) -> _Clean:
 
 
 def _span(span: Span, clean: _Clean) -> Span:
-    """What is shown of a span: documents that a retrieval found, and what a model said. Others pass as they are."""
+    """Cleans the shown parts of a span: retrieved documents and a model's output. Other spans stay as they are."""
     if span.documents:
         return replace(span, name=clean(span.name), documents=tuple(clean(as_text(each)) for each in span.documents))
     if span.kind is Kind.LLM and span.output:
@@ -120,11 +120,11 @@ _SUSPECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """``text``: what goes into the prompt; ``digest``: 16 hex digits of it, without the nonce; ``cut``: what was left
-    out, in words; ``truncated``: the parts of which something was left out, by their titles; ``tokens``: an estimate,
-    never above the budget that was given; ``last_said``: the agent's last words before the run, neutral; ``outset``: so
-    many characters of ``text`` tell what was there before the agent acted; ``suspected``: words of the record speak to
-    a judge (:mod:`pandaeval_collector.judge.pack.suspected`)."""
+    """A trace as text for a judge. ``text``: the part of the prompt; ``digest``: 16 hex digits of its content, without
+    the nonce; ``cut``: what was left out, in words; ``truncated``: the titles of parts that were shortened; ``tokens``:
+    an estimate within the budget; ``last_said``: the agent's last words before the run, neutral; ``outset``: how many
+    characters of ``text`` describe the time before the agent acted; ``suspected``: words of the record speak to a judge
+    (see :func:`suspected`)."""
 
     text: str
     nonce: str
@@ -138,13 +138,13 @@ class Pack:
 
 
 def nonce(secret: bytes, trace_id: str, evidence: str) -> str:
-    """Hex digits that only this store can make for this trace and evidence."""
+    """Returns hex digits that only this store can compute for this trace and evidence."""
     return hmac.new(secret, f"{trace_id}:{evidence}".encode(), hashlib.sha256).hexdigest()[:NONCE_DIGITS]
 
 
 def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[str] = ()) -> Pack:
-    """The pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before it,
-    oldest first, for a trace whose spans do not tell. Pure; raises ``ValueError`` for a budget below 400."""
+    """Makes the pack of a trace within ``budget`` tokens (estimated). ``earlier``: what was said in the session before,
+    oldest first, for a trace whose spans do not show it. Pure; raises ``ValueError`` for a budget below 400."""
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
@@ -162,8 +162,8 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
 def _fitted(
     whole: list[PromptSection], make: Callable[[StepLimits], list[PromptSection]], budget: int, fence: str
 ) -> tuple[list[PromptSection], int | None]:
-    """All of it, with ``None``, if the budget holds it; else the longest values that fit, with the characters of each;
-    and the shortest with 0 where not even they fit."""
+    """Returns the ``whole`` and ``None`` if the budget holds it; else the sections with the longest values that fit,
+    and that length in characters; else those with the shortest values, and 0."""
     if tokens(_render(whole, fence)) <= budget:
         return whole, None
     found, least, most = make(_limits(_LEAST_VALUE, budget, make, fence)), _LEAST_VALUE, _LONGER * budget
@@ -180,8 +180,8 @@ def _fitted(
 
 
 def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSection]], fence: str) -> StepLimits:
-    """With values of at most so many characters. The conversation before gets what the rest leaves, at least its
-    share."""
+    """Returns limits with values of ``value`` characters. The earlier conversation gets the rest of the budget, at
+    least its share."""
     text, tool = max(value, 200, int(budget * _TEXT_SHARE)), max(_LEAST_TOOL, value)
     limits = StepLimits(value, text, tool, _LISTED, 0)
     left = budget - tokens(_render(make(limits), fence)) - 8
@@ -189,21 +189,21 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _truncated(shown: Sequence[PromptSection], whole: Sequence[PromptSection]) -> tuple[str, ...]:
-    """The names of the parts that say less than they would if there were room for all."""
+    """Returns the names of the parts that are shorter than in the ``whole``."""
     return tuple(
         _name(each.title) for each, complete in zip(shown, whole, strict=True) if not _is_whole(each, complete)
     )
 
 
 def _is_whole(shown: PromptSection, complete: PromptSection) -> bool:
-    """Blocks that were squeezed into one are shorter wherever something is missing."""
+    """Returns whether a section shows everything; blocks that were squeezed into one are compared by their length."""
     if len(shown.blocks) == 1 < len(complete.blocks):
         return len(shown.blocks[0]) == sum(map(len, complete.blocks)) + 2 * (len(complete.blocks) - 1)
     return shown.blocks == complete.blocks
 
 
 def _name(title: str) -> str:
-    """A title without what is explained in it: ``what happened``."""
+    """Returns the title in lower case, without its explanation: ``what happened``."""
     return title.partition(" (")[0].partition(",")[0].lower()
 
 
@@ -213,8 +213,8 @@ def _left_out(shown: Sequence[PromptSection]) -> tuple[str, ...]:
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
-    """One block a section, each within its share of what the fences leave; what a short one does not need of its share
-    is left to the others."""
+    """Squeezes each section into one block, within its share of what the fences leave; longer sections get what short
+    ones do not need."""
     room = budget - tokens(_render([replace(each, blocks=("",)) for each in shown], fence)) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
     needs = [tokens("\n\n".join(each.blocks)) for each in shown]
@@ -226,7 +226,7 @@ def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[P
 
 
 def _within(blocks: Sequence[str], most: int) -> str:
-    """The first and the last block, and of the others as many as fit, failed calls first, then the latest."""
+    """Returns the first and the last block, and as many others as fit: failed calls first, then the latest."""
     if len(blocks) == 1 and tokens(blocks[0]) <= most:
         return blocks[0]
     joined = "\n\n".join(blocks)
@@ -248,7 +248,7 @@ def _within(blocks: Sequence[str], most: int) -> str:
 
 
 def _render(shown: Sequence[PromptSection], fence: str) -> str:
-    """What is of the trace between two lines that hold the nonce; inside, the nonce cannot occur."""
+    """Writes the sections with each text of the trace between two fences with the nonce, which cannot occur inside."""
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
@@ -269,6 +269,6 @@ def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[st
 
 
 def suspected(texts: Iterable[str]) -> bool:
-    """Whether any of the texts names fields of a verdict as we ask for it, speaks to a judge, or says what a verdict
-    should be. A hint for people, and no proof: it changes no verdict."""
+    """Returns whether any text names fields of our verdicts, speaks to a judge, or says what a verdict should be. A
+    hint for people, no proof: it changes no verdict."""
     return any(_SUSPECT.search(text) for text in texts)

@@ -40,13 +40,13 @@ _LONGEST_ASKED_S = 900.0
 
 
 def failed(kind: str, message: str, retry_after: float | None = None, answered: bool = False) -> Reply:
-    """``kind``: of :class:`pandaeval_collector.judge.call.Failure`; ``answered``: the provider gave something that
-    nobody could read, and may bill for it."""
+    """Makes the reply of a failed call. ``kind``: a :class:`pandaeval_collector.judge.call.CallFailure`; ``answered``:
+    the provider sent something unreadable, and may bill for it."""
     return {"ok": False, "failure": kind, "message": message, "retry_after": retry_after, "answered": answered}
 
 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
-    """The failure that an exception of litellm's means, told without ``secrets``."""
+    """Turns an exception of litellm into a failed reply, whose message contains none of ``secrets``."""
     message = explained(error, secrets)
     if is_too_long(litellm, error):
         return failed("too_long", message)
@@ -63,13 +63,13 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
 
 
 def was_not_asked(error: Exception) -> bool:
-    """Whether litellm found out by itself that nobody can be asked; by class it may be a server's error."""
+    """Returns whether litellm itself found that nobody can be asked; by its class the error may be a server's."""
     said = str(error).lower()
     return "missing credentials" in said or "llm provider not provided" in said
 
 
 def is_too_long(litellm: Any, error: Exception) -> bool:
-    """Whether the prompt is longer than the model takes: some servers say it with a class of errors of their own."""
+    """Returns whether the prompt was too long for the model: some servers use error classes of their own."""
     if isinstance(error, litellm.ContextWindowExceededError):
         return True
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
@@ -78,7 +78,7 @@ def is_too_long(litellm: Any, error: Exception) -> bool:
 
 
 def unreadable(error: BaseException | None) -> bool:
-    """Whether a try failed over what the provider answered: nothing went wrong on the way, and no status says so."""
+    """Returns whether a try failed over the content of the answer: no network error, no status code."""
     link = error
     while link is not None:
         if isinstance(link, OSError | httpx.HTTPError):
@@ -107,9 +107,8 @@ _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation"})
 
 
 def answered(response: Any, model: str, max_tokens: int) -> Reply:
-    """The reply that a response makes. ``cut``: it ended at its limit of tokens, whatever it holds. An answer that the
-    provider or the model itself broke off, or refused to give, is a failure even where its words look like a verdict.
-    """
+    """Turns litellm's response into a reply. ``cut``: it ended at its limit of tokens. An answer that the provider or
+    the model broke off or refused is a failure, even where its words look like a verdict."""
     choice = response.choices[0] if response.choices else None
     message = getattr(choice, "message", None)
     reasons = {str(each).lower() for each in (getattr(choice, "finish_reason", None), _own(choice, _NATIVE)) if each}
@@ -129,12 +128,12 @@ def answered(response: Any, model: str, max_tokens: int) -> Reply:
 
 
 def _own(part: Any, name: str) -> Any:
-    """What of a provider's own fields litellm passes on beside those that all have."""
+    """Returns a field of the provider's own that litellm passes on."""
     return (getattr(part, "provider_specific_fields", None) or {}).get(name)
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Tokens and US dollars as the provider reports them; ``None`` for what is no number."""
+    """Returns tokens and US dollars as the provider reports them; ``None`` for what is no number."""
     usage = getattr(response, "usage", None)
     about = getattr(usage, "prompt_tokens_details", None)
     hidden = getattr(usage, "completion_tokens_details", None)
@@ -149,7 +148,7 @@ def _usage(response: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int | float | None:
-    """Some servers write counts as text."""
+    """Returns a count as a number, also where a server writes it as text."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < _LONGEST_COUNT:
         return int(value)
     return value if isinstance(value, int | float) else None
@@ -171,7 +170,7 @@ was answered with what nobody could read."""
 
 
 class ProviderCaller:
-    """Calls through litellm, one function of it, with retries, Retry-After, fallbacks and a breaker for each model."""
+    """Calls models through one function of litellm, with retries, Retry-After, fallbacks and breakers."""
 
     def __init__(self, setup: Mapping[str, Any]) -> None:
         litellm: Any = importlib.import_module("litellm")
@@ -187,8 +186,8 @@ class ProviderCaller:
         self._routes = {model: Route.of(litellm, setup, model) for model in self.models}
 
     def known(self) -> dict[str, Any]:
-        """Looks each model up: US dollars per token in, out and in from the cache, if the list has them, and how many
-        tokens of a record it and its fallbacks can be shown."""
+        """Returns for each model its US dollars per token (in, out, in from the cache), if listed, and how many tokens
+        of a record it and its fallbacks can be shown."""
         return {
             model: {
                 "price": self._routes[model].known.price,
@@ -198,17 +197,17 @@ class ProviderCaller:
         }
 
     def _in_order(self, model: str) -> list[str]:
-        """The model, and who is asked when it fails."""
+        """Returns the model and its fallbacks."""
         return [model] if model in self._fallbacks else [model, *self._fallbacks]
 
     async def warm_up(self) -> None:
-        """Has litellm import what it imports at its first call, whose timeout would pay for it. Sends nothing."""
+        """Has litellm do the imports of its first call, which its timeout would count. Sends nothing."""
         asked = [{"role": "user", "content": "x"}]
         with contextlib.suppress(self._litellm.BadRequestError):  # a name that is none: whoever asks it will hear of it
             await self._litellm.acompletion(model=self.models[0], messages=asked, mock_response="x")
 
     async def answer(self, call: Mapping[str, Any], allowed: Allowed) -> Reply:
-        """The reply to one call: of its model, or of the first fallback that gives one."""
+        """Returns the reply of the call's model, or of the first fallback that answers."""
         failures: list[Reply] = []
         unread = False
         for model in self._in_order(call["model"]):
@@ -223,7 +222,7 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """The reply of one model after its retries."""
+        """Returns the reply of one model after its retries."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -243,7 +242,7 @@ class ProviderCaller:
     async def _watched(
         self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool, *, counts: bool
     ) -> Reply:
-        """One try, of which the breaker hears; of a failure only if it ``counts``."""
+        """Makes one try and tells the breaker its outcome; that of a failure only if it ``counts``."""
         try:
             reply = await self._once(route, call, allowed, unread)
         except BaseException:
@@ -258,7 +257,7 @@ class ProviderCaller:
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """One try; and the same in another way, where the provider may not know the one in which it was asked."""
+        """Makes one try; repeats it in another form where the provider may not accept the first."""
         form, refused = route.form(call), list[str]()
         while True:
             asked = route.request(call, form)
@@ -290,8 +289,8 @@ class ProviderCaller:
             form, unread = weaker, False
 
     def _may_be_the_way(self, error: Exception) -> bool:
-        """Whether the provider may have refused how it was asked. Some servers call what their template raises an error
-        of their own."""
+        """Returns whether the provider may have refused the form of the request. Some servers report such errors of
+        their templates as their own."""
         kinds = (*self._refusals, self._litellm.InternalServerError, self._litellm.APIError)
         return isinstance(error, kinds) and not self._tells_why(error)
 
@@ -300,7 +299,7 @@ class ProviderCaller:
         return self._litellm.BadRequestError, self._litellm.UnprocessableEntityError
 
     def _tells_why(self, error: Exception) -> bool:
-        """Whether a refusal is about what is asked, or of whom, not about the form of the answer."""
+        """Returns whether a refusal is about the content or the model, not about the form of the answer."""
         if was_not_asked(error) or is_too_long(self._litellm, error):
             return True
         return isinstance(error, self._litellm.ContentPolicyViolationError)
@@ -313,7 +312,7 @@ class ProviderCaller:
 
 
 def _pause(number: int, reply: Reply) -> float | None:
-    """Seconds until the next try after this many; ``None``: no other one."""
+    """Returns the seconds until the next try after this many; ``None``: no other try."""
     if reply["ok"] or reply["failure"] not in _AGAIN:
         return None
     asked = float(reply["retry_after"] or 0.0)

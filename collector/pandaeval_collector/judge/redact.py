@@ -21,7 +21,7 @@ Hide = Callable[[str], str]
 
 
 def redact_value(value: Any, hide: Hide = redact) -> Any:
-    """A JSON value with its texts redacted, and whatever stands in a field that is named like a secret."""
+    """Redacts the texts in a JSON value, and the values of fields with names of secrets."""
     match value:
         case str():
             return hide(value)
@@ -38,7 +38,7 @@ def _field(name: str, value: Any, hide: Hide) -> Any:
 
 
 def _withheld(value: Any) -> Any:
-    """What stands in a field that is named like a secret. A small number there counts something."""
+    """Redacts the value of a field that is named like a secret, except for small numbers, which count something."""
     match value:
         case str():
             return "[secret: password]" if value and not value.startswith("[secret") else value
@@ -55,7 +55,7 @@ _REMEMBER = 256
 
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
-    """The trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
+    """Returns the trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
     hide = lru_cache(_REMEMBER)(hide)  # what many model calls are told alike is looked through once
     some, first = _or_none(hide), opening(trace)
     return replace(
@@ -85,8 +85,8 @@ def _call(call: ToolCall, hide: Hide) -> ToolCall:
 
 
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
-    """What of a span is shown: instructions, the documents that were found, what a model thought, what it said when it
-    asked for tools, and of the first model call all that it was given."""
+    """Redacts the shown parts of a span: instructions, retrieved documents, a model's thoughts and its words beside
+    tool calls, and all input of the first model call."""
     if is_first:
         span = with_hidden(span, lambda value: redact_value(value, hide), hide)
     elif any(True for _ in instructions_of(span)):
@@ -132,7 +132,7 @@ _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
 class NoPiiError(UserError):
-    """Personal data is to be taken out, and what that takes is not installed."""
+    """Personal data is to be redacted, but the packages for that are not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Place:
 
 
 def check_installed() -> None:
-    """Raises :class:`NoPiiError` when the extra is missing, without importing what is heavy."""
+    """Raises :class:`NoPiiError` when the packages are missing, without importing them."""
     if find_spec("presidio_analyzer") is None:
         raise NoPiiError(
             f"redact.pii is set, and presidio-analyzer is not installed; install it with: {installation('pii')}"
@@ -151,14 +151,14 @@ def check_installed() -> None:
 
 
 class PersonalData:
-    """Takes personal data out of texts. Creating one imports Presidio (seconds, 100 MB). One thread."""
+    """Removes personal data from texts. Creating one imports Presidio (seconds, 100 MB). One thread."""
 
     def __init__(self) -> None:
         from presidio_analyzer import predefined_recognizers as known
 
         class Mail(known.EmailRecognizer):
             def validate_result(self, pattern_text: str) -> bool:
-                """Without a look at the list of top-level domains, which would be fetched."""
+                """Accepts any domain: the list of top-level domains would be downloaded."""
                 return True
 
         self._everywhere: list[Any] = [
@@ -170,7 +170,7 @@ class PersonalData:
         self._phones: Any = known.PhoneRecognizer()
 
     def __call__(self, text: str) -> str:
-        """The text with what was found replaced by ``[personal: kind]``."""
+        """Returns the text with personal data replaced by ``[personal: kind]``."""
         cleaned, at = [], 0
         for place in sorted(self._places(text), key=lambda each: (each.start, -each.end)):
             if place.start >= at:

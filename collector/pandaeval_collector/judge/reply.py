@@ -32,10 +32,10 @@ class InvalidReplyError(Exception):
 
 
 def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True) -> V:
-    """The verdict in a reply. Raises :class:`InvalidReplyError`: cut or no JSON, a field that is given twice, wrong
-    shape, a value of another type than was asked for (``true`` or ``"1.0"`` for a number), out of bounds, wrong echo,
-    a reason without a word in it; and unless the model is ``sure`` of it, as it was asked once more, ``1.0`` where the
-    scale begins at 1: who writes that often means the best of 0 to 1."""
+    """Reads the verdict in a reply. Raises :class:`InvalidReplyError` for a cut reply or no JSON, a field given twice,
+    a wrong shape or type (``true`` or ``"1.0"`` for a number), a value out of bounds, a wrong echo, a reason without a
+    word; and, unless the model is ``sure`` since it was asked again, for ``1.0`` on a scale that begins at 1, where it
+    often means the best of 0 to 1."""
     if len(text) > MAX_REPLY_CHARS:
         raise InvalidReplyError(f"the reply has {len(text)} characters")
     document = _document(text, echo)
@@ -57,7 +57,7 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True) -> V:
 
 @cache
 def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
-    """The names of numbers on a scale that begins at 1, wherever in a verdict they stand."""
+    """Returns the names of a verdict's numbers, nested ones too, whose scale begins at 1."""
     schema = verdict.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
@@ -70,17 +70,16 @@ def _one_point_zero(name: str, document: str) -> bool:
 
 
 def _place(path: tuple[int | str, ...], kind: str) -> str:
-    """Where in the reply something is wrong, in names of ours: a field that nobody asked for may be named by the
-    record, and what is said here stands outside its fences."""
+    """Names the place of an error in the reply by our own names: an unexpected field may be named by the record, and
+    error texts stand outside the fences."""
     known = path[:-1] if kind == "extra_forbidden" else path
     named = ".".join(str(part) for part in known) or "the reply"
     return f"{named}, a field that is not in the schema" if kind == "extra_forbidden" else named
 
 
 def _document(text: str, echo: str) -> str:
-    """The JSON of a reply: all of it, or the one object in it that repeats the code of the question. Around that, small
-    models put prose and fences of three backticks, and others what they thought; content of the record cannot know the
-    code."""
+    """Returns the JSON of a reply: all of it, or the one object that repeats the question's code, since small models
+    add prose, fences of backticks or thoughts; content of the record cannot know the code."""
     said = text.rpartition("</think>")[2].strip()
     try:
         json.loads(said)
@@ -95,7 +94,7 @@ def _document(text: str, echo: str) -> str:
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The JSON objects in a text, those within others left out."""
+    """Yields the outermost JSON objects in a text."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MOST_STARTS):
         at = text.find("{", at)
@@ -111,7 +110,7 @@ def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _strict(document: str) -> str:
-    """Standard JSON and nothing else: what has two meanings for two parsers (a key given twice, ``NaN``) is refused."""
+    """Returns the document if it is standard JSON; refuses what has two meanings (a key given twice, ``NaN``)."""
     try:
         json.loads(document, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:
@@ -145,7 +144,7 @@ _REMEMBER = 1024
 
 
 class NoVerdictError(Exception):
-    """The judge answered, and there is no verdict in it; ``why`` tells what the result says."""
+    """The judge answered without a verdict; ``why`` becomes the result's reason."""
 
     def __init__(self, why: Why, message: str) -> None:
         super().__init__(message)
@@ -154,12 +153,12 @@ class NoVerdictError(Exception):
 
 @dataclass(slots=True)
 class AnswerCost:
-    """What one metric's answers did cost: calls, tokens, US dollars, seconds of waiting for the model; who gave the
-    last one, which may be a fallback; and what was shown to it.
+    """The costs of one metric's answers: calls, tokens, US dollars, seconds of waiting for the model; the model that
+    gave the last one, maybe a fallback; and what that model was shown.
 
     ``cached``: those of the tokens in ``prompt`` that the provider had in its cache; ``completion``: hidden reasoning
-    included; ``pack``: digest of the record, ``""`` where nothing was asked; ``truncated``: its parts of which
-    something was left out; ``suspected``: words in it speak to a judge."""
+    included; ``pack``: digest of the record, ``""`` if nothing was asked; ``truncated``: the record's parts that were
+    shortened; ``suspected``: words in the record speak to a judge."""
 
     calls: int = 0
     tokens: int = 0
@@ -188,14 +187,14 @@ class AnswerCost:
 
 
 class Answers:
-    """The answers of one caller. On one event loop."""
+    """Gets answers from one caller. On one event loop."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller, self._first = caller, FirstCalls()
 
     async def first(self, call: ModelCall, pack: Pack, spent: AnswerCost) -> tuple[ModelCall, ModelAnswer]:
-        """The answer to the first call of a question, behind the first one about its trace, and the call that was
-        answered: one that was cut is made again with more room. Raises as :meth:`whole` does."""
+        """Makes the first call of a question, after the first one about its trace; again with more room if the answer
+        was cut. Returns the call that was answered, and its answer. Raises as :meth:`whole` does."""
         if pack.tokens < _CACHED_FROM:
             answer = await self._get(call, spent)
         else:
@@ -207,8 +206,8 @@ class Answers:
         return longer, await self.whole(longer, spent)
 
     async def whole(self, call: ModelCall, spent: AnswerCost) -> ModelAnswer:
-        """An answer that was not cut; a call that has no more room yet is made again with more. Raises
-        :class:`NoVerdictError`, since what was cut is no verdict, whatever it holds, and what the caller raises."""
+        """Returns an answer that was not cut; makes the call once more with more room if that helps. Raises
+        :class:`NoVerdictError` for an answer that is still cut, and what the caller raises."""
         answer = await self._get(call, spent)
         if answer.cut and not call.more:
             answer = await self._get(replace(call, more=True), spent)
@@ -228,9 +227,8 @@ class Answers:
 
 
 class FirstCalls:
-    """Lets the first call of those that begin alike go ahead of the others: a provider has a beginning in its cache
-    once a call with it was read, and calls about one trace that are made at the same time would all miss it. On one
-    event loop."""
+    """Lets the first of several calls that begin alike go ahead: a provider caches a beginning once it has read it, so
+    calls about one trace that are made at the same time would all miss the cache. On one event loop."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Event] = {}
@@ -238,7 +236,7 @@ class FirstCalls:
 
     @asynccontextmanager
     async def behind(self, beginning: str) -> AsyncIterator[None]:
-        """Waits while the first call with this beginning is under way, however that ends."""
+        """Waits while the first call with this beginning is under way, whether that succeeds or not."""
         if beginning in self._sent:
             yield
         elif (first := self._under_way.get(beginning)) is not None:

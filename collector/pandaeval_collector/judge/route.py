@@ -24,9 +24,9 @@ _PROBING_S = 1.0
 
 
 class Breaker:
-    """Says whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after ``fails`` failures in
-    a row within a minute: it may not. *Half open*, after that: one call may; if it succeeds the breaker closes, if it
-    fails the breaker opens again. ``clock``: seconds. On one event loop."""
+    """Decides whether a provider may be asked. *Closed*: it may. *Open*, for ``rest`` seconds after ``fails`` failures
+    in a row within a minute: it may not. *Half open*, after that: one call may, whose success closes the breaker and
+    whose failure opens it again. ``clock``: seconds. On one event loop."""
 
     def __init__(self, fails: int, rest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._clock = rest, clock
@@ -39,8 +39,8 @@ class Breaker:
         return self._open_until is None
 
     def closed_in(self) -> float:
-        """Asks to make a call, and takes the place of the one that tries an open breaker again if there is none. 0: go
-        ahead, and say what came of it; else the seconds after which to ask again."""
+        """Asks to make a call. Returns 0 if it may be made, also as the one test of an open breaker; its outcome must
+        be reported. Else returns the seconds after which to ask again."""
         if self._open_until is None:
             return 0.0
         left = self._open_until - self._clock()
@@ -52,12 +52,12 @@ class Breaker:
         return 0.0
 
     def succeeded(self) -> None:
-        """The provider answered, whatever it said."""
+        """Reports that the provider answered, whatever it said."""
         self._failures.clear()
         self._open_until, self._probing = None, False
 
     def failed(self, rest: float | None = None) -> None:
-        """A call failed over the provider. ``rest``: seconds for which it asked to be left alone, if it did."""
+        """Reports a call that failed over the provider. ``rest``: seconds that the provider asked to wait, if any."""
         now = self._clock()
         self._failures.append(now)
         whole = len(self._failures) == self._failures.maxlen and now - self._failures[0] <= _WINDOW_S
@@ -66,7 +66,7 @@ class Breaker:
         self._probing = False
 
     def left(self) -> None:
-        """A call ended and says nothing about the provider: nobody waited for it, or it was not allowed."""
+        """Reports a call that ended without saying anything about the provider: cancelled, or not allowed."""
         self._probing = False
 
 
@@ -100,7 +100,7 @@ ways (roles, files, servers that ask for none)."""
 
 
 class Route:
-    """One model of the worker. ``keyless``: the variable with its key, where that is not set."""
+    """How the worker reaches one model. ``keyless``: the variable that should hold its key, if that is not set."""
 
     def __init__(self, setup: Mapping[str, Any], model: str, known: KnownModel) -> None:
         self.model, self.timeout, self.known = model, float(setup["timeout"]), known
@@ -119,7 +119,7 @@ class Route:
 
     @classmethod
     def of(cls, litellm: Any, setup: Mapping[str, Any], model: str) -> Route:
-        """The way to a model as litellm knows it."""
+        """Makes the route to a model with what litellm knows of it."""
         route = cls(setup, model, known(litellm, model))
         route.keyless = "" if "api_key" in route._reached else missing_key(litellm, model)
         return route
@@ -132,8 +132,8 @@ class Route:
         return record_budget(self.known.window, room(_SHORT_ANSWER, self.parameters, self._reasons, None))
 
     def form(self, call: Mapping[str, Any]) -> str:
-        """What the provider is to hold the answer to, as OpenAI names it; ``""``: nothing. A repair is held to the
-        schema of its question, if it can be: all other calls about a trace are alike up to the question."""
+        """Returns the form that the provider is to enforce, as OpenAI names it, ``""``: none. Repairs ask for the
+        schema, if possible; all other calls about a trace are alike up to the question."""
         if call.get("response_format") is None or self.parameters.response_format == "text":
             return ""
         held = call.get("held") or self.parameters.response_format == "schema"
@@ -143,17 +143,17 @@ class Route:
         return form
 
     def weaker(self, form: str) -> str | None:
-        """What to ask for after a refusal; ``None`` where the form cannot be the reason for it."""
+        """Returns the form to try after a refusal; ``None`` where the form cannot be the reason for it."""
         return None if not form or form in self._took else _WEAKER[form]
 
     def took(self, form: str, refused: list[str]) -> None:
-        """The provider took a call with this form, after it had ``refused`` the same with others."""
+        """Notes that the provider accepted ``form``, after it had ``refused`` others for the same call."""
         self._took.add(form)
         self._refused.update(refused)
 
     def adapt(self, refusal: str) -> bool:
-        """Whether there is another way to ask after a refusal in these words: all messages as one, or without a
-        parameter that they name. Each way is taken once, and kept."""
+        """Returns whether a refusal suggests another way to ask, and adopts it for good: all messages as one, or
+        without a parameter that the refusal names."""
         said = refusal.lower()
         if not self._merged and _TEMPLATE.search(said):
             self._merged = True
@@ -166,12 +166,12 @@ class Route:
         return named is not None
 
     def thought(self, reply: Mapping[str, Any]) -> None:
-        """Hears of an answer: from one that is known to have thought on, answers get the room for it."""
+        """Notes whether the model thought before its answer: later answers then get the room for it."""
         hidden = reply["usage"].get("reasoning_tokens")
         self._reasons = self._reasons or bool(hidden and hidden > _LEAST_ANSWER)
 
     def request(self, call: Mapping[str, Any], form: str) -> dict[str, Any]:
-        """litellm's arguments for one try."""
+        """Returns litellm's arguments for one try."""
         own, sent = self.parameters, sum(tokens(message["content"]) for message in call["messages"])
         most = room(call["max_tokens"], own, self._reasons, self.known.most_out, bool(call.get("more")))
         if self.known.window is not None:
@@ -200,8 +200,8 @@ class Route:
         return {name: value for name, value in asked.items() if value is not None}
 
     def _messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """With a mark at the end of what all calls about a trace begin with, where the provider wants one; as one
-        message where its template takes no others."""
+        """Returns the messages, with a mark behind the common beginning where the provider wants one; as one message
+        where its template takes no others."""
         if self._merged:
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
         if not self.known.marks or len(messages) < 3:
@@ -214,13 +214,13 @@ class Route:
 
 
 def _digest(record: str) -> str:
-    """The same for all calls about a trace, by the fences at the beginning of its record. All prompts begin with one
-    message of ours, by which alone a provider would send them all to one machine."""
+    """Returns a key that is the same for all calls about a trace, from the fences at the beginning of its record. By
+    the common system message alone, a provider would send all calls to one machine."""
     return hashlib.blake2b(record[:_TELLING].encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Address and key, which are passed on to models of the provider that they belong to."""
+    """Returns address and key, if the model is of the provider that they belong to."""
     if setup.get("home") not in (None, model.partition("/")[0]):
         return {}
     name = setup.get("api_key_env")
@@ -229,9 +229,8 @@ def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 
 def missing_key(litellm: Any, model: str) -> str:
-    """The variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be there. Asked
-    before anything is sent: some clients report a missing key as a fault of the server, which is tried again for long.
-    """
+    """Returns the variable that should hold the key of ``model``, or several with "or"; ``""`` where a key may be set.
+    Called before anything is sent: some clients report a missing key as a server's fault, which is retried for long."""
     try:
         provider = litellm.get_llm_provider(model)[1]
     except litellm.BadRequestError:

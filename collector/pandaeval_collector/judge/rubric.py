@@ -60,9 +60,9 @@ _TOKENS, _MORE = 900, 350
 
 @dataclass(frozen=True, slots=True)
 class QuestionPart(Generic[P]):
-    """A question that may share a call. ``name``: that of its metric; ``about``: what is judged, the same text for all
-    that are put together; ``text``: its own criteria; ``answer``: the shape of its part of the verdict; ``check``: what
-    is wrong with that part on what was given, as in :class:`Rubric`."""
+    """A question that may share a call with others. ``name``: of its metric; ``about``: what is judged, the same text
+    in all parts of a call; ``text``: its own criteria; ``answer``: the shape of its part of the verdict; ``check``:
+    says what is wrong with that part, as in :class:`Rubric`."""
 
     name: str
     version: str
@@ -73,7 +73,7 @@ class QuestionPart(Generic[P]):
 
 
 def rubric_of(parts: Sequence[QuestionPart[Any]]) -> Rubric[Any]:
-    """The question of one part, or of several in their order; its verdict has a field for each, named like it."""
+    """Makes the rubric of one part, or of several in order; the verdict then has a field for each, by name."""
     return _rubric_of(tuple(parts))
 
 
@@ -130,33 +130,33 @@ The people who are responsible for this agent add the following. Where it differ
 
 @dataclass(frozen=True, slots=True)
 class Guideline:
-    """``metric``: its key (``trace.task_completion``); ``agent``: ``""`` for all."""
+    """A rule added to a question. ``metric``: its key (``trace.task_completion``); ``agent``: ``""`` for all."""
 
     metric: str
     text: str
     agent: str = ""
 
     def concerns(self, metric: str, agent: str) -> bool:
-        """Whether a judge is to heed it in a question about a run of this agent."""
+        """Returns whether the guideline applies to a metric's question about a run of this agent."""
         return self.metric == metric and self.agent in ("", agent)
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The guidelines for one question. ``rubric``: the name of the one that gives the metric's verdict."""
+    """The guidelines for one question. ``rubric``: the name of the rubric that gives the metric's verdict."""
 
     rubric: str = ""
     texts: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        """What tells versions apart; ``""`` without a guideline."""
+        """A suffix for versions that names the guidelines; ``""`` without any."""
         if not self.texts:
             return ""
         return "+" + hashlib.blake2b("\n".join(self.texts).encode(), digest_size=3).hexdigest()
 
     def added_to(self, rubric: Rubric[V]) -> Rubric[V]:
-        """The question with the guidelines, where it is the one that they are for."""
+        """Returns the rubric with the guidelines, if they belong to it; else unchanged."""
         if not self.texts or rubric.name != self.rubric:
             return rubric
         lines = "\n".join(f"- {text}" for text in self.texts)

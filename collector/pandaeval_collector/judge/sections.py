@@ -25,9 +25,9 @@ _DEEPEST = 6
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at all, as no word of the trace
-    is in them. ``share``: its part, beside those of the others, of a budget that is too small for all. ``outset``: it
-    tells what was there before the agent acted; such sections stand first."""
+    """A titled part of the record. ``blocks`` are fenced one by one; ``together``: all in one fence; ``ours``: not at
+    all, as they hold no word of the trace. ``share``: its weight in a budget that is too small for all. ``outset``: it
+    describes the time before the agent acted; such sections stand first."""
 
     title: str
     blocks: tuple[str, ...]
@@ -38,9 +38,9 @@ class PromptSection:
 
 
 def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLimits) -> list[PromptSection]:
-    """Of a trace whose texts are neutral, the ``facts`` of it as it was, and what was ``known`` before it, neutral too.
-    Task, steps and answer have the largest shares; of several turns the steps, in which all answers but the last stand.
-    """
+    """Makes the sections from a trace with neutral texts, the ``facts`` of the original, and what was ``known`` before
+    it, also neutral. Task, steps and answer have the largest shares; with several turns the steps, which then hold all
+    answers but the last."""
     several = len(trace.turns) > 1
     return [
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
@@ -69,8 +69,8 @@ def _context(known: EarlierTurns, limits: StepLimits) -> Iterable[PromptSection]
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
-    """The newest of what was said that ``room`` tokens hold, each at most ``limit`` characters, and how many are
-    missing before them; so many were ``missing`` already."""
+    """Returns the newest texts that ``room`` tokens hold, each of at most ``limit`` characters, after a note of how
+    many are missing; ``missing``: how many already were."""
     kept: list[str] = []
     for each in reversed(said):
         shown = elided(each, limit)
@@ -95,13 +95,13 @@ def _no_text(trace: Trace, number: int) -> str:
 
 
 def _answered(trace: Trace, limit: int) -> Iterable[str]:
-    """The last answer; those of earlier turns stand among the steps, where they were given."""
+    """Returns the last answer; those of earlier turns stand among the steps."""
     last = trace.turns[-1].assistant if trace.turns else None
     return [_turn(trace, len(trace.turns)) + elided(last, limit)] if last else [_NOTHING]
 
 
 def _turn(trace: Trace, number: int) -> str:
-    """Of a conversation within one trace, which turn it is."""
+    """Returns the number of a turn as a prefix, ``""`` in a trace with only one turn."""
     return f"turn {number}: " if len(trace.turns) > 1 else ""
 
 
@@ -119,8 +119,8 @@ def _tools(trace: Trace, limits: StepLimits) -> Iterable[str]:
 
 
 def signature(schema: Any, most: int = _LONGEST) -> str:
-    """What a JSON schema says of the parameters of a tool, ``""`` where it says nothing. At most about ``most``
-    characters, neutral and on one line: names and values in it are the trace's words."""
+    """Describes the parameters in a tool's JSON schema, ``""`` without any: at most about ``most`` characters, neutral
+    and on one line, as names and values are the trace's words."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
         return ""

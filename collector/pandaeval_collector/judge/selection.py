@@ -11,20 +11,20 @@ from typing import Any, Literal
 # A cheap judge that is asked first.
 @dataclass(frozen=True, slots=True)
 class CascadeStep:
-    """Its ``model``, and where its verdict stands: up to ``low``, and from ``high`` on."""
+    """A cheap judge: its ``model``, and the scores of it that stand: up to ``low``, and from ``high`` on."""
 
     model: str
     low: float
     high: float
 
     def decides(self, score: float) -> bool:
-        """Whether its score stands."""
+        """Returns whether the cheap judge's score stands."""
         return score <= self.low + 1e-9 or score >= self.high - 1e-9
 
 
 def included(id_: str, share: float) -> bool:
-    """Whether a session (or a trace without one) is in a sample of this share, 0..1. A larger sample holds every
-    smaller one, and every collector and every run picks the same ones, by a hash."""
+    """Returns whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
+    holds every smaller one, and all collectors and runs pick the same ones."""
     if share >= 1.0:
         return True
     digest = hashlib.blake2b(id_.encode(), digest_size=8, person=b"judge sample").digest()
@@ -33,8 +33,8 @@ def included(id_: str, share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for a trace that
-    looks like this one. ``in_sample``: its session is judged whole, so that what is said of the trace counts there."""
+    """Whether a metric's judge is asked about a trace. ``probability``: the chance of that, 0..1, for such a trace.
+    ``in_sample``: its whole session is judged, so that the trace's result counts for the session."""
 
     included: bool = True
     probability: float = 1.0
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """``share``: of the sessions, 0..1, each judged whole or not at all; ``shares``: others, by metric key.
+    """Which traces are judged. ``share``: of the sessions, 0..1, each whole or not at all; ``shares``: by metric key.
 
     ``when``: with ``suspicious`` every trace that looks suspicious is judged, and the share is of the others.
     ``agents``, ``services``, ``attributes``: no other traces are judged; empty: all. An attribute may be that of any
@@ -57,7 +57,7 @@ class Selection:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def concerns(self, agent: str, service: str, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         if (self.agents and agent not in self.agents) or (self.services and service not in self.services):
             return False
         if not self.attributes:
@@ -66,7 +66,7 @@ class Selection:
         return held >= set(self.attributes.items())
 
     def choose(self, key: str, id_: str, suspicious: bool) -> Choice:
-        """``id_``: of the session, or of a trace without one: the same ones are chosen by every collector."""
+        """Chooses whether to judge a metric (``key``) of a session, or of a trace without one (``id_``)."""
         share = self.shares.get(key, self.share)
         in_sample = included(id_, share)
         if suspicious and self.when == "suspicious":
@@ -75,5 +75,5 @@ class Selection:
 
 
 def _text(value: Any) -> str:
-    """A value as it is written in a configuration."""
+    """Writes a value as a configuration does."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,8 +18,7 @@ THOUGHT, SAID = "thought", "said"
 
 
 def said_on_the_way(trace: Trace) -> tuple[str, ...]:
-    """Returns what the agent said when it asked for tools, each text once: a plan often stands there, and nowhere
-    else."""
+    """Returns what the agent said when it asked for tools, each text once: plans often stand only there."""
     return tuple(text for _, what, text in _spoken(trace) if what == SAID)
 
 
@@ -63,8 +62,8 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """``failed``: the positions, from 1, of calls that failed; ``unsure``: of those whose results may tell of a
-    failure; ``lost``: of those that failed and that no later call made up for. ``text``: all of it as lines."""
+    """Facts of a trace's calls, as positions from 1. ``failed``: calls that failed; ``unsure``: calls whose results may
+    tell of a failure; ``lost``: failed calls that no later call made up for. ``text``: all facts as lines."""
 
     failed: tuple[int, ...]
     unsure: tuple[int, ...]
@@ -73,8 +72,8 @@ class CallFacts:
 
 
 def facts(trace: Trace) -> CallFacts:
-    """Of a trace as metrics see it, whose results were neither cut nor made neutral: what failed is told by the same
-    predicate that limits verdicts."""
+    """Counts the facts of a trace as metrics see it, with results neither cut nor made neutral; decides what failed by
+    the same predicate that limits verdicts."""
     told = [tells(call) for call in trace.tool_calls]
     failed = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.FAILED)
     unsure = tuple(number for number, each in enumerate(told, 1) if each is FailureSign.UNSURE)
@@ -121,7 +120,7 @@ _REMINDED = 300
 
 
 class OwnWords(str):
-    """A block of our own words, which needs no fence. A text of the trace is none, whatever it says."""
+    """A block of our own words, which needs no fence. No text of a trace becomes one."""
 
     __slots__ = ()
 
@@ -131,10 +130,9 @@ _NO_CALLS = OwnWords("(no tool was called)")
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of
-    what the user said and the agent answered, of an error and of instructions; ``tool``: of a tool's description and of
-    its parameters; ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the conversation
-    before."""
+    """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of a
+    user's message, an answer, an error and instructions; ``tool``: of a tool's description and of its parameters;
+    ``listed``: most tools, and documents of one retrieval; ``context``: tokens of the earlier conversation."""
 
     value: int
     text: int
@@ -144,7 +142,7 @@ class StepLimits:
 
 
 class _Place(IntEnum):
-    """What comes first of that which has the same time."""
+    """The order of pieces that have the same time."""
 
     ANSWER = 0
     USER = 1
@@ -156,14 +154,14 @@ _Piece = tuple[int, _Place, str]
 
 
 def clock(nanoseconds: int) -> str:
-    """Day of the week, date and time in UTC, to the minute; ``""`` for what is no clock's time."""
+    """Writes day of the week, date and time in UTC, to the minute; ``""`` for a number that is no time of a clock."""
     if nanoseconds < _CLOCKS_SINCE:
         return ""
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%A, %Y-%m-%d %H:%M} UTC"
 
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
-    """The blocks of what happened. What was said or thought stands on one line before the call that it led to."""
+    """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
     pieces = [*_turns(trace, limits), *_thoughts(trace, limits), *_calls(trace, facts, limits)]
     pieces += [(span.start_ns, _Place.STEP, _retrieval(span, limits)) for span in trace.spans if _retrieved(span)]
     blocks = _blocks(sorted(pieces, key=lambda piece: piece[:2]))
@@ -186,7 +184,7 @@ def _blocks(pieces: Sequence[_Piece]) -> list[str]:
 
 
 def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
-    """Where there are several: the user's words, shortened, and the answers of all turns but the last."""
+    """Yields, for several turns, the user's messages, shortened, and all answers but the last."""
     turns, since = trace.turns, 0
     if len(turns) < 2:
         return
@@ -223,8 +221,8 @@ def _retrieval(span: Span, limits: StepLimits) -> str:
 
 
 def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
-    """``several``: agents made the calls. Names, arguments and errors stay on one line each, and the result comes last:
-    no line of theirs can pass for another part of the step."""
+    """Writes one call. ``several``: several agents made calls. Names, arguments and errors stay on one line each, and
+    the result comes last, so that none of their lines can pass for another part of the step."""
     call = calls[index]
     parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
     head = f"call {index + 1}: {elided(one_line(call.name), limits.text)}"

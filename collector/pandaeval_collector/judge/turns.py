@@ -18,17 +18,17 @@ _MOST_ITEMS = 100
 
 
 def goal_of(spans: Sequence[Span]) -> str:
-    """The goal that the first of the spans with one states; ``""``: none."""
+    """Returns the goal that the first of the spans with one states; ``""`` without any."""
     return _first(spans, PANDAEVAL_GOAL)
 
 
 def profile_of(spans: Sequence[Span]) -> str:
-    """The profile of the user, likewise."""
+    """Returns the profile of the user that the first of the spans with one states; ``""`` without any."""
     return _first(spans, PANDAEVAL_PROFILE)
 
 
 def knowledge_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, ...]:
-    """What ``spans`` state to be known, and the documents that the ``trace`` found; each once, the first 100."""
+    """Returns the knowledge that ``spans`` state, and documents retrieved in ``trace``; each once, the first 100."""
     stated = (text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE)))
     found = (_text(each) for span in trace.spans for each in span.documents)
     return tuple(dict.fromkeys([*stated, *found]))[:_MOST_ITEMS]
@@ -52,7 +52,7 @@ def _items(stated: Any) -> Iterator[str]:
 
 
 def _parsed(stated: str) -> Iterator[str]:
-    """A text, or those of the JSON list that it holds."""
+    """Yields the text, or the items of the JSON list in it."""
     held: Any = None
     if stated.lstrip().startswith("["):
         try:
@@ -72,7 +72,7 @@ def _text(value: Any) -> str:
         return "…"
 
 
-# One turn of a turns, as metrics of level turn see it: after Agentest's ``ScoreInput``.
+# One turn, as metrics of level turn see it: after Agentest's ``ScoreInput``.
 _RESULT, _HIDDEN = "result: ", "result: (not captured)"
 Hide = Callable[[Trace], Trace]
 """A trace with what is not to be seen taken out of its texts."""
@@ -80,10 +80,10 @@ Hide = Callable[[Trace], Trace]
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """``trace``: as if this turn were all of it; ``said``: the conversation before it, oldest first, one text for each
-    thing that was said, called or given back. ``turn_index``: 0-based in what is known of the turns. ``goal``,
-    ``profile``: ``""`` where nothing states them; ``knowledge``: what is stated to be known, and the documents that
-    were found in this turn."""
+    """A turn as turn metrics see it. ``trace``: as if this turn were all of it; ``said``: the conversation before it,
+    oldest first, one text for each message, call and result. ``turn_index``: 0-based, among the known turns. ``goal``,
+    ``profile``: ``""`` where nothing states them; ``knowledge``: what spans state as known, and the documents that this
+    turn retrieved."""
 
     trace: Trace
     said: tuple[str, ...] = ()
@@ -109,17 +109,17 @@ class TurnView:
 
     @property
     def span_id(self) -> str:
-        """The span that answers."""
+        """The id of the span that answers."""
         return self.trace.turns[0].span_id or self.trace.root_span_id
 
     @property
     def history(self) -> tuple[tuple[str, str], ...]:
-        """What the user said and the agent answered in each turn before, oldest first."""
+        """The user's message and the agent's answer of each earlier turn, oldest first."""
         return tuple(_exchanges(self.said))
 
     @property
     def has_results(self) -> bool:
-        """Whether a result of a tool is known, of this turn or one before."""
+        """Whether any tool's result is known, in this turn or an earlier one."""
         if any(call.has_result and call.result is not None for call in self.tool_calls):
             return True
         return any(line.startswith(_RESULT) and line != _HIDDEN for line in self.said)
@@ -128,8 +128,8 @@ class TurnView:
 def turn_view(
     trace: Trace, index: int, earlier: Sequence[str] = (), base: int | None = None, hide: Hide = lambda trace: trace
 ) -> TurnView:
-    """The ``index``-th turn of a trace. ``earlier``: what was said in the traces of the session before it, hidden
-    already, for one whose spans do not tell; ``base``: the number of turns there, ``None``: not known."""
+    """Makes the view of a trace's ``index``-th turn. ``earlier``: what was said before it in the session, already
+    redacted, for a trace whose spans do not show it; ``base``: the number of turns there, ``None``: unknown."""
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
@@ -145,7 +145,7 @@ def turn_view(
 
 
 def _with_instructions(one: Trace, trace: Trace) -> Trace:
-    """The turn with the spans around it that state instructions: an agent's span begins with its first turn."""
+    """Adds to a turn the spans around it that state instructions: an agent's span begins with its first turn."""
     own, by_id = {span.span_id for span in one.spans}, {span.span_id: span for span in trace.spans}
     around: dict[str, Span] = {}
     for span in one.spans:
@@ -158,14 +158,14 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
 
 
 def _number(index: int, base: int | None, told: Sequence[str]) -> int:
-    """The greater of what the session and what the history in the spans tell; from 0 in what is known."""
+    """Returns the turn's index: the greater of the session's count and that of the history in the spans."""
     if told:
         return max(len(_exchanges(told)), (base or 0) + index)
     return (base or 0) + index
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
-    """What users said, messages in a row as one, each with the last answer to it."""
+    """Pairs the user's messages, those in a row as one, with the last answer to each."""
     found: list[tuple[str, str]] = []
     open_ = False
     for line in said:
@@ -183,11 +183,11 @@ def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-# A whole turns, told as one trace: what a judge is shown to say what came of it.
+# A whole session, joined into one trace, for metrics that judge its outcome.
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``trace``: with the turns and tool calls of all traces; ``missing``: traces that are not kept any more, or were
-    too many to be shown; the rest as in :class:`pandaeval_collector.judge.turns.TurnView`."""
+    """A session as metrics see it. ``trace``: with the turns and tool calls of all traces; ``missing``: traces that are
+    deleted, or too many to be shown; the rest as in :class:`pandaeval_collector.judge.turns.TurnView`."""
 
     trace: Trace
     traces: int
@@ -198,7 +198,7 @@ class Conversation:
 
 
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
-    """Of the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
+    """Joins the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
     if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
         one = traces[0]
         stated = goal_of(one.spans), profile_of(one.spans), knowledge_of(one, one.spans)
@@ -227,13 +227,13 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
 
 
 def _timed(turn: Turn, trace: Trace) -> Turn:
-    """The turn with the start of its trace where it has none of its own, so that calls can be told to belong to it."""
+    """Returns the turn with its trace's start if it has none of its own, so that calls can be assigned to it."""
     return turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
 
 
 def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:
-    """What stands in the record of a conversation: instructions, documents that were found, and of the first trace the
-    model call that tells what was there before it. Thoughts are left out."""
+    """Yields the spans for the record of a conversation: with instructions, retrieved documents, and for the first
+    trace the model call that shows what came before. Leaves out thoughts."""
     first = opening(trace) if is_first else None
     for span in trace.spans:
         if span is first or not span.input:

@@ -28,7 +28,7 @@ _NICE = 10
 
 
 class CallServer:
-    """The calls under way in this process."""
+    """Holds the calls under way in this process."""
 
     def __init__(self, caller: ProviderCaller, parent: Parent) -> None:
         self._caller, self._parent = caller, parent
@@ -36,7 +36,7 @@ class CallServer:
         self._asked: dict[int, asyncio.Event] = {}
 
     def take(self, message: dict[str, Any]) -> None:
-        """A new call, a permission for one, or the end of one."""
+        """Takes in a message: a new call, a permission for a try, or the end of a call."""
         if "go" in message:
             self._asked[message["go"]].set()
         elif "drop" in message:
@@ -79,7 +79,7 @@ def _tell(parent: Parent, message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serves until standard input ends."""
     parent = Parent(nice=_NICE)
     expect_imports()
     first = parent.receive()

@@ -26,9 +26,9 @@ class OpenWork(Protocol):
 
 
 def residual(telemetry: Telemetry, open_items: int) -> int:
-    """How many items have no fate: decoded items that were neither stored nor counted as something else, plus stored
-    items that are neither decided, nor given to another collector, nor open. 0 whenever the event loop asks, after a
-    restart too."""
+    """Returns how many items have no fate: decoded items that were neither stored nor counted as something else, plus
+    stored items that are neither decided, nor given to another collector, nor open. 0 whenever the event loop asks,
+    after a restart too."""
     lost = sum(telemetry.total(name, "decoded") - telemetry.total(name, *_FATES) for name in _INSTRUMENTS)
     taken = sum(telemetry.total(name, "stored") for name in _INSTRUMENTS)
     resumed, done = (
@@ -50,5 +50,5 @@ def publish(telemetry: Telemetry, store: Store, work: OpenWork) -> None:
 
 
 def resident_bytes() -> int:
-    """Memory that this process has in RAM; on Linux."""
+    """Returns how many bytes of memory this process has in RAM; on Linux."""
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

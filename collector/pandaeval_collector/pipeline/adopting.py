@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Adopting:
-    """On one event loop. ``end_session`` is called with each session that is over."""
+    """Takes in members and ends of sessions; calls ``end_session`` with each that is over. On one event loop."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Adopting:
         return len(members) - lost
 
     async def _commit(self, handed: Sequence[Handed], ended: Sequence[str], read: Sequence[Consumed]) -> int:
-        """Returns how many are lost: one that cannot be made a member must not keep those that come after it."""
+        """Commits members; returns how many are lost: one that cannot be made a member must not keep others from it."""
 
         def decide() -> Decision:
             decision = self._line.adopt(handed)
@@ -76,20 +76,20 @@ class Adopting:
         return 0
 
     def unpack(self, message: bytes) -> Handed | Ended | str:
-        """What a message holds, or why it cannot be read."""
+        """Unpacks a message; returns what it holds, or why it cannot be read."""
         try:
             return unpacked(message)
         except ValueError as error:
             return str(error)
 
     def end_elsewhere(self, session_id: str) -> None:
-        """The application says that a session is over which another collector scores."""
+        """Tells the owner of a session, another collector, that the application ended the session."""
         task = asyncio.get_running_loop().create_task(self._tell_end(session_id))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
     async def finish(self) -> None:
-        """Waits for what is being told."""
+        """Waits until all ends of sessions are told, see :meth:`end_elsewhere`."""
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     def _read(self, message: bytes) -> Handed | Ended | None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Patiently(Protocol):
-    """Does something again while the store fails."""
+    """Repeats work while the store fails."""
 
     async def __call__(self, work: Callable[[], Awaitable[T]], /) -> T: ...
 
@@ -44,11 +44,11 @@ class Committer:
         await asyncio.shield(task)
 
     async def on_thread(self, work: Callable[[], T]) -> T:
-        """Does something on the line's thread."""
+        """Runs ``work`` on the line's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the decisions that are being made, then ends the line's thread."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._thread.shutdown()
 

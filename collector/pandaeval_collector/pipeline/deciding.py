@@ -48,8 +48,8 @@ class TraceDecider:
         """Suspects that are due, each to be decided alone."""
 
     async def step(self, take: Callable[[int], Sequence[DueTrace]]) -> int:
-        """Has the traces that ``take`` hands out (at most so many at a time) understood as far ahead as there is room,
-        and decides the oldest batch. Returns how many traces that were; 0: none is due."""
+        """Has the traces that ``take`` hands out (at most as many as it is given) understood as far ahead as there is
+        room, and decides the oldest batch. Returns how many traces that batch had; 0 where none is due."""
         self._ahead.fill(partial(self._taken, take))
         batch = self._ahead.next()
         if batch is not None:
@@ -74,8 +74,8 @@ class TraceDecider:
         self._under_way.close()
 
     def _taken(self, take: Callable[[int], Sequence[DueTrace]]) -> Sequence[DueTrace]:
-        """The due traces to be understood next. Suspects that have to be decided alone are held back, and while any is
-        held nothing else is begun."""
+        """Returns the due traces to be understood next. Suspects that have to be decided alone are held back, and while
+        any is held nothing else is begun."""
         if self._held:
             return ()
         due = take(_BATCH)
@@ -95,8 +95,8 @@ class TraceDecider:
             await self._begin(self._ahead.begin([due]))
 
     async def _begin(self, batch: DueBatch) -> None:
-        """Returns when the batch is committed. The caller takes the next one afterwards: traces that become due
-        meanwhile are in it, and do not wait for one more."""
+        """Decides a batch and returns after its commit. The caller takes the next batch then: traces that become due
+        meanwhile are in that one, and do not wait for one more."""
         await self._retries.or_left(self._decide(batch), f"{len(batch.due)} traces")
 
     async def _decide(self, batch: DueBatch) -> None:

@@ -60,7 +60,7 @@ async def drain(
 
 
 class _Handing:
-    """Hands over what is open, some chunks at a time. ``taken``: chunks that the peer has; ``refused``: its last
+    """Hands over the chunks of open traces, some at a time. ``taken``: chunks that the peer has; ``refused``: its last
     refusal in the last round, ``late``: no time was left. On the event loop."""
 
     def __init__(
@@ -72,15 +72,15 @@ class _Handing:
         self.refused: _Refusal | None = None
 
     async def all(self) -> None:
-        """Round by round, as long as another one is worth it."""
+        """Tries round by round to hand over all open chunks, as long as another round is worth it."""
         again = True
         while again:
             again = await self._round()
             await asyncio.sleep(_PAUSE_S if again else 0)
 
     async def _round(self) -> bool:
-        """Tries all that is open once, up to where nothing is taken. Returns whether another round is worth it."""
-        # One that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
+        """Offers each open chunk once, up to where nothing is taken. Returns whether another round is worth it."""
+        # A chunk that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
         self.refused, waiting = None, (each for each in self._store.open_chunks() if each.data)
         while batch := _some(waiting):
             if asyncio.get_running_loop().time() > self._deadline:
@@ -100,7 +100,7 @@ class _Handing:
         return self.refused is not None
 
     async def _hand_over(self, chunks: Sequence[Chunk]) -> dict[int, _Refusal | None]:
-        """Why the peer has not taken each chunk, ``None`` if it has, by the chunk's id. All of one signal."""
+        """Sends chunks of one signal. Returns, by chunk id, why the peer has not taken it; ``None`` if it has."""
         if not chunks:
             return {}
         whole = await self._send(chunks[0].logs, b"".join([each.data for each in chunks]))
@@ -110,7 +110,7 @@ class _Handing:
         return dict(zip([each.id for each in chunks], alone, strict=True))
 
     async def _send(self, logs: bool, data: bytes) -> _Refusal | None:
-        """``data``: one OTLP request or several in a row, which together are one as well (repeated fields add up)."""
+        """Sends ``data``: one OTLP request, or several in a row, which are one as well (repeated fields add up)."""
         try:
             await self._channel.unary_unary(_METHODS[logs], None, None)(data, timeout=_CALL_S, metadata=self._headers)
         except _Refusal as error:
@@ -119,7 +119,7 @@ class _Handing:
 
 
 def _some(chunks: Iterator[Chunk]) -> list[Chunk]:
-    """The chunks of the next request; none at the end."""
+    """Takes the chunks of the next request from ``chunks``; none at the end."""
     found: list[Chunk] = []
     size = 0
     while len(found) < _TOGETHER and size < _TOGETHER_BYTES and (chunk := next(chunks, None)) is not None:

@@ -16,14 +16,14 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _RESCUE_AGAIN_S = 10.0
 _PROBE_BYTES = 64 << 10
-"""As much as a request brings: that one byte more fits on a disk says little."""
+"""As many as a request brings: that one more byte fits on the disk would say little."""
 
 
 class Guard:
-    """Checks once a second. On one event loop. After a failed write it tries a small one itself: senders avoid a
-    collector that is not ready, so no request would show that writing works again. When files were taken away, it saves
-    what the open files still hold and then calls ``on_gone`` once; until saving succeeds the process has to live, since
-    it alone still has the content."""
+    """Checks the store once a second. On one event loop. After a failed write it tries a small one itself: senders
+    avoid a collector that is not ready, so no request would show that writing works again. When files were taken away,
+    it saves what the open files still hold and then calls ``on_gone`` once; until saving succeeds the process has to
+    live, since it alone still has the content."""
 
     def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
         self._store, self._telemetry, self._on_gone = store, telemetry, on_gone

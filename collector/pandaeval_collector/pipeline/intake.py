@@ -178,7 +178,7 @@ class Intake:
             self._end_session(trace.session_id)
 
     def _too_late(self, taken: TakenApart) -> str:
-        """Why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
+        """Returns why a valid submitted trace was not stored: it was scored for good before. Empty if it was stored."""
         trace_id = taken.submitted.trace_id
         decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
         if decided is None or not self._traces.is_final(decided):
@@ -188,7 +188,7 @@ class Intake:
 
 
 def _items(chunk: Chunk) -> list[Item]:
-    """The items of a stored chunk; none if it was damaged on disk, so that its trace is given up when it is due."""
+    """Reads the items of a stored chunk; none if it was damaged on disk: its trace is then set aside when it is due."""
     try:
         return list(read_chunk(chunk.data, chunk.logs))
     except MalformedOtlpError as error:

@@ -19,8 +19,8 @@ class _Open:
 
 
 class Interims:
-    """An open session is due once after each stretch of ``quiet`` seconds without a new trace or verdict, longer where
-    it has many traces; ``None``: never. Pure. Times are seconds on a monotonic clock."""
+    """Finds open sessions due to be scored so far: each once after a stretch of ``quiet`` seconds without a new trace
+    or verdict, longer for one of many traces; ``None``: never. Pure. Times are seconds on a monotonic clock."""
 
     def __init__(self, quiet: float | None) -> None:
         self._quiet = quiet
@@ -28,11 +28,11 @@ class Interims:
         self._deadlines: Deadlines[str] = Deadlines(self._due_at)
 
     def __len__(self) -> int:
-        """Sessions that wait for their turn, or had it and are still open."""
+        """Counts the sessions that wait for their turn, or had it and are still open."""
         return len(self._open)
 
     def touch(self, session_id: str, now: float) -> None:
-        """Notes that something was decided that the scores of a session rest on."""
+        """Notes that something was decided on which the scores of a session rest."""
         if self._quiet is None:
             return
         session = self._open.get(session_id)
@@ -47,7 +47,7 @@ class Interims:
         self._open.pop(session_id, None)
 
     def take_due(self, now: float) -> list[str]:
-        """At most 64 sessions that are due; each waits for its next touch."""
+        """Returns at most 64 sessions that are due; each then waits for its next touch."""
         due: list[str] = []
         while len(due) < _AT_ONCE and (session_id := self._deadlines.pop_due(now)) is not None:
             self._open[session_id].waits = False

@@ -21,15 +21,15 @@ class ItemCounts:
             self._telemetry.add(instrument, outcome, items, reason)
 
     def kept(self, instrument: str, stored: int, duplicate: int, late: int) -> None:
-        """Items of fragments: new ones, ones that the store had, and ones of traces that were scored for good."""
+        """Counts items of fragments: new ones, ones that the store had, and ones of traces scored for good before."""
         self._add(instrument, "decoded", stored + duplicate + late)
         self._add(instrument, "stored", stored)
         self._add(instrument, "duplicate", duplicate)
         self._add(instrument, "rejected", late, "late")
 
     def in_no_fragment(self, instrument: str, split: Split) -> None:
-        """Items of a request that went into no fragment: our own output, people's verdicts, invalid ones, and ones
-        without a trace."""
+        """Counts the items of a request that went into no fragment: our own output, people's verdicts, invalid ones,
+        and ones without a trace."""
         self._add(instrument, "decoded", split.own_output + split.rejected + split.ignored + len(split.labels))
         self._add(instrument, "label", len(split.labels))
         self._add(instrument, "own_output", split.own_output)
@@ -38,7 +38,7 @@ class ItemCounts:
         self._add(instrument, "ignored", split.ignored, "no_trace")
 
     def refused(self, taken: Sequence[TakenApart]) -> None:
-        """All items of the submitted traces that have a problem."""
+        """Counts all items of the submitted traces that have a problem."""
         for each in taken:
             if each.problem:
                 for instrument, split in (("pandaeval.spans", each.spans), ("pandaeval.logs", each.logs)):

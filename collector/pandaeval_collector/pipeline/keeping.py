@@ -80,7 +80,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def _noting_decided(self) -> Iterator[set[bytes]]:
-        """The ids of the traces that are decided during the block."""
+        """Inside the block, collects the ids of the traces that are decided meanwhile."""
         meanwhile: set[bytes] = set()
         self._decided_meanwhile.append(meanwhile)
         try:
@@ -105,8 +105,8 @@ class Keeper:
             raise Overloaded("the store cannot be written to just now") from error
 
     async def _commit(self, chunks: Sequence[Chunk], endings: Sequence[str], read: Sequence[Consumed]) -> None:
-        """Stores all chunks of a request or deletes those that it stored before the error. More than a thousand chunks
-        take several commits, so that requests of other senders are committed in between."""
+        """Stores all chunks of a request; on an error deletes those that were stored before it. More than a thousand
+        chunks take several commits, so that requests of other senders are committed in between."""
         last = max(0, len(chunks) - 1) // _PER_COMMIT * _PER_COMMIT
         for start in range(0, last + 1, _PER_COMMIT):
             part = chunks[start : start + _PER_COMMIT]

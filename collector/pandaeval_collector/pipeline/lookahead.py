@@ -32,7 +32,7 @@ class InProcess:
 
 @dataclass(frozen=True, slots=True)
 class DueBatch:
-    """Due traces; ``ready`` is done when they can be filed."""
+    """A batch of due traces; ``ready`` is done when they can be filed."""
 
     due: Sequence[DueTrace]
     ready: asyncio.Task[Ready]

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 _TICK_S = 0.05
 _LAST_TICKS = 60
 _FEW, _GATHER_S = 128, 0.01
-"""After a batch of fewer traces others get the time to come together: each batch has costs of its own."""
+"""After a batch of fewer traces, and for how long, the next one is gathered: each batch has costs of its own."""
 _LOOK_S = 0.5
 """How often to check for finished sessions under load: nothing may be under way at that moment."""
 
@@ -97,9 +97,9 @@ class Pipeline:
         self.may_decide: Callable[[], bool] = lambda: True
         """Whether traces and sessions may be decided at this moment; asked before each batch."""
         self.may_close: Callable[[], bool] = lambda: True
-        """Whether sessions may be, likewise."""
+        """Whether sessions may be closed at this moment."""
         self.rounds = 0
-        """How often it was looked what is due, and that was dealt with: a sign of life."""
+        """How many rounds of looking for due work were done: a sign of life."""
 
     def listen(self, on_results: Callable[[Sequence[ResultRow]], None]) -> None:
         """Registers one more function that is called with the new rows of every commit."""
@@ -107,18 +107,18 @@ class Pipeline:
 
     @property
     def open_traces(self) -> int:
-        """Traces that are not decided yet."""
+        """The number of traces that are not decided yet."""
         return len(self._traces) + self._traces.deciding
 
     @property
     def open_sessions(self) -> int:
-        """Sessions that are not scored for good yet."""
+        """The number of sessions that are not scored for good yet."""
         return self._sessions.open
 
     @property
     def open_items(self) -> int:
-        """Spans and log records that no decision covers yet. Counts them anew: takes time in proportion to open
-        traces."""
+        """The number of spans and log records that no decision covers yet, counted anew: takes time in proportion to
+        open traces."""
         return self._traces.items
 
     @property
@@ -168,8 +168,8 @@ class Pipeline:
         return self._sessions.is_open(session_id)
 
     async def let_go(self, trace_ids: Collection[bytes]) -> None:
-        """Forgets open traces with which another collector goes on; those that are being decided get a moment for
-        it, and are decided in any case."""
+        """Forgets open traces with which another collector goes on. Waits a moment for those that are being decided,
+        which are decided in any case."""
         for _ in range(_LAST_TICKS):
             if not any(self._traces.knows(trace_id) and trace_id not in self._traces for trace_id in trace_ids):
                 break
@@ -221,12 +221,12 @@ class Pipeline:
         await self._committer.commit(decide)
 
     async def session_now(self, session_id: str) -> list[bytes]:
-        """The results that a session would have if it ended now, as JSON objects; none of them is stored."""
+        """Returns the results that a session would have if it ended now, as JSON objects; none of them is stored."""
         results = await self._committer.on_thread(lambda: self._line.session_now(session_id))
         return [result.to_json() for result in results]
 
     def end_session(self, session_id: str) -> None:
-        """The application says that a session is over."""
+        """Ends a session because its application says that it is over."""
         if self._line.hands_over:
             self._adopting.end_elsewhere(session_id)
         else:

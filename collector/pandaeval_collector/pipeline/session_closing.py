@@ -47,11 +47,11 @@ class SessionCloser:
 
     @property
     def open(self) -> int:
-        """Sessions that are not scored for good yet, those being scored included."""
+        """The number of sessions that are not scored for good yet, those being scored included."""
         return len(self._sessions) + len(self._awaited) + len(+self._closing)
 
     def is_open(self, session_id: str) -> bool:
-        """Whether this session is one of them."""
+        """Returns whether this session is not scored for good yet."""
         return session_id in self._sessions or session_id in self._awaited or self._closing[session_id] > 0
 
     async def let_go(self, session_ids: Collection[str]) -> None:
@@ -73,11 +73,11 @@ class SessionCloser:
         return len(self._sessions)
 
     def end(self, session_id: str) -> None:
-        """The application says that a session is over."""
+        """Ends a session because its application says that it is over."""
         self._sessions.end(session_id, self._clock())
 
     def committed(self, decision: Decision) -> None:
-        """A decision about traces or judgements of these sessions was committed: they go on."""
+        """Notes that a decision about traces or judgements of sessions was committed: these sessions go on."""
         now = self._clock()
         for session_id, grown in decision.grown.items():
             known = self._uncompared.get(session_id)
@@ -95,7 +95,7 @@ class SessionCloser:
             await self._compare(some)
 
     async def _compare(self, some: dict[str, GrownSession]) -> None:
-        """A session that raises is told and left: it is scored without comparisons."""
+        """Compares members of sessions. A session that raises is logged and scored without comparisons."""
         try:
             await self._committer.commit(lambda: self._line.compare(some))
         except Exception as error:  # whatever one session raises, it must not cost the others
@@ -129,9 +129,9 @@ class SessionCloser:
         await self._close({session.session_id: trigger for session in open_sessions})
 
     def _compared(self, session_ids: Iterable[str]) -> list[str]:
-        """Those without a member that came after they were compared last: by its signals they would be scored under the
-        id of the same session with the comparison. The member has touched them, so that they are due again. Called when
-        a decision is made, since members come until then."""
+        """Leaves out sessions with a member that came after they were last compared: by its signals they would be
+        scored under the id of the same session with the comparison. They are due again, as the member has touched them.
+        Called when a decision is made, since members come until then."""
         return sorted(id_ for id_ in session_ids if id_ not in self._uncompared)
 
     def _touch(self, session_id: str, now: float) -> None:
@@ -139,7 +139,7 @@ class SessionCloser:
         self._interims.touch(session_id, now)
 
     async def _score_so_far(self, sessions: Sequence[str]) -> None:
-        """A session that raises is told and left: its scores for good do not rest on these."""
+        """Scores open sessions. One that raises is logged and left out: its scores for good do not rest on these."""
         try:
             await self._committer.commit(lambda: self._line.score_so_far(self._compared(sessions)))
         except Exception as error:  # whatever one session raises, it must not cost the others

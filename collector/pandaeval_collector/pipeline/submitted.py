@@ -53,7 +53,7 @@ def _problem(submitted: Submitted, spans: Split, logs: Split) -> str:
 
 
 def added_up(splits: Iterable[Split]) -> Split:
-    """One :class:`Split` with the sums of the counts, all labels and no fragments."""
+    """Returns one :class:`Split` with the sums of the counts, all labels and no fragments."""
     whole = Split([])
     for split in splits:
         whole.decoded += split.decoded
@@ -66,8 +66,8 @@ def added_up(splits: Iterable[Split]) -> Split:
 
 
 def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
-    """What applications said about each trace, by trace id. Once said, "complete" stays true whatever later parts
-    say."""
+    """Returns what applications said about each trace, by trace id. Once one said "complete", that stays true, whatever
+    later parts say."""
     words: dict[bytes, Submitted] = {}
     for each in taken:
         known = words.get(each.submitted.trace_id)
@@ -77,7 +77,7 @@ def words_of(taken: Iterable[TakenApart]) -> dict[bytes, Submitted]:
 
 
 def endings_of(taken: Iterable[TakenApart]) -> list[str]:
-    """The ids of the sessions that end with these submissions."""
+    """Returns the ids of the sessions that end with these submissions."""
     return [each.submitted.session_id for each in taken if each.submitted.session_end and each.submitted.session_id]
 
 
@@ -101,7 +101,7 @@ class SessionEndings:
             self._undecided.setdefault(session, set()).add(trace_id)
 
     def end(self, session: str) -> bool:
-        """Whether the session may end now; if not, :meth:`decided` returns it later."""
+        """Ends a session; returns whether it may end now. If not, :meth:`decided` returns it later."""
         if self._undecided.get(session):
             self._ending.add(session)
             return False

@@ -35,18 +35,18 @@ class SuspectCheck:
             self._workers.stop()
 
     async def rest(self) -> None:
-        """Ends the process once there is no suspect left."""
+        """Ends the process for suspects once no suspect is left."""
         if self._workers is not None and not self._suspects:
             await self.close()
 
     async def close(self) -> None:
-        """Ends the process."""
+        """Ends the process for suspects."""
         workers, self._workers = self._workers, None
         if workers is not None:
             await workers.close()
 
     async def _process(self) -> Workers | None:
-        """The process for suspects; ``None`` if it cannot be started: then the collector understands them itself."""
+        """Returns the process for suspects; ``None`` if none can be started: the collector understands them itself."""
         if self._workers is None and self._make is not None:
             workers = self._make()
             try:

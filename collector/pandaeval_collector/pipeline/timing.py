@@ -9,7 +9,7 @@ from pandaeval_otel.assembly import CloseRules
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Rules of closing and keeping; seconds and bytes."""
+    """When traces and sessions are closed, and how long or how much is kept; seconds and bytes."""
 
     close: CloseRules = field(default_factory=CloseRules)
     session_idle: float = 900.0
@@ -19,7 +19,7 @@ class Timing:
     late_window: float = 600.0
     retention: float = 604_800.0
     keep_bytes: int = 0
-    """What spans may take that are kept, compressed, after the late window."""
+    """Bytes that spans may take which are kept, compressed, after the late window."""
     judged: float = 30 * 86_400.0
     """How long judged scores are kept for people's labels."""
     upkeep: float = 30.0

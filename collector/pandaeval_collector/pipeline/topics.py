@@ -18,8 +18,8 @@ _BLOCK, _INNER, _TRACE_ID = 0x0A, 0x12, 0x0A
 
 
 def holds_logs(request: bytes) -> bool:
-    """Whether the first item of a request is a log record. The outlines of both kinds of request are the same, and
-    their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
+    """Returns whether the first item of a request is a log record. The outlines of both kinds of request are the same,
+    and their items are not: a span has the trace id in its field 1, a log record a fixed number. ``False`` for what is
     empty or no OTLP."""
     try:
         item = next(_items(request), None)
@@ -40,7 +40,7 @@ def _each(message: bytes, wanted: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class SpansOrLogs:
-    """What is to be stored of a message: its fragments, and whether they hold log records."""
+    """The part of a message that is to be stored: its fragments, and whether they hold log records."""
 
     split: Split
     logs: bool = False
@@ -54,7 +54,7 @@ class SpanTopic:
         self._pipeline, self._telemetry = pipeline, telemetry
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> SpansOrLogs:
-        """The fragments of a message that are not of traces which other collectors have decided."""
+        """Splits a message, without the fragments of traces that other collectors have decided."""
         logs = holds_logs(message)
         try:
             split = split_logs(message) if logs else split_traces(message)
@@ -91,7 +91,7 @@ class MemberTopic:
         self._pipeline = pipeline
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> list[Handed | Ended]:
-        """The member of a message, marked where another collector has scored the session because of it."""
+        """Unpacks the member of a message; marks it where another collector has scored the session because of it."""
         found = unpacked(message)
         session_id = found.session_id if isinstance(found, Ended) else found.row.session_id
         if not session_id:

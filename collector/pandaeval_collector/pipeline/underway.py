@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 FILE_NAME = "underway"
 TOGETHER = 2
-"""So many deaths count whatever the collector did at the moment; from there on a trace is decided alone."""
+"""Deaths that count whatever the collector did at the moment; from there on a trace is decided alone."""
 HOPELESS = 6
 """Deaths after which a trace is not tried any more, the last four of which came while the collector worked on it."""
 
@@ -84,7 +84,7 @@ class UnderWay:
         self._write()
 
     def deaths(self, trace_id: bytes) -> int:
-        """How many processes died while this trace was being decided, as far as the notes say."""
+        """Returns how many processes died while this trace was being decided, as far as the notes say."""
         return self.suspects.get(trace_id, 0)
 
     def close(self) -> None:

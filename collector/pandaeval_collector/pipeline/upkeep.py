@@ -111,8 +111,8 @@ class Upkeep:
         return forgotten
 
     def _kept_for(self) -> float:
-        """Seconds for which results are kept: the configured retention, and less while the disk budget runs out, since
-        old results are deleted before new spans are refused."""
+        """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
+        out, since old results are deleted before new spans are refused."""
         fill = self._store.size_bytes() / self._store.max_bytes
         spare = (_FULL - fill) / (_FULL - _CROWDED)
         return max(self._late_window, self._retention * min(1.0, max(0.0, spare)))

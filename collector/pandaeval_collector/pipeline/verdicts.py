@@ -28,8 +28,8 @@ _PER_COMMIT = 1_000
 
 
 class IncomingVerdicts:
-    """Runs on the event loop of the intake. ``is_open``: whether a trace (hex id) is being collected. ``refusing``
-    turns errors of the store into refusals."""
+    """Stores people's verdicts that come as log records. Runs on the event loop of the intake. ``is_open``: whether a
+    trace (by id) is being collected. ``refusing`` turns errors of the store into refusals."""
 
     def __init__(
         self,

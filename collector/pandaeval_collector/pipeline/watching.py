@@ -61,7 +61,7 @@ class Watching:
         return SessionState(True, traces, [row.body for row in standing.values()])
 
     async def session_now(self, session_id: str) -> list[bytes] | None:
-        """What an open session would be told if it ended now; ``None`` for one that is not open."""
+        """Returns the results that an open session would have if it ended now; ``None`` for one that is not open."""
         if not await asyncio.to_thread(self._store.session_is_open, session_id):
             return None
         return await self._pipeline.session_now(session_id)

@@ -36,7 +36,7 @@ _LOG_INTERVAL_S = 10.0
 
 
 class Unauthenticated(Refusal):
-    """No token, or a wrong one."""
+    """The request has no token, or a wrong one."""
 
 
 class NotOwner(Refusal):
@@ -44,11 +44,11 @@ class NotOwner(Refusal):
 
 
 class OthersHost(Refusal):
-    """Asked under a name that may be another's."""
+    """The request names a host that may be another's."""
 
 
 class OthersPage(Refusal):
-    """A web page of another origin sends it."""
+    """A web page of another origin sends the request."""
 
 
 class TooSlow(Refusal):
@@ -57,7 +57,7 @@ class TooSlow(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class DoorAnswer:
-    """What the sender is told: by gRPC status, by HTTP status, and in words. ``retry_after_s`` where it may return."""
+    """The answer to a sender as gRPC status, HTTP status and words. ``retry_after_s``: set where it may come back."""
 
     outcome: str
     grpc: grpc.StatusCode
@@ -72,7 +72,7 @@ class DoorAnswer:
 
 
 def answer_to(error: Exception) -> DoorAnswer:
-    """The answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
+    """Returns the answer to an error; anything but a known refusal is an internal error, whose text stays inside."""
     message = str(error)
     match error:
         case Overloaded():
@@ -115,11 +115,11 @@ class Outcomes:
         self._unlogged = 0
 
     def accepted(self, accepted: Accepted) -> None:
-        """Count a stored request."""
+        """Counts a stored request."""
         self._telemetry.request(self._door, "partial" if accepted.rejected else "accepted")
 
     def refused(self, error: Exception) -> DoorAnswer:
-        """Count a refused or failed request; returns the answer to it."""
+        """Counts a refused or failed request; returns the answer to it."""
         answer = answer_to(error)
         self._telemetry.request(self._door, answer.outcome)
         if answer.outcome == "internal_error":
@@ -143,7 +143,7 @@ class Outcomes:
 
 # Encodes refusals as ``google.rpc.Status``: what OTLP sends in gRPC trailers and in HTTP bodies.
 def status_of(answer: DoorAnswer) -> Status:
-    """``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
+    """Returns the ``google.rpc.Status`` of an answer, with a ``RetryInfo`` where the sender may come back."""
     status = Status(code=answer.code, message=answer.message)
     if answer.retry_after_s is not None:
         detail = AnyMessage()
@@ -153,8 +153,8 @@ def status_of(answer: DoorAnswer) -> Status:
 
 
 def trailers_of(answer: DoorAnswer) -> tuple[tuple[str, bytes], ...]:
-    """gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second. None
-    where it should not, since any RetryInfo is taken for permission."""
+    """Returns gRPC trailers that make the sender come back: Go and Java read the first, the Python exporter the second.
+    None where it should not, since any RetryInfo is taken for permission."""
     if answer.retry_after_s is None:
         return ()
     return (

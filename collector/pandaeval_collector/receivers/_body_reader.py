@@ -28,7 +28,7 @@ _REMEMBERED = 1_000
 
 
 class BodyReader:
-    """At most ``at_once`` messages are on their way in. One event loop.
+    """Reads messages, at most ``at_once`` at a time. One event loop.
 
     A message has ``timeout_s`` to arrive, and ``patience_s`` where another call waits for its turn: an ordinary one is
     there at once, and one that stalls must not keep the others out. Connections take turns, and those of which a
@@ -45,11 +45,11 @@ class BodyReader:
 
     @classmethod
     def of_messages(cls, max_bytes: int) -> BodyReader:
-        """So many at a time that they take 32 MiB at most, or two of the largest."""
+        """Makes a reader of as many messages at a time as take 32 MiB at most, or of two of the largest."""
         return cls(min(_MOST, max(_FEWEST, _TOGETHER_BYTES // max_bytes)))
 
     async def read(self, context: _Context) -> bytes:
-        """The message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, or :class:`Malformed` if none."""
+        """Returns the message of a call. Raises :class:`TooSlow`, :class:`Overloaded`, :class:`Malformed` if none."""
         if self._free:
             self._free -= 1
         else:
@@ -98,7 +98,7 @@ class BodyReader:
         self._free += 1
 
     def _look(self) -> None:
-        """Ends what takes too long, the oldest first, and no more than others wait for."""
+        """Ends messages that take too long, the oldest first, and no more than others wait for."""
         loop = asyncio.get_running_loop()
         now, wanted = loop.time(), self._queue.waiting
         for task, (begun, peer) in self._begun.items():
@@ -140,7 +140,7 @@ class _Queue:
         self.waiting += 1
 
     def take(self) -> asyncio.Future[None] | None:
-        """The call whose turn it is."""
+        """Removes and returns the call whose turn it is."""
         queue = self._ordinary or self._last
         if not queue:
             return None
@@ -152,7 +152,7 @@ class _Queue:
         return call
 
     def put_last(self, peer: str) -> None:
-        """This connection's calls come after those of others from now on."""
+        """Puts the calls of a connection behind those of all others from now on."""
         self._slow[peer] = None
         self._slow.move_to_end(peer)
         if len(self._slow) > _REMEMBERED:

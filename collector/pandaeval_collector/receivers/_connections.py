@@ -12,23 +12,23 @@ _FEWEST = 16
 
 
 def grpc_connections() -> int:
-    """For OTLP over gRPC: half of the files that this process may open. Nobody can end its idle connections to make
-    room, so it has more than HTTP; health checks, the store and exporters always find some."""
+    """Returns the limit for OTLP over gRPC: half of the files that this process may open. Nobody can end its idle
+    connections to make room, so it has more than HTTP; health checks, the store and exporters always find some."""
     return max(_FEWEST, int(_files() * _GRPC_SHARE))
 
 
 def http_connections() -> int:
-    """For OTLP over HTTP and the API: a fifth."""
+    """Returns the limit for OTLP over HTTP and the API: a fifth of the files that this process may open."""
     return max(_FEWEST, int(_files() * _HTTP_SHARE))
 
 
 def health_connections() -> int:
-    """For the listener of health checks."""
+    """Returns the limit for the listener of health checks."""
     return min(_HEALTH_CONNECTIONS, max(_FEWEST, _files() // 16))
 
 
 def _files() -> int:
-    """How many files the process may open, after it has asked for more if it may have more."""
+    """Returns how many files the process may open, after raising that limit if it may."""
     if sys.platform == "win32":
         return _WANTED_FILES  # there is no such limit
     import resource
@@ -48,13 +48,13 @@ class Connection(Protocol):
     """One connection of a listener."""
 
     def drop(self) -> None:
-        """Ends it at once."""
+        """Ends the connection at once."""
         ...
 
 
 class Crowd:
-    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest goes; a new
-    one is dropped only where all others are being answered."""
+    """The connections of one listener. Beyond ``limit`` the one that has been without a request for longest is dropped;
+    a new one only where all others are being answered."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -62,7 +62,7 @@ class Crowd:
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
 
     def came(self, connection: Connection) -> None:
-        """A connection was made. It may be dropped before this returns."""
+        """Notes a new connection. It may be dropped before this returns."""
         self._count += 1
         self._waiting[connection] = None
         if self._count > self._limit:
@@ -70,15 +70,15 @@ class Crowd:
             longest.drop()
 
     def busy(self, connection: Connection) -> None:
-        """It has a request."""
+        """Notes that a connection has a request."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: Connection) -> None:
-        """It was answered."""
+        """Notes that a connection was answered."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
     def went(self, connection: Connection) -> None:
-        """It is closed."""
+        """Notes that a connection is closed."""
         self._count -= 1
         self._waiting.pop(connection, None)

@@ -27,7 +27,7 @@ class Inflater(Protocol):
     """Decompresses one body."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
+        """Yields what the next ``data`` decompresses to. Raises :class:`Malformed`, and :class:`TooMany` frames."""
         ...
 
     def finish(self) -> None:
@@ -36,7 +36,7 @@ class Inflater(Protocol):
 
 
 def inflater_for(encoding: str) -> Inflater:
-    """The inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
+    """Returns the inflater for a ``content-encoding`` header. Raises :class:`UnsupportedMedia`."""
     try:
         return _INFLATERS[encoding.strip().lower()]()
     except KeyError:
@@ -49,11 +49,11 @@ class _Identity:
         yield data
 
     def finish(self) -> None:
-        """A body as it is cannot be cut short: HTTP has seen to its length."""
+        """Does nothing: HTTP has checked the length of a body that is not compressed."""
 
 
 class _Frames:
-    """Counts the frames of one body that were opened."""
+    """Counts the frames of one body that were opened, and raises where they are too many."""
 
     def __init__(self, kind: str) -> None:
         self._kind, self._opened = kind, 1
@@ -65,7 +65,7 @@ class _Frames:
 
 
 class _Gzip:
-    """One or more gzip members."""
+    """Decompresses one or more gzip members."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(_GZIP)
@@ -87,7 +87,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """HTTP's deflate: a zlib stream, or a raw one as some clients send. The first two bytes tell them apart."""
+    """Decompresses HTTP's deflate: a zlib stream, or a raw one as some clients send. Its first two bytes tell which."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -120,7 +120,7 @@ def _zlib_pieces(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 class _Zstd:
-    """One or more zstd frames."""
+    """Decompresses one or more zstd frames."""
 
     def __init__(self) -> None:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)

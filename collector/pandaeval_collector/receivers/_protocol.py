@@ -20,7 +20,7 @@ class Refusal(Exception):  # noqa: N818 - its kinds read as answers: overloaded,
 
 
 class Overloaded(Refusal):
-    """Come back in ``retry_after_s`` seconds: a budget (memory, disk) is used up."""
+    """A budget (memory, disk) is used up: the sender may come back in ``retry_after_s`` seconds."""
 
     def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
         super().__init__(message)
@@ -32,19 +32,19 @@ class Draining(Refusal):
 
 
 class TooLarge(Refusal):
-    """Larger than this collector ever accepts; do not send it again."""
+    """The request is larger than this collector ever accepts; do not send it again."""
 
 
 class TooMany(Refusal):
-    """Would be more objects than this collector ever makes of one request; do not send it again."""
+    """The request would be more objects than this collector ever makes of one; do not send it again."""
 
 
 class Malformed(Refusal):
-    """Not what it claims to be; do not send it again."""
+    """The request is not what it claims to be; do not send it again."""
 
 
 class UnsupportedMedia(Refusal):
-    """A content type or encoding that this collector does not read."""
+    """The request has a content type or encoding that this collector does not read."""
 
 
 class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver weighs the request and comes again
@@ -52,16 +52,16 @@ class Dense(Exception):  # noqa: N818 - no error, and no answer: the receiver we
 
 
 class Ingest(Protocol):
-    """Where receivers put what they got. Called on the event loop. ``large``: a request that would hold up the loop,
-    so that it is taken apart on a thread; without it, what turns out to be one raises :class:`Dense`."""
+    """Takes requests from receivers. Called on the event loop. ``large``: a request that would hold up the loop, so
+    that it is taken apart on a thread; without it, a request that turns out to be one raises :class:`Dense`."""
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:
-        """Store an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit.
-        Raises a :class:`Refusal`."""
+        """Stores an ``ExportTraceServiceRequest`` (protobuf bytes, decompressed). Returns after the commit. Raises a
+        :class:`Refusal`."""
         ...
 
     async def logs(self, request: bytes, large: bool = False) -> Accepted:
-        """Store an ``ExportLogsServiceRequest`` likewise."""
+        """Stores an ``ExportLogsServiceRequest`` likewise."""
         ...
 
 
@@ -79,11 +79,11 @@ class Submitted:
 
 
 class SubmissionIngest(Protocol):
-    """Where completed traces go. Called on the event loop. ``large`` as for :class:`Ingest`."""
+    """Takes completed traces from receivers. Called on the event loop. ``large`` as for :class:`Ingest`."""
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
-        """Store them, all in one commit; returns after it. For each an empty string, or why it was not accepted.
-        Raises a :class:`Refusal`."""
+        """Stores submissions, all in one commit; returns after it. For each an empty string, or why it was not
+        accepted. Raises a :class:`Refusal`."""
         ...
 
 
@@ -91,8 +91,8 @@ class ReceiverTelemetry(Protocol):
     """Counts requests. Called on the event loop, once per request; must not block or raise."""
 
     def request(self, door: str, outcome: str) -> None:
-        """``door`` is ``grpc`` or ``http``; ``outcome`` one of ``accepted``, ``partial``, ``overloaded``, ``draining``,
-        ``too_large``, ``malformed``, ``unauthenticated``, ``internal_error``."""
+        """Counts a request. ``door``: ``grpc``, ``http``, ``submit``, ``members`` or ``results``; ``outcome``:
+        ``accepted``, ``partial``, or that of a :class:`pandaeval_collector.receivers._answers.DoorAnswer`."""
         ...
 
 
@@ -100,4 +100,4 @@ class NoDoorTelemetry:
     """Counts nothing."""
 
     def request(self, door: str, outcome: str) -> None:
-        """Nothing."""
+        """Does nothing."""

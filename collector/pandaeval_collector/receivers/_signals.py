@@ -31,8 +31,8 @@ from pandaeval_otel.wire.weight import (
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """``kind``: what a request consists of. ``store`` hands a protobuf request, and whether it is large, to an ingest,
-    ``from_json`` makes that request from an OTLP/JSON document, ``respond`` makes the protobuf response."""
+    """A kind of request. ``kind``: what it consists of. ``store`` hands a protobuf request, and whether it is large, to
+    an ingest, ``from_json`` makes that request from an OTLP/JSON document, ``respond`` makes the protobuf response."""
 
     grpc_service: str
     http_path: str
@@ -83,11 +83,11 @@ SIGNALS = (TRACES, LOGS)
 # would block the event loop.
 DEFAULT_MAX_ITEMS = 200_000
 _ITEM_BYTES = 400
-"""What a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
+"""Bytes that a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
 _COPIES = 2
-"""Of a request that is scanned, besides its own bytes: as parsed, or as the chunks that are stored."""
+"""Copies of a scanned request besides its own bytes: as parsed, or as the chunks that are stored."""
 _SCANNED_FROM = 1 << 20
-"""Below it the attributes of a request cannot be too many; its spans can, and they are counted in less time."""
+"""From so many bytes on a request's attributes may be too many; below, only its spans, which are quickly counted."""
 _LARGE, _LARGE_ITEMS = 512 * 1024, 5_000
 """From so many bytes or items on a request holds up the event loop, and goes to a thread: up to here some 50 ms."""
 _LARGE_SUBMISSION = 8 * 1024
@@ -101,8 +101,8 @@ class Scales:
         self._max_items = max_items
 
     async def store(self, signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation) -> Accepted:
-        """Hands an OTLP request to ``ingest``. ``reservation`` grows by what its objects take, if they are many. Raises
-        :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
+        """Hands an OTLP request to ``ingest``. Grows ``reservation`` by what the request's objects take, if they are
+        many. Raises :class:`TooMany`, :class:`Malformed`, and what ``ingest`` and ``reservation.grow`` raise."""
         if len(request) <= _LARGE:
             try:
                 return await signal.store(ingest, request, False)
@@ -112,7 +112,7 @@ class Scales:
         return await signal.store(ingest, request, True)
 
     async def weigh_submission(self, request: bytes, reservation: Reservation) -> bool:
-        """Whether a ``SubmitTracesRequest`` is a large one; likewise."""
+        """Returns whether a ``SubmitTracesRequest`` is a large one. Grows and raises like :meth:`store`."""
         if len(request) <= _LARGE_SUBMISSION:
             return False
         upper = partial(upper_items, kind=SUBMISSION, limit=self._max_items)

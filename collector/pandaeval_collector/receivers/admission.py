@@ -27,7 +27,7 @@ def require_token(token: str | None) -> None:
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
-    """Whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
+    """Returns whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
     if header is None:
         return False
     given = header.encode("utf-8", "replace") if isinstance(header, str) else header
@@ -36,13 +36,13 @@ def is_authorised(header: str | bytes | None, token: str) -> bool:
 
 
 def is_page(path: str) -> bool:
-    """Whether people reach ``path`` by a browser: the page, and the API that it asks."""
+    """Returns whether people reach ``path`` by a browser: the page, and the API that it asks."""
     return path == "/" or path.startswith("/api/")
 
 
 def is_logged_in(method: str, headers: Mapping[bytes, bytes], token: str) -> bool:
-    """Whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to this
-    address, also where a page of others made them; so what changes something has to come from our own page."""
+    """Returns whether a browser sends ``token`` as its password, under any name. Browsers send it with every request to
+    this address, also where a page of others made them; so what changes something has to come from our own page."""
     scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
     try:
         _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
@@ -60,7 +60,7 @@ def _from_own_page(headers: Mapping[bytes, bytes]) -> bool:
 
 
 _PATIENCE_S, _PACE = 1.0, 256 * 1024
-"""Where there is no room, a body loses its place that brought fewer bytes a second since this was last looked at."""
+"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
 RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
@@ -85,13 +85,13 @@ class Admission:
 
     @classmethod
     def beside_reading(cls, max_bytes: int, read_bytes: int) -> Admission:
-        """What is left of ``max_bytes`` for requests that are in, where ``read_bytes`` may be on their way in over
-        gRPC; at least half. It begins with ``draining``."""
+        """Makes the budget of requests that are in: ``max_bytes`` without the ``read_bytes`` that may be on their way
+        in over gRPC; at least half. It begins with ``draining``."""
         return cls(max(max_bytes - read_bytes, max_bytes // 2), draining=True)
 
     def reserve(self, size: int = 0) -> Reservation:
-        """``async with admission.reserve(n) as reservation:`` holds ``n`` bytes until the end of the block. Entering
-        raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""
+        """Reserves bytes: ``async with admission.reserve(n) as reservation:`` holds ``n`` until the end of the block.
+        Entering raises :class:`Draining`, :class:`Overloaded` (come back) or :class:`TooLarge` (can never fit)."""
         return Reservation(self, size)
 
     def _take(self, size: int, total: int) -> None:
@@ -112,7 +112,7 @@ class Admission:
         self.in_flight -= size
 
     def _make_room(self, size: int) -> None:
-        """Ends bodies that come too slowly, the oldest first, until there is room for who comes back."""
+        """Ends bodies that come too slowly, the oldest first, until there is room for a sender that comes back."""
         now = asyncio.get_running_loop().time()
         for task, body in self._arriving.items():
             if size > 0 and task not in self._pushed_out and body.is_slow(now):
@@ -138,7 +138,7 @@ class Admission:
 
 
 class Reservation:
-    """Bytes held by one request. ``size`` is how many."""
+    """The bytes that one request holds of the budget. ``size`` is how many."""
 
     __slots__ = ("_admission", "size")
 
@@ -147,14 +147,14 @@ class Reservation:
         self.size = size
 
     def grow(self, size: int) -> None:
-        """Hold ``size`` bytes more; for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
+        """Reserves ``size`` bytes more, for bodies whose size shows only while they arrive. Raises as ``reserve`` does,
         and then holds what it held before."""
         self._admission._take(size, self.size + size)
         self.size += size
 
     def arrives(self) -> contextlib.AbstractContextManager[None]:
-        """While the body of the request is arriving; it may end with :class:`Overloaded` if it comes too slowly. In a
-        task."""
+        """Inside the block the body of the request arrives; it may end with :class:`Overloaded` if the body comes too
+        slowly. In a task."""
         return self._admission._arrives(self)
 
     async def __aenter__(self) -> Reservation:
@@ -176,7 +176,7 @@ class _Body:
     seen: int = 0
 
     def is_slow(self, now: float) -> bool:
-        """Whether it came too slowly since this was last asked; no, where that is less than a second ago."""
+        """Returns whether the body came too slowly since the last call; no, where that is less than a second ago."""
         took = now - self.seen_at
         if took < _PATIENCE_S:
             return False

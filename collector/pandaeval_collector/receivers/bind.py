@@ -27,7 +27,7 @@ class InsecureBind(BindError):  # noqa: N818 - likewise
 
 
 class Address(NamedTuple):
-    """Host name or IP address (without brackets) and TCP port; port 0 lets the system choose."""
+    """A host name or IP address (without brackets) and a TCP port; port 0 lets the system choose."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it. A host name other than ``localhost`` counts as reachable."""
+        """Whether only this machine can reach the address. A host name other than ``localhost`` counts as reachable."""
         if self.host.lower() == "localhost":
             return True
         try:
@@ -72,7 +72,7 @@ class Tls:
 
 
 def parse_address(text: str) -> Address:
-    """``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` naming what is wrong."""
+    """Reads ``127.0.0.1:4327``, ``localhost:4327`` or ``[::1]:4327``. Raises :class:`ValueError` with what is wrong."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host:
         raise ValueError(f"{text!r} is not host:port (all interfaces: 0.0.0.0:port)")
@@ -110,7 +110,7 @@ def check_bind(
 
 
 def listening_socket(address: Address, setting: str) -> socket.socket:
-    """A listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
+    """Opens a listening TCP socket on ``address``; of a host name, on its first address. Raises :class:`PortInUse` or
     :class:`BindError`, naming ``setting``, the configuration key to change."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(

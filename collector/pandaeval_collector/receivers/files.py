@@ -28,8 +28,8 @@ MAX_REQUEST_BYTES = 256 << 20
 _REQUEST_TAG = b"\x0a"
 _BYTE_ORDER = b"\xef\xbb\xbf"
 _UNFINISHED = b"{[,:"
+"""The last bytes of a first line by which its document goes on in the next one."""
 _NEITHER, _LOOK = "neither OTLP/JSON lines nor length-delimited OTLP protobuf", 4096
-"""With one of these ends the first line of a document that goes on in the next one."""
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
 
@@ -55,7 +55,7 @@ class BadLine:
 
 class Input:
     """One input file, ``-`` for standard input. ``read_bytes`` counts bytes consumed on disk, for progress bars;
-    ``notes``: what people should hear of, once it is read."""
+    ``notes``: what people should be told once the file is read."""
 
     notes: Sequence[str] = ()
 
@@ -72,11 +72,12 @@ class Input:
             return 0
 
     def close(self) -> None:
-        """Gives it up unread."""
+        """Closes the file unread."""
         self._raw.close()
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """Every request, in order; :class:`BadLine` where one cannot be read. Raises :class:`UnusableInputError`."""
+        """Yields every request, or a :class:`BadLine` for one that is unreadable. Raises
+        :class:`UnusableInputError`."""
         with self._raw:
             stream = _decompressed(self._raw, self.name)
             try:
@@ -122,7 +123,7 @@ def _decompressed(raw: BinaryIO, name: str) -> io.BufferedReader:
 
 
 def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
-    """The first bytes that are more than blank lines or a mark of byte order, and how many lines were blank."""
+    """Returns the first bytes that are more than blank lines or a byte order mark, and how many lines were blank."""
     blank_lines = 0
     if stream.peek(3)[:3] == _BYTE_ORDER:
         stream.read(3)
@@ -132,12 +133,12 @@ def _head(stream: io.BufferedReader) -> tuple[bytes, int]:
 
 
 def _is_text(head: bytes) -> bool:
-    """JSON, and not protobuf: a request's first byte is a line feed too, but control characters follow soon."""
+    """Returns whether a file is JSON: protobuf may begin with a line feed too, but control characters follow soon."""
     return head.lstrip()[:1] in (b"{", b"[") and not any(byte < 32 and byte not in b"\t\r\n" for byte in head)
 
 
 def _json_lines(stream: io.BufferedReader, name: str, number: int) -> Iterator[Request | BadLine]:
-    """One request a line; a file that is one document over many lines, or an array of requests, is read whole.
+    """Yields one request a line; a file that is one document over many lines, or an array of requests, is read whole.
     ``number``: of lines before."""
     first = True
     while line := stream.readline(MAX_REQUEST_BYTES):
@@ -184,7 +185,7 @@ def _requests_of(document: object, place: str) -> Iterator[Request | BadLine]:
 
 
 def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLine]:
-    """Requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
+    """Yields requests with a length in front: four bytes big-endian (the OpenTelemetry Collector's file exporter) or a
     varint (protobuf's own convention); a file that is one request without any length will do too."""
     if stream.peek(1)[:1] == _REQUEST_TAG:
         # The first byte of a request itself. As a length it would mean ten bytes, too few to hold a span.
@@ -207,12 +208,12 @@ def _protobuf(stream: io.BufferedReader, name: str) -> Iterator[Request | BadLin
 
 
 def _are_words(data: bytes) -> bool:
-    """Whether these are words and no protobuf, which has control characters among its first bytes."""
+    """Returns whether bytes are text and no protobuf, which has control characters among its first bytes."""
     return all(byte >= 32 or byte in b"\t\r\n" for byte in data)
 
 
 def _length(head: bytes) -> tuple[int, int]:
-    """The length that stands in front of a request, and how many bytes it takes; 0 for nonsense."""
+    """Reads the length that stands in front of a request, and how many bytes the length takes; 0 for nonsense."""
     if head[0] == 0 and len(head) == 4:
         return int.from_bytes(head, "big"), 4
     size = shift = 0
@@ -225,7 +226,7 @@ def _length(head: bytes) -> tuple[int, int]:
 
 
 def _classified(data: bytes, place: str) -> Request | BadLine:
-    """Spans or log records? Both look alike from outside; only one of them has ids in the right places."""
+    """Finds out whether a request holds spans or log records: only one of them has ids in the right places."""
     try:
         spans = split_traces(data)
         if spans.decoded > spans.rejected:

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from pandaeval_collector.base.untrusted.foreign_pages import HOSTS_TOLD, is_known_host
 
 _LONGEST_S = 120.0
-"""Longer than any scrape waits. A client that reads slower than that is hung up on."""
+"""How long an answer may take, longer than any scrape waits: then a slow client's connection is closed."""
 _AT_ONCE = 16
 _BUSY = "too many answers are under way: come back in a moment\n"
 
@@ -31,7 +31,7 @@ class Streaming:
         self._under_way = 0
 
     async def __call__(self, request: Request) -> Response:
-        """One answer. Runs on the event loop."""
+        """Answers one request. Runs on the event loop."""
         if self._under_way >= self._at_once:
             return PlainTextResponse(_BUSY, 503, {"retry-after": "5"})
         content_type, body = self._answer(request.headers.get("accept", ""))
@@ -82,11 +82,11 @@ def health_app(
     why: Callable[[], str] = lambda: "",
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of ``ready`` is, else 503;
-    body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given, ``/metrics`` (what
-    ``metrics`` makes of the ``accept`` header: content type, and content in pieces). All three run on the event loop
-    and must not block. ``hosts``: names under which metrics may be read beside addresses and localhost, so that no web
-    page of others reads any; ``None``: any name."""
+    """Makes the application: ``GET /healthz`` (200 while the process answers), ``/readyz`` (200 once every stage of
+    ``ready`` is, else 503; body: the stages, and as ``reason`` what ``why`` says is wrong, if it does) and, if given,
+    ``/metrics`` (what ``metrics`` makes of the ``accept`` header: content type, and content in pieces). All three run
+    on the event loop and must not block. ``hosts``: names under which metrics may be read beside addresses and
+    localhost, so that no web page of others reads any; ``None``: any name."""
     names = None if hosts is None else frozenset(name.lower() for name in hosts)
 
     async def healthz(_: Request) -> Response:

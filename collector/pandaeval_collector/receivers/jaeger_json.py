@@ -20,7 +20,7 @@ _IDS = {"traceId": 24, "trace_id": 24, "spanId": 12, "span_id": 12, "parentSpanI
 
 
 def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The trace request in it, ids in hex; ``None`` if it is no such answer."""
+    """Returns the trace request in an answer of a query API, ids in hex; ``None`` if it is no such answer."""
     for key in ("result", "trace"):
         held = document.get(key)
         if isinstance(held, dict) and any(name in held for name in (*_SPANS, "batches")):
@@ -31,8 +31,8 @@ def from_envelope(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _plain(batch: Any) -> Any:
-    """With spans as OTLP has them, also from before scopes were called so; what is no object stays as it is, for
-    whoever reads the request to refuse."""
+    """Converts a batch to spans as OTLP has them, also one from before scopes were called so. What is no object stays
+    as it is: whoever reads the request refuses it."""
     if not isinstance(batch, dict):
         return batch
     scopes = next((batch[key] for key in ("scopeSpans", "scope_spans") if key in batch), None)
@@ -81,7 +81,7 @@ Json = dict[str, Any]
 
 
 def from_jaeger(document: Mapping[str, Any]) -> Json | None:
-    """The document as a trace request, each span with resource and scope of its own; ``None`` if it is no such answer
+    """Converts a document to a trace request, each span with resource and scope of its own; ``None`` if it is no answer
     of Jaeger. Raises :class:`BadOtlp` for one that is damaged."""
     traces = document.get("data")
     if not isinstance(traces, list) or not all(isinstance(each, dict) and "spans" in each for each in traces):
@@ -93,7 +93,7 @@ def from_jaeger(document: Mapping[str, Any]) -> Json | None:
 
 
 def _resources(trace: Json) -> Iterator[Json]:
-    """One for each span: its scope is a matter of its tags."""
+    """Yields a resource for each span, whose scope is among its tags."""
     processes = trace.get("processes") or {}
     for span in trace["spans"]:
         process = span.get("process") or processes.get(span.get("processID")) or {}
@@ -151,7 +151,7 @@ def _text(tag: Json | None) -> str:
 
 
 def _trace_id(held: Json) -> str:
-    """With the zeros in front that some versions leave out."""
+    """Returns the trace id with the leading zeros that some versions leave out."""
     return str(held["traceID"]).zfill(32)
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 SERVICE = "pandaeval.v1.SessionService"
 MOST_MEMBERS = 1024
-"""In one request."""
+"""Most members in one request."""
 _MEMBER = 0x0A
 _COPIES = 4
-"""What a request takes beside its own bytes while its members are read and stored."""
+"""Copies of a request beside its own bytes while its members are read and stored."""
 
 
 class MemberIngest(Protocol):
-    """Where members go. Called on the event loop."""
+    """Takes members from this receiver. Called on the event loop."""
 
     async def take_members(self, messages: Sequence[bytes]) -> int:
         """Stores encoded members; returns how many could be read, after the commit. Raises a ``Refusal``."""
@@ -39,7 +39,7 @@ class MembersHandler:
     """Takes ``TakeMembers``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop.
 
     ``is_owner``: whether this collector scores sessions of others; else all are refused. What a member says of its
-    trace is believed.
+    trace is not checked.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MembersHandler:
 
 
 def members_of(request: bytes) -> list[bytes]:
-    """The members of a ``TakeMembersRequest``, encoded. Raises ``Malformed`` and ``TooMany``."""
+    """Returns the members of a ``TakeMembersRequest``, encoded. Raises ``Malformed`` and ``TooMany``."""
     found: list[bytes] = []
     try:
         for tag, _, at, end, copies in fields(request):

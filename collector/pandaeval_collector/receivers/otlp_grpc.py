@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 class Storing:
-    """What a door is storing. On one event loop."""
+    """Keeps the tasks in which a door stores requests. On one event loop."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` returns or raises, as a task of its own: a sender that hangs up, and so cancels this call, must
-        neither cut a commit short nor free the bytes of its request before."""
+        """Returns or raises what ``work`` does, run as a task of its own: a sender that hangs up, and so cancels this
+        call, must neither cut a commit short nor free the bytes of its request before."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -39,7 +39,7 @@ class Storing:
             del task  # its error knows this frame: together they would keep the request until the garbage is collected
 
     async def finish(self, timeout_s: float) -> None:
-        """Returns when all is stored, or after so many seconds."""
+        """Waits until all is stored, at most ``timeout_s`` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
@@ -48,7 +48,7 @@ DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
-"""As long as a session: behind a balancer the next connection may lead to another collector."""
+"""Seconds without a call, as long as a session: behind a balancer the next connection may lead to another collector."""
 _MESSAGE_CHARS = 500  # the status text travels in a header, and clients cap those at 8 KiB
 
 if TYPE_CHECKING:  # grpc's classes take type arguments in their stubs only
@@ -65,11 +65,11 @@ class OtlpGrpcServer:
     """Takes ``TraceService/Export`` and ``LogsService/Export``; anything else is UNIMPLEMENTED unless ``handlers`` has
     it. All of it on the running event loop.
 
-    ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and
-    no RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
-    of services in ``tokens`` theirs is instead.
-    ``setting`` is the configuration key that errors name. ``handshake_s``: how long a connection may take until TLS and
-    HTTP/2 are agreed on; ``idle_s``: how long it may be without a call.
+    ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and no
+    RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
+    services in ``tokens`` demand theirs instead. ``setting`` is the configuration key that errors name.
+    ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on; ``idle_s``: how long it may be
+    without a call.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OtlpGrpcServer:
         self._storing = Storing()
 
     async def start(self) -> Address:
-        """Listen; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
+        """Listens; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
         interceptors = [_BearerAuth(self._token, self._tokens, self._outcomes)] if self._token or self._tokens else []
         server = grpc.aio.server(
             interceptors=interceptors,
@@ -135,7 +135,7 @@ class OtlpGrpcServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no new calls, let running ones finish for ``grace_s`` seconds, cancel the rest. Safe to call twice."""
+        """Takes no new calls, lets running ones finish for ``grace_s`` seconds, cancels the rest. May be repeated."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -199,8 +199,7 @@ class _BearerAuth(_Interceptor):
 
 
 def refuse(context: _Context, answer: DoorAnswer) -> bytes:
-    """Has a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
-
+    """Makes a call end with an answer when its handler returns; gRPC does not send the response then, which is empty.
     ``context.abort`` would raise: gRPC keeps that error, and its traceback keeps the call and whatever came of its
     message, until the garbage is collected."""
     context.set_code(answer.grpc)

@@ -64,15 +64,15 @@ _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """``max_bytes`` before as well as after decompression; ``timeout_s`` for all of the body to arrive."""
+    """The limits of a body: ``max_bytes`` before and after decompression; ``timeout_s`` for all of it to arrive."""
 
     max_bytes: int
     timeout_s: float
 
 
 def media_type(request: Request) -> str:
-    """``application/x-protobuf`` or ``application/json``. Raises :class:`UnsupportedMedia` for anything else, which
-    also keeps web pages out: a browser sends neither to another site without asking first."""
+    """Returns ``application/x-protobuf`` or ``application/json``. Raises :class:`UnsupportedMedia` for anything else,
+    which also keeps web pages out: a browser sends neither to another site without asking first."""
     header = request.headers.get("content-type", "")
     found = header.partition(";")[0].strip().lower()
     if found not in (PROTOBUF, JSON):
@@ -81,7 +81,7 @@ def media_type(request: Request) -> str:
 
 
 async def read_body(request: Request, reservation: Reservation, limits: BodyLimits) -> bytes:
-    """The decompressed body; ``reservation`` grows along with it. Raises :class:`TooLarge`, :class:`Malformed`,
+    """Returns the decompressed body; ``reservation`` grows along with it. Raises :class:`TooLarge`, :class:`Malformed`,
     :class:`TooSlow`, :class:`UnsupportedMedia` and what ``reservation.grow`` raises."""
     inflater = inflater_for(request.headers.get("content-encoding", ""))
     _check_length(int(request.headers.get("content-length", 0)), limits)
@@ -107,7 +107,7 @@ async def read_body(request: Request, reservation: Reservation, limits: BodyLimi
 
 
 async def protobuf_from_json(signal: Signal, body: bytes, reservation: Reservation) -> bytes:
-    """An OTLP/JSON body as protobuf bytes; ``reservation`` grows by what parsing takes. Raises :class:`Malformed`."""
+    """Converts OTLP/JSON to protobuf; ``reservation`` grows by what parsing takes. Raises :class:`Malformed`."""
     reservation.grow(parsed_size(body))
     if len(body) < _THREAD_FROM_BYTES:
         return _convert(signal, body)
@@ -141,7 +141,7 @@ def otlp_http_app(
     routes: Sequence[BaseRoute] = (),
     telemetry: ReceiverTelemetry | None = None,
 ) -> Starlette:
-    """The application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
+    """Makes the application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
     ``max_request_bytes`` holds before and after decompression. JSON is dearer: parsing takes about 15 times its size
     out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``. ``hosts``: names under
@@ -197,7 +197,7 @@ def _refuse_foreign_pages(request: Request, hosts: frozenset[str]) -> None:
 
 
 class _BearerAuth:
-    """Refuses requests without the token before their body is read. A browser that opens the page asks for it."""
+    """Refuses requests without the token before their body is read. Browsers that open the page ask for it."""
 
     def __init__(self, app: ASGIApp, token: str, outcomes: Outcomes) -> None:
         self._app = app
@@ -224,7 +224,7 @@ class _BearerAuth:
 
 
 def _refusal(answer: DoorAnswer, content_type: str) -> Response:
-    """A ``google.rpc.Status`` as body, in the encoding that the sender speaks, as OTLP asks."""
+    """Makes a response with a ``google.rpc.Status`` as body, in the encoding that the sender uses, as OTLP asks."""
     media = PROTOBUF if content_type.lower().startswith(PROTOBUF) else JSON
     response = _response(answer.http, status_of(answer), media)
     if answer.retry_after_s is not None:

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 MAX_WATCHERS = 256
 _PAGE_BYTES = 3 << 20  # gRPC clients take 4 MiB unless told otherwise
 _PAGE = 100
-"""Results that are held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
+"""Most results held for a watcher that does not read: with all watchers and 2 KB each, some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """``results``: JSON objects, final where ``closed``; in an order that stays as long as they do."""
+    """A session with its ``results``: JSON objects, final where ``closed``, in an order that lasts while they do."""
 
     closed: bool
     traces: int
@@ -47,11 +47,11 @@ class SessionState:
 
 
 class ResultSource(Protocol):
-    """Where results lie. Called on the event loop."""
+    """Reads results for clients. Called on the event loop."""
 
     @property
     def closing(self) -> bool:
-        """The collector is shutting down: watchers have to go."""
+        """Whether the collector is shutting down: watchers have to go."""
         ...
 
     def changed(self) -> AsyncIterator[None]:
@@ -63,11 +63,11 @@ class ResultSource(Protocol):
         ...
 
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        """Results behind a cursor in order of commitment: (cursor, JSON object)."""
+        """Returns results behind a cursor in order of commitment: (cursor, JSON object)."""
         ...
 
     async def session(self, session_id: str) -> SessionState | None:
-        """A session as it stands; ``None`` if nothing of it was decided."""
+        """Returns a session as it stands; ``None`` if nothing of it was decided."""
         ...
 
 
@@ -125,7 +125,7 @@ class ResultsHandler:
 
 
 def _page(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:
-    """A page of a session's results: at most so many, and no more bytes than clients take, but always one."""
+    """Makes a page of a session's results: as many as wanted and as clients take, but always one."""
     begin = _place(wanted.page_token)
     if found is None:
         return GetSessionResponse()

@@ -28,8 +28,8 @@ _MAX_HEAD_BYTES = 32 * 1024
 
 
 class HttpServer:
-    """One listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: how many
-    it has at most (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there;
+    """Serves one listener. ``setting`` is the configuration key of its address, which errors name. ``connections``: its
+    most connections (see :class:`Crowd`). ``head_s``: how long a request may take until its headers are there;
     ``unread_s``: how long a client may leave its answer unread."""
 
     def __init__(
@@ -53,7 +53,7 @@ class HttpServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> Address:
-        """Listen and serve; returns the address with the real port. Raises ``BindError``, among them ``PortInUse``."""
+        """Listens; returns the address with the real port. Raises ``BindError``, among them ``PortInUse``."""
         listener = listening_socket(self._address, self._setting)
         try:
             self._server = _Embedded(_config(self._app, self._tls, self._protocol))
@@ -70,8 +70,8 @@ class HttpServer:
         return Address(self._address.host, port)
 
     async def stop(self, grace_s: float = 5.0) -> None:
-        """Take no new connections, let running requests finish for ``grace_s`` seconds (whole ones), cancel the rest.
-        Safe to call twice."""
+        """Takes no new connections, lets running requests finish for ``grace_s`` seconds (whole ones), cancels the
+        rest. Safe to call twice."""
         if self._server is None or self._serving is None:
             return
         self._server.config.timeout_graceful_shutdown = max(1, round(grace_s))
@@ -97,8 +97,8 @@ class _Embedded(uvicorn.Server):
 
 
 class _LimitedHeadProtocol(HttpToolsProtocol):
-    """Neither httptools nor uvicorn limits request line and headers, nor how long an answer waits to be read: a client
-    could fill the memory with one header, or take for ever over it."""
+    """Limits request line, headers and how long an answer waits to be read, which httptools and uvicorn do not: a
+    client could fill the memory with one header, or take for ever over it."""
 
     _head_bytes = 0
     _hosts = 0
@@ -150,7 +150,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _wait(self, seconds: float | None) -> None:
-        """Ends the connection after so many seconds, unless it is called again before."""
+        """Ends the connection after ``seconds``, unless called again before; ``None``: no limit."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.drop)

@@ -20,8 +20,8 @@ OnJudged = Callable[[int, int], None]
 
 @dataclass
 class FileJudging:
-    """Judges one metric (its key) of the runs in ``requests``; ``agent``: of whom a guideline is, ``""`` for all.
-    ``usd``: what all of it may cost."""
+    """Judges one metric (its key) of the runs in ``requests``. ``agent``: the agent that a guideline is for, ``""`` for
+    all; ``usd``: the most that all judging may cost."""
 
     config: Config
     requests: Sequence[Request | BadLine]
@@ -35,20 +35,20 @@ class FileJudging:
     _evaluators: dict[str, Evaluator] = field(default_factory=dict)
 
     def first(self, units: Mapping[str, object]) -> dict[str, Result]:
-        """The results of these units as the judge gives them now."""
+        """Returns the results that the judge, without a further guideline, gives these units."""
         return self._results("", set(units))
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> dict[str, JudgedUnit]:
-        """What the judge says of runs with one more guideline."""
+        """Returns what the judge says of ``runs`` when it heeds the guideline ``text`` too."""
         return {unit: judged(each) for unit, each in self._results(text, {run.unit for run in runs}).items()}
 
     def room(self, verdicts: int) -> bool:
-        """Whether the budget has room for so many more, at what they cost so far."""
+        """Returns whether the budget pays for ``verdicts`` more, at the mean cost of those so far."""
         each = self.spent / self.verdicts if self.verdicts else 0.0
         return self.usd is None or self.spent + verdicts * each <= self.usd
 
     def opened(self, text: str, where: Callable[[Trace], bool] | None) -> FileRun:
-        """A run over files with one more guideline, to be entered."""
+        """Returns a file run whose judge heeds the guideline ``text`` too; the caller enters it."""
         config = judge(self.config)
         assert config is not None
         if self.usd is not None:
@@ -60,7 +60,7 @@ class FileJudging:
         return FileRun(self.evaluator(text), rules, config, self.environ, self.on_judged, where)
 
     def evaluator(self, text: str) -> Evaluator:
-        """Scores this metric alone."""
+        """Returns an evaluator of this metric alone, whose judge heeds the guideline ``text`` too."""
         if text not in self._evaluators:
             from pandaeval_collector.analysis.embedding import load
 
@@ -94,5 +94,5 @@ class FileJudging:
 
 
 def judged(result: Result) -> JudgedUnit:
-    """What a result says, for a comparison with people."""
+    """Reduces a result to the judge's verdict and reason, for a comparison with people."""
     return JudgedUnit(result.success if result.outcome == "scored" else None, result.finding.reason)

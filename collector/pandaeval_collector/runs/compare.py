@@ -18,7 +18,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A unit whose score changed. ``about``: its number in the store, below zero for a session."""
+    """A unit whose score changed. ``about``: the trace's number in the store, or minus the session's number."""
 
     about: int
     before: float
@@ -27,10 +27,10 @@ class Change:
 
 @dataclass(slots=True)
 class MetricComparison:
-    """One metric in both. ``pairs``: units that both have a result of, ``both_scored``: a score; ``agreement``: share
-    of those with a verdict in both whose verdict is the same; ``differing``: units whose scores differ.
-    ``difference``: of the scores, the second minus the first. ``versions``: of the metric, with its judge or embedder,
-    of each: where they differ, these are two series."""
+    """One metric in two runs. ``pairs``: units with a result in both, ``both_scored``: with a score in both;
+    ``agreement``: of the units with a verdict in both, the share with the same one; ``differing``: units whose scores
+    differ; ``difference``: second scores minus first. ``versions``: of the metric, with its judge or embedder, in each
+    run: where they differ, the scores cannot be compared as one series."""
 
     metric: str
     pairs: int = 0
@@ -43,7 +43,7 @@ class MetricComparison:
 
 
 def compared(runs: RunReads, first: RunRow, second: RunRow | None) -> list[MetricComparison]:
-    """Each metric that both have; ``second``: ``None`` for the live results. Blocks."""
+    """Compares each metric that both runs have; a ``second`` of ``None`` stands for the live results. Blocks."""
     # The pairs are of the run that has the items; the live results, or those of the second run, stand beside.
     rows = runs.pairs(first.no, None if second is None else second.no)
     grouped = itertools.groupby(rows, key=lambda row: str(row[0]))

@@ -15,7 +15,7 @@ _SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 
 
 def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
-    """The keys that names mean, sorted. Raises ``UserError`` for a name that is none."""
+    """Returns the metric keys that ``names`` mean, sorted. Raises ``UserError`` for an unknown name."""
     known = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     unknown = [name for name in names if not known.select(name)]
     if unknown:
@@ -24,7 +24,7 @@ def metric_keys(config: Config, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def check(config: Config, spec: RunSpec) -> None:
-    """Raises ``UserError`` for what cannot be run."""
+    """Raises ``UserError`` for a run that cannot be executed."""
     unknown = sorted(set(spec.weights) - set(_SIGNALS))
     if unknown:
         raise UserError(f"signal_weights: {unknown[0]} is none of {', '.join(_SIGNALS)}")
@@ -37,12 +37,12 @@ def check(config: Config, spec: RunSpec) -> None:
 
 
 class NotAllowedError(UserError):
-    """A run that only the person whose configuration it is may start."""
+    """Raised for a run that only the owner of the configuration may start."""
 
 
 def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
-    """Checks a run that somebody else asked the collector for, who may not choose where traces go, nor spend without a
-    bound. Raises :class:`NotAllowedError`."""
+    """Checks a run that was asked for over the API: the caller may not choose where traces are sent, nor spend without
+    a limit. Raises :class:`NotAllowedError`."""
     known = named_models(config)
     if spec.model is not None and spec.model not in known:
         told = ", ".join(sorted(known)) or "none"
@@ -57,7 +57,7 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
 
 
 def named_models(config: Config) -> frozenset[str]:
-    """The models that a configuration names for any purpose."""
+    """Returns every model that a configuration names, for any purpose."""
     judge = config.judge
     single = (judge.model, judge.second.model, judge.shadow.model)
     named = {*judge.models.values(), *judge.fallbacks, *judge.parameters}
@@ -65,7 +65,7 @@ def named_models(config: Config) -> frozenset[str]:
 
 
 def judged(config: Config, spec: RunSpec) -> bool:
-    """Whether a model has to be asked."""
+    """Returns whether a run has to ask a model."""
     return bool(_asking(config, spec))
 
 
@@ -75,7 +75,7 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
 
 
 def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
-    """What to do; a name that means metrics of several levels may bring one along that nobody meant."""
+    """Writes the error for metrics that ask a judge, with the cure. One name may mean metrics of several levels."""
     told = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
@@ -83,7 +83,7 @@ def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
 
 
 def config_of(config: Config, spec: RunSpec) -> Config:
-    """Judges every trace that the run is about, once each."""
+    """Returns the configuration of a run, which judges every trace of the run, once each."""
     judge: dict[str, Any] = {
         "model": (spec.model or config.judge.model) if judged(config, spec) else None,
         "sample": 1.0,

@@ -37,10 +37,10 @@ Shape = frozenset[str]
 
 
 class CountingCaller:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: counts each call and makes an answer up."""
 
     def __init__(self, usual: Mapping[Shape, Sequence[str]]) -> None:
-        """``usual``: answers that were given lately."""
+        """``usual``: recent answers of real judges, by shape; their mean length is taken for that of the next ones."""
         self.counted = CallCount()
         self._usual = usual
         self._counts: dict[str, Callable[[str], int]] = {}
@@ -58,7 +58,7 @@ class CountingCaller:
 
 
 def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
-    """The newest answers of a store, by their shape."""
+    """Returns the newest verdicts of a store as JSON, by their shape."""
     found: dict[Shape, list[str]] = {}
     for body in live.verdicts(_LATELY):
         verdict = json.loads(body).get("verdict")
@@ -68,7 +68,7 @@ def usual_answers(live: LiveTraces) -> dict[Shape, list[str]]:
 
 
 class CountedVerdicts(SharedVerdicts):
-    """Remembers what it is given for itself alone: the next dry run counts anew."""
+    """Keeps new verdicts in memory only, so that the next dry run counts their calls again."""
 
     def __init__(self, live: LiveTraces) -> None:
         super().__init__(live, self._note)
@@ -85,8 +85,8 @@ class CountedVerdicts(SharedVerdicts):
 
 
 def counter(model: str) -> Callable[[str], int]:
-    """Counts the tokens of a text: by OpenAI's tokenizer where it is installed, which is near to those of others; else
-    a careful estimate. Nothing is fetched."""
+    """Returns a function that counts the tokens of a text: OpenAI's tokenizer where it is installed, which is close to
+    those of other models, else a cautious estimate. Downloads nothing."""
     judge = find_spec("litellm")
     if judge is None or not judge.submodule_search_locations or find_spec("tiktoken") is None:
         return tokens
@@ -115,8 +115,8 @@ def _answer(call: ModelCall) -> dict[str, Any]:
 
 
 def _value(schema: Mapping[str, Any], whole: Mapping[str, Any], question: str, name: str) -> Any:
-    """Something of a schema, of the usual length. A list of objects that are numbered like something in the question
-    has one for each."""
+    """Makes up a value that fits ``schema``, of the usual length. A list of objects gets one object for each number
+    that ``question`` gives to such a field."""
     match schema:
         case {"$ref": str(reference)}:
             return _value(whole["$defs"][reference.rpartition("/")[2]], whole, question, name)

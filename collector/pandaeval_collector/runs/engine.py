@@ -38,7 +38,7 @@ _ENDED = "worker_ended"
 
 
 class Engine:
-    """On one event loop. ``commit`` makes a decision on the line's thread and commits it."""
+    """Executes the runs of a store, on one event loop. ``commit`` makes and commits a decision on the line's thread."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Engine:
         commit: Commit | None = None,
         emitter: Emitter | None = None,
     ) -> None:
-        """Without ``commit`` and ``emitter`` no result leaves."""
+        """Without ``commit`` and ``emitter``, no result is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
         self._telemetry, self._commit, self._emitter = telemetry, commit, emitter
         self._wake = asyncio.Event()
@@ -58,13 +58,13 @@ class Engine:
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:
-        """Goes on with what an earlier process left undone."""
+        """Starts a task that executes queued runs, first those that an earlier process left unfinished."""
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         self._task = asyncio.create_task(self._work(), name="pandaeval-runs")
 
     async def finish(self, run: RunRow) -> None:
-        """Executes one run and no other, on a store that no collector works on. Breaking it off leaves the run as it is
-        after a crash: whoever executes it next goes on."""
+        """Executes this run and no other, on a store that no collector works on. A cancelled call leaves the run as a
+        crash would: the next process continues it."""
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         try:
             await self._execute(run)
@@ -72,7 +72,7 @@ class Engine:
             shutil.rmtree(self.folder, ignore_errors=True)  # on the loop: it may be ending
 
     async def stop(self) -> None:
-        """Breaks off; the next start goes on with the batch that was at hand."""
+        """Stops the task and the run under way; the next start repeats the batch that was being scored."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -80,15 +80,15 @@ class Engine:
 
     @property
     def folder(self) -> Path:
-        """Where processes of runs write."""
+        """The folder in which the processes of runs write."""
         return self._store.path / FOLDER
 
     def wake(self) -> None:
-        """There is a run."""
+        """Tells the engine that a run was queued."""
         self._wake.set()
 
     def cancelled(self, run_id: str) -> None:
-        """A run was cancelled: what it is at is broken off."""
+        """Tells the engine that a run was cancelled: kills its process if it is under way."""
         if self._current is not None and self._current[0] == run_id:
             self._current[1].kill()
 
@@ -123,7 +123,7 @@ class Engine:
         self._telemetry.add("pandaeval.runs", "failed" if error else "ended")
 
     async def _plan(self, run: RunRow, spec: RunSpec) -> None:
-        """Chooses the traces, a page at a time, so that a restart goes on."""
+        """Chooses and stores the traces of the run page by page, so that a restart continues."""
         after = run.planned
         while after < run.upto and await self._is_on(run):
             found, after = await asyncio.to_thread(choose, self._store, spec, after, run.upto)
@@ -131,7 +131,7 @@ class Engine:
             await asyncio.wrap_future(self._store.runs.plan(run.no, items, after, spec.of_sessions))
 
     async def _score(self, run: RunRow, spec: RunSpec) -> str:
-        """Scores what is pending; returns why it could not, if so."""
+        """Scores the pending traces of the run; returns why it had to stop early, else ``""``."""
         config = config_of(self._config, spec)
         asked = judge_of(config)
         async with self._judges.of(asked) as judge:
@@ -187,8 +187,8 @@ class Engine:
         return now is not None and now.state == "running"
 
     async def _scored(self, run: RunRow, process: RunProcess, batch: Sequence[tuple[int, int]]) -> Scored:
-        """What became of a batch. What its calls cost is told while they are answered: a run that is broken off cost it
-        all the same."""
+        """Has the process score a batch. Files what calls cost while the batch is under way: a run that is broken off
+        paid for them, too."""
         under_way = asyncio.ensure_future(process.score(TracesToScore(batch)))
         try:
             while not (await asyncio.wait({under_way}, timeout=_TOLD_S))[0]:
@@ -198,8 +198,8 @@ class Engine:
         return under_way.result()
 
     async def _blame(self, run: RunRow, batch: Sequence[tuple[int, int]], spent: tuple[int, int, float]) -> int:
-        """What a process ended over is tried again, each session and trace alone; what it ends over alone has failed.
-        Returns how many traces are to be tried so."""
+        """Files the costs of a batch during which the process ended. A lone session or trace has failed; those of a
+        larger batch are retried one by one. Returns how many traces are to be retried."""
         self._telemetry.add("pandaeval.runs", "process_ended")
         groups = {(session, 0) if session else (0, no) for no, session in batch}
         is_one = len(groups) == 1
@@ -220,7 +220,7 @@ class Engine:
 
 
 def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> Decision:
-    """Results on all surfaces, with the batch that they are of."""
+    """Returns a decision that exports results on all surfaces and files the batch that they belong to."""
     decision = Decision(WriteSet(runs=[batch]))
     emitter.add(results, (), decision.changes)
     return decision
@@ -229,7 +229,7 @@ def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> De
 def run_setup(
     store: Store, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
 ) -> RunSetup:
-    """What the process of a run is told."""
+    """Makes the first message to the process of a run, and the folder that it writes to."""
     folder.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(OSError):
         folder.chmod(0o700)

@@ -48,7 +48,7 @@ _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
 
 
 class FileJudge:
-    """One judge's process with an event loop of its own. One thread, which runs no other event loop; to be closed."""
+    """Owns one judge's process and an event loop for it. One thread without another loop; to be closed."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class FileJudge:
         on_judged: Callable[[int, int], None],
         instead: Caller | None = None,
     ) -> None:
-        """``environ``: where its secrets are. ``on_judged`` hears how many of how many judgements are done.
-        ``instead``: is asked in the judge's place."""
+        """``environ``: holds the judge's secrets. ``on_judged`` is told how many of how many judgements are done.
+        ``instead`` is asked in the judge's place."""
         self._store, self._evaluator, self._config = store, evaluator, config
         self._environ, self._telemetry, self._on_judged = environ, telemetry, on_judged
         self._instead = instead
@@ -79,8 +79,8 @@ class FileJudge:
         return Desks(self._open[1], self._evaluator.settings.judge)
 
     def prices(self) -> Mapping[str, Price]:
-        """What models cost, of those whose price is known. Raises
-        :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not come up."""
+        """Returns the price of each model whose price is known. Raises
+        :class:`pandaeval_collector.judge.call.CallFailedError` where the process does not start."""
         self._loop.run(self._open[0].start())
         return self._open[0].prices
 
@@ -91,15 +91,15 @@ class FileJudge:
                 self._loop.run(self._open[0].close())
 
     def results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
-        """What the stored jobs come to, then the results of the sessions of ``closing``, which is in batches, and what
-        a judge says of those."""
+        """Runs the stored jobs, closes the sessions of each batch in ``closing``, runs the jobs of these sessions;
+        returns the results of all three."""
         return self._loop.run(self._results(line, closing))
 
     def trials(
         self, grader: TrialGrader, batches: Iterable[Sequence[Trial]], total: int
     ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-        """Each trial of ``batches`` with what the judge finds about it, by grader; those of a batch are asked about at
-        the same time. ``total``: how many trials there are."""
+        """Yields each trial of ``batches`` with the verdicts of the judged graders, by name; asks about the trials of a
+        batch at the same time. ``total``: how many trials there are."""
         settings = self._evaluator.settings.judge
         hide = redact if settings is None else hider(settings)
         asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
@@ -113,7 +113,7 @@ class FileJudge:
         self._on_judged(before + done, total)
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-        """The failures by root cause, gravest first: as the judge says in one call, else by label."""
+        """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""
         settings = self._evaluator.settings.judge
         if settings is None:
             return by_code(failures)
@@ -128,7 +128,7 @@ class FileJudge:
         return self._desks.desk(StoredMemory(self._store, self._telemetry))
 
     async def _results(self, line: Line, closing: Sequence[Sequence[str]]) -> list[Result]:
-        """Runs all jobs, one decision at a time; then closes the sessions, and runs what those ask."""
+        """Runs all jobs, commits one decision at a time, then closes the sessions and runs the jobs that they add."""
         results: list[Result] = []
         turn = asyncio.Lock()
 
@@ -145,7 +145,7 @@ class FileJudge:
         return results
 
     async def _drain(self, line: Line, settle: Commit) -> None:
-        """Runs the jobs that wait now."""
+        """Runs the jobs that are waiting now."""
         jobs = self._store.jobs
         if not (waiting := jobs.waiting()):
             return

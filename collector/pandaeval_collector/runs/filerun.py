@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Read:
-    """What came of reading: counts, and the first problems with their places."""
+    """Counts what was read of the input, and keeps the first ten problems with their places."""
 
     requests: int = 0
     items: int = 0
@@ -77,7 +77,7 @@ class Read:
 
 
 class FileRun:
-    """One run over any number of inputs: :meth:`add` each request, then :meth:`results`, or :meth:`traces` without an
+    """Scores any number of inputs: :meth:`add` each request, then read :meth:`results`, or :meth:`traces` without an
     evaluator. A context manager."""
 
     def __init__(
@@ -95,14 +95,13 @@ class FileRun:
         instead: Caller | None = None,
         workers: Callable[[Path, Telemetry], Workers] | None = None,
     ) -> None:
-        """``judge``: asked after all else is scored, with secrets from ``environ``; ``on_judged`` hears how many of how
-        many judgements are done. ``where``: says of an agent's trace whether it is to be scored at all; answers are
-        compared with those of all earlier traces, and sessions are scored by those that are. ``grader``: grades the
-        traces that are trials of its cases; ``ks``: of cases with that many trials, pass@k and pass^k. ``store``: takes
-        the place of a temporary one, and stays open; what it holds undecided is scored too. ``wants``: asked for the id
-        of a trace whether it is to be read. ``instead``: is asked in the judge's place.
-        ``workers``: makes processes that understand the traces of a store, where there are many and nothing here needs
-        their spans."""
+        """``judge`` is asked after everything else is scored, with secrets from ``environ``; ``on_judged`` is told how
+        many of how many judgements are done. ``where`` says whether an agent's trace is scored at all; answers are
+        still compared with those of all earlier traces, and sessions are scored by the traces that are. ``grader``
+        grades the trials of its cases; ``ks``: for which k cases with as many trials get pass@k and pass^k. ``store``
+        is used in place of a temporary one and stays open; undecided traces in it are scored too. ``wants`` says by a
+        trace's id whether it is read. ``instead`` is asked in the judge's place. ``workers`` makes processes that read
+        the traces of a store, used for many traces where nothing here needs their spans."""
         self.read = Read()
         self.telemetry = Telemetry()
         self.cost_usd = 0.0
@@ -146,16 +145,16 @@ class FileRun:
         return store
 
     def prices(self) -> Mapping[str, Price]:
-        """What models cost, of those whose price is known; of none without a judge."""
+        """Returns the price of each model whose price is known; nothing without a judge."""
         return {} if self._judge is None else self._judge.prices()
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Where the user's own metrics among those that score it come from."""
+        """The modules that the user's own metrics come from."""
         return () if self._evaluator is None else self._evaluator.settings.modules
 
     def add(self, request: Request | BadLine) -> None:
-        """Takes one request in. A bad one is counted and remembered; the others are not harmed."""
+        """Takes in one request. Counts a bad one and notes its problem; the others are not affected."""
         if isinstance(request, BadLine):
             self.read.problem(f"{request.place}: {request.reason}")
             return
@@ -187,14 +186,14 @@ class FileRun:
             self._flush()
 
     def waiting(self) -> int:
-        """How many traces were read, those without agents too."""
+        """Returns how many traces were read, those without agents included."""
         self._flush()
         return sum(1 for _ in self._store.traces_by_start())
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
-        """Every result: those of the traces by start time, those of the judge as they come, then those of the trials
-        and of the sessions, and what a judge says of those. ``on_decided`` hears of each batch of traces before its
-        results. Not to be called on an event loop when there is a judge."""
+        """Yields every result: those of traces by start time, the judge's as they come, those of trials and of
+        sessions, and the judge's of sessions. ``on_decided`` gets each batch of traces before its results. Not to be
+        called on an event loop when there is a judge."""
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
@@ -213,7 +212,7 @@ class FileRun:
             yield from decision.results
 
     def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Decision], None] | None) -> Iterator[Result]:
-        """The results of the traces; their sessions are added to ``touched``."""
+        """Yields the results of the traces, and adds their sessions to ``touched``."""
         for batch, understood in self._understood(line):
             decision = self._decided(line, batch, understood)
             decision.changes.jobs = [replace(job, delay=0.0) for job in decision.changes.jobs]  # nothing comes late
@@ -226,8 +225,8 @@ class FileRun:
             yield from decision.results
 
     def _graded(self) -> Iterator[Result]:
-        """The results of all trials: a trial may get another trace up to the end of the input. Their traces are read
-        again, a trial or a few at a time."""
+        """Yields the results of all trials. Runs last, as a trial may get another trace up to the end of the input;
+        reads the traces of a trial, or of a few, again."""
         if self._grader is None or self.trials is None:
             return
         told: list[Mapping[str, Any]] = []
@@ -241,27 +240,27 @@ class FileRun:
     def _judged(
         self, grader: TrialGrader, attempts: Sequence[Attempt]
     ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
-        """Each trial with what a judge says of it; without a judge nothing."""
+        """Pairs each trial with the verdicts of the judged graders, or with none where there is no judge."""
         read = (Trial(each.case, each.name, read_again(self._store, each.traces)) for each in attempts)
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
 
     def left_behind(self, session_id: str) -> list[SessionTraceRow]:
-        """What the traces of a session left behind, in session order, once :meth:`results` has come to them."""
+        """Returns the stored facts of a session's traces, in session order; complete once :meth:`results` has ended."""
         return self._store.session_traces(session_id)
 
     def contents(self, trace_id: str) -> Sequence[Part]:
-        """The messages of a trace, once :meth:`results` has come to it. Raises ``ValueError`` for no hex id."""
+        """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
         return self._store.contents(bytes.fromhex(trace_id))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
-        """The failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called on
-        an event loop when there is a judge."""
+        """Groups failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called
+        on an event loop when there is a judge."""
         return by_code(failures) if self._judge is None or not failures else self._judge.grouped(failures)
 
     def _understood(self, line: Line) -> Iterator[tuple[Sequence[DueTrace], Sequence[Understood]]]:
-        """Traces in batches, and what became of each: found out here where there are few."""
+        """Yields batches of traces and what was understood of each: here where there are few."""
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
@@ -270,7 +269,7 @@ class FileRun:
         return pool.understood(batches)
 
     def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
-        """Files traces; what is left out is filed too, without a word to anyone."""
+        """Files a batch of traces. Traces that ``where`` does not want are filed without results or jobs."""
         where = self._where
         if where is None:
             return line.file(batch, understood)
@@ -283,7 +282,7 @@ class FileRun:
         return decision
 
     def traces(self) -> Iterator[Trace]:
-        """Every trace in normal form by start time, unscored; those without agents too."""
+        """Yields every trace in normal form by start time, unscored, those without agents included."""
         self._flush()
         chains = self._chains()
         for trace in self._built(self._due(), self.read.problem):
@@ -291,12 +290,12 @@ class FileRun:
             yield trace if session is None or session == trace.session_id else with_session(trace, session)
 
     def _chains(self) -> Forward:
-        """Which trace goes on from which: read ahead, since the first of a chain does not tell that it is one."""
+        """Reads ahead to find which trace continues which: the first trace of a chain does not tell."""
         some = (each for each in self._due() if each.trace_id in self._linked)
         return Forward(Link.of(trace) for trace in self._built(some, lambda _: None)) if self._linked else Forward(())
 
     def _built(self, due: Iterable[DueTrace], on_problem: Callable[[str], None]) -> Iterator[Trace]:
-        """The traces in normal form; ``on_problem`` hears of those that cannot be read."""
+        """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             try:
                 trace = stored(self._store, each.chunks, closing_of(each)).trace
@@ -317,7 +316,7 @@ class FileRun:
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
     def _capped(self, chunks: list[int], size: int, items: int) -> tuple[list[int], Trigger]:
-        """The chunks up to the caps that a running collector has, so that both score the same."""
+        """Returns the chunks up to the size limits of a running collector, so that both score the same."""
         if size < self._rules.max_bytes and items < self._rules.max_spans:
             return chunks, Trigger.FILE
         known: set[bytes] = set()

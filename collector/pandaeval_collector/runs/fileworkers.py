@@ -17,8 +17,8 @@ Batch = Sequence[DueTrace]
 
 
 class FileWorkers:
-    """The line's pool of processes for a caller without an event loop: that runs on a thread of its own, which reads
-    answers while the caller files earlier ones. To be closed."""
+    """Runs the line's pool of processes for a caller without an event loop, on a thread whose loop reads answers while
+    the caller files earlier ones. To be closed."""
 
     def __init__(self, make: Callable[[], Workers]) -> None:
         """Starts the processes. Raises ``WorkerStartError``."""
@@ -34,8 +34,8 @@ class FileWorkers:
             raise
 
     def understood(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Sequence[Understood]]]:
-        """Each batch with what became of its traces, in the same order. Raises ``UserError`` where a process ends over
-        one: which, and how."""
+        """Yields each batch with what was understood of its traces, in the same order. Raises ``UserError`` that names
+        the trace where a process ended over one."""
         assert self._pool is not None
         ahead: deque[tuple[Batch, Future[Ready]]] = deque()
         for batch in batches:

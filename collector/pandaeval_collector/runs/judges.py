@@ -34,7 +34,7 @@ class LiveJudge:
 
 @dataclass(frozen=True, slots=True)
 class RunJudge:
-    """``process`` knows the prices once it is started."""
+    """The judge of a run. ``process`` knows the prices once it is started."""
 
     process: WorkerProcess
     caller: Caller
@@ -42,7 +42,7 @@ class RunJudge:
 
 @asynccontextmanager
 async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
-    """A judge on a store of its own, for a command that somebody waits for; its process is not yet started."""
+    """Opens a judge on a temporary store, for a command whose user waits; its process is not yet started."""
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
         store = Store(Path(folder), durability="off", max_bytes=1 << 30)
         process, caller = open_caller(
@@ -57,7 +57,7 @@ async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncI
 
 
 async def _ended() -> None:
-    """Calls that nobody waits for any more have ended, too."""
+    """Cancels all other tasks of this event loop, and returns when they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -65,14 +65,14 @@ async def _ended() -> None:
 
 
 class Judges:
-    """Finds who is asked. On one event loop."""
+    """Finds the judge of a run. On one event loop."""
 
     def __init__(self, store: Store, environ: Mapping[str, str], live: LiveJudge | None) -> None:
         self._store, self._environ, self._live = store, environ, live
 
     @asynccontextmanager
     async def of(self, judge: JudgeConfig | None) -> AsyncIterator[RunJudge | None]:
-        """The judge of a run while it lasts; ``None`` where nobody is asked. Raises
+        """Opens the judge of a run, the live one if it knows all models; ``None`` without a judge. Raises
         :class:`pandaeval_collector.jobs.NoJudgeError`."""
         if judge is None:
             yield None

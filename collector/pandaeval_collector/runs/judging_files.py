@@ -36,7 +36,7 @@ FORMAT = 1
 
 
 class KeptRule(BaseModel):
-    """Of one metric in one version. ``strong``: whose verdicts it was found by, ``""`` for people's."""
+    """A cascade's rule for one version of a metric. ``strong``: the model it was found by, ``""`` for people."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +57,7 @@ class _File(BaseModel):
 
 
 def write_rules(rules: Sequence[KeptRule], path: Path) -> None:
-    """As :func:`read_rules` reads it. Raises ``UserError`` where it cannot be written."""
+    """Writes the file that :func:`read_rules` reads. Raises ``UserError`` where that is not possible."""
     held = {"format": FORMAT, "rules": [each.model_dump() for each in rules]}
     try:
         path.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
@@ -66,7 +66,7 @@ def write_rules(rules: Sequence[KeptRule], path: Path) -> None:
 
 
 def read_rules(path: Path) -> tuple[KeptRule, ...]:
-    """Raises ``UserError`` for a file that :func:`write_rules` did not make."""
+    """Reads the rules of a cascade. Raises ``UserError`` for a file that :func:`write_rules` did not make."""
     try:
         return _File.model_validate_json(read_given(path)).rules
     except OSError as error:
@@ -80,8 +80,8 @@ def read_rules(path: Path) -> tuple[KeptRule, ...]:
 
 
 def steps(rules: Iterable[KeptRule], judges: Mapping[str, tuple[str, str]]) -> dict[str, CascadeStep]:
-    """Where a cheap judge is asked first, by metric. ``judges``: model and version by metric, of what is judged now.
-    Warns of rules that were found for another judge or version: their promise does not hold."""
+    """Returns the cheap judge to ask first, by metric. ``judges``: the present judge's model and version by metric.
+    Warns of rules found for another judge or version, whose promise does not hold, and leaves them out."""
     found = {}
     for rule in rules:
         now = judges.get(rule.metric)
@@ -106,7 +106,7 @@ State = Literal["candidate", "adopted", "rejected", "withdrawn"]
 
 
 class WrittenGuideline(BaseModel):
-    """An entry of the file."""
+    """A guideline as it stands in the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -120,12 +120,12 @@ class WrittenGuideline(BaseModel):
 
     @property
     def guideline(self) -> Guideline:
-        """As a judge heeds it."""
+        """The guideline in the form that a judge uses."""
         return Guideline(self.metric, self.text, self.agent)
 
 
 def read_guidelines(path: Path) -> list[WrittenGuideline]:
-    """Raises ``UserError`` for a file that cannot be used."""
+    """Reads the guidelines file. Raises ``UserError`` for a file that cannot be used."""
     try:
         return TypeAdapter(list[WrittenGuideline]).validate_python(read_yaml(path) or [])
     except ConfigError as error:
@@ -137,7 +137,7 @@ def read_guidelines(path: Path) -> list[WrittenGuideline]:
 
 
 def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
-    """In the place of what was there, whole or not at all."""
+    """Writes the guidelines file atomically, in place of an older one."""
     held: list[dict[str, Any]] = [each.model_dump(mode="json", exclude_defaults=True) for each in entries]
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(yaml.safe_dump(held, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
@@ -145,12 +145,12 @@ def write_guidelines(entries: Sequence[WrittenGuideline], path: Path) -> None:
 
 
 def adopted(entries: Sequence[WrittenGuideline]) -> tuple[Guideline, ...]:
-    """What a judge heeds."""
+    """Returns the guidelines that a judge uses: those with state ``adopted``."""
     return tuple(each.guideline for each in entries if each.state == "adopted")
 
 
 def withdraw_last(entries: Sequence[WrittenGuideline]) -> tuple[list[WrittenGuideline], WrittenGuideline | None]:
-    """The entries, of which the one that was adopted last is ``withdrawn``; ``None`` where none is adopted."""
+    """Returns the entries with the last adopted one marked ``withdrawn``, and that entry, if any."""
     found = list(entries)
     for at in range(len(found) - 1, -1, -1):
         if found[at].state == "adopted":

@@ -38,8 +38,8 @@ _SEED = 20
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """``counted``: of how many traces the calls were counted, all or a sample; ``remembered``: questions of these that
-    were answered before and cost nothing; ``cost_usd``: ``None`` where a price is not known."""
+    """What a run would do and cost. ``counted``: how many traces the calls were counted for; ``remembered``: questions
+    with a stored answer, which cost nothing; ``cost_usd``: ``None`` where a price is unknown."""
 
     traces: int
     sessions: int
@@ -53,7 +53,7 @@ class CostEstimate:
 
 
 def all_chosen(store: Store, spec: RunSpec) -> list[Chosen]:
-    """Every trace that the run would be about. Blocks."""
+    """Returns every trace that the run would score. Blocks."""
     upto, after = 1 << 62, 0
     found: list[Chosen] = []
     while after < upto:
@@ -63,7 +63,7 @@ def all_chosen(store: Store, spec: RunSpec) -> list[Chosen]:
 
 
 def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
-    """Up to about 200 of them, whole sessions, the same ones each time."""
+    """Returns a sample of about 200 of the chosen traces, in whole sessions; the same sample each time."""
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for no, session, _ in chosen:
         groups.setdefault((session, 0) if session else (0, no), []).append((no, session))
@@ -79,7 +79,7 @@ def some(chosen: Sequence[Chosen]) -> list[tuple[int, int]]:
 
 
 def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: Mapping[str, Price]) -> CostEstimate:
-    """The whole from a part: ``of`` so many traces."""
+    """Estimates the whole run from the calls ``counted`` for a sample of ``of`` traces."""
     times = len(chosen) / of if of else 0.0
     cost, models = 0.0, {}
     for model, (calls, into, out) in counted.models.items():
@@ -106,13 +106,13 @@ _TICK_S = 1.0
 
 
 def check_cron(text: str) -> None:
-    """Raises ``UserError`` for what is no time table of five fields."""
+    """Raises ``UserError`` for a text that is no cron expression of five fields."""
     if not is_cron(text):
         raise UserError(f"{text!r} is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
 
 
 class Scheduler:
-    """Looks at the schedules of a store every second. On one event loop."""
+    """Checks the schedules of a store every second and queues due runs. On one event loop."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Scheduler:
         fired: Callable[[RunRow], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``fired`` hears of every run that is queued; ``now``: Unix seconds."""
+        """``fired`` is called with each run that is queued; ``now`` returns Unix seconds."""
         self._store, self._telemetry, self._fired, self._now = store, telemetry, fired, now
         self._task: asyncio.Task[None] | None = None
 
@@ -173,7 +173,7 @@ _MOST_ESTIMATES = 8
 
 
 class Runs:
-    """The runs of one store. On one event loop."""
+    """Manages the runs and schedules of one store. On one event loop."""
 
     def __init__(
         self,
@@ -186,8 +186,8 @@ class Runs:
         emitter: Emitter | None = None,
         by_owner: bool = False,
     ) -> None:
-        """``commit``, ``emitter``: of the live line, by which results leave where that is asked for; ``by_owner``: runs
-        are asked for by the person whose configuration this is, who may name any model and spend without a budget."""
+        """``commit`` and ``emitter``: the live line's, for runs that export their results. ``by_owner``: runs are asked
+        for by the owner of the configuration, who may name any model and spend without a budget."""
         self._by_owner = by_owner
         self.store, self.config, self._environ = store, config, environ
         self._judges = Judges(store, environ, live)
@@ -196,44 +196,44 @@ class Runs:
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
-        """Goes on with what is queued, and fires schedules."""
+        """Continues queued runs, and starts to fire schedules."""
         await self.engine.start()
         self._scheduler.start()
 
     async def stop(self) -> None:
-        """The next start goes on."""
+        """Stops schedules and the run under way, which the next start continues."""
         await self._scheduler.stop()
         await self.engine.stop()
 
     async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
-        """Queues a run; the run, and whether it is new (see :meth:`pandaeval_collector.store.runs.RunTable.create`).
-        Raises ``UserError`` for what cannot be run."""
+        """Queues a run; returns it and whether it is new (:meth:`pandaeval_collector.store.runs.RunTable.create`).
+        Raises ``UserError`` for a run that cannot be executed."""
         self._check(spec)
         created = await asyncio.wrap_future(self.store.runs.create(spec.to_json(), key))
         self.engine.wake()
         return created
 
     async def cancel(self, run_id: str) -> bool:
-        """Whether there was anything to cancel. What is done stays."""
+        """Cancels a run and keeps the results it has; returns ``False`` if there was nothing to cancel."""
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)
         return done
 
     async def retry(self, run_id: str) -> bool:
-        """Whether there was anything that failed, or was not come to."""
+        """Queues an ended run again for its failed and unscored traces; returns ``False`` if there are none."""
         done = await asyncio.wrap_future(self.store.runs.retry(run_id))
         self.engine.wake()
         return done
 
     async def schedule(self, cron: str, spec: RunSpec) -> ScheduleRow:
-        """A new schedule. Raises ``UserError``."""
+        """Adds a schedule. Raises ``UserError`` for a bad cron expression or run."""
         check_cron(cron)
         self._check(spec)
         return await asyncio.wrap_future(self.store.schedules.add(cron, spec.to_json(), time.time()))
 
     async def dry(self, spec: RunSpec) -> CostEstimate:
-        """What the run would do. Nobody is asked. One at a time, and a few wait. Raises ``UserError``."""
+        """Estimates what a run would do without asking a model, one at a time. Raises ``UserError``."""
         self._check(spec, dry=True)
         if self._estimates >= _MOST_ESTIMATES:
             raise FullError("too many estimates are being made: come back in some seconds")

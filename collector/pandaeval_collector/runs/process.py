@@ -18,15 +18,15 @@ _log = logging.getLogger(__name__)
 
 
 class RunProcessError(UserError):
-    """The process of a run does not come up."""
+    """The process of a run does not start."""
 
 
 class RunProcessEndedError(Exception):
-    """The process ended before it answered."""
+    """The process of a run ended before it answered."""
 
 
 class Remembers(Protocol):
-    """Where verdicts are kept."""
+    """A memory that keeps judges' verdicts."""
 
     async def keep(self, key: str, body: bytes) -> None: ...
 
@@ -42,25 +42,25 @@ class StoredVerdicts:
 
 
 class RunCost:
-    """What judges did cost since it was asked last."""
+    """Sums what the calls of a run's process have cost since the last :meth:`take`."""
 
     def __init__(self) -> None:
         self.calls, self.tokens, self.cost_usd = 0, 0, 0.0
 
     def take(self) -> tuple[int, int, float]:
-        """Calls, tokens and US dollars; from now on it counts anew."""
+        """Returns calls, tokens and US dollars, and resets them to zero."""
         found = self.calls, self.tokens, self.cost_usd
         self.calls, self.tokens, self.cost_usd = 0, 0, 0.0
         return found
 
 
 class RunProcess:
-    """One process. On one event loop."""
+    """Runs one process that scores the batches of a run. On one event loop."""
 
     def __init__(
         self, setup: wire.RunSetup, environ: Mapping[str, str], caller: Caller | None, verdicts: Remembers, at_once: int
     ) -> None:
-        """``caller``: asks judges, at most ``at_once`` calls at a time."""
+        """``caller`` asks judges for the process, at most ``at_once`` calls at a time."""
         self._setup, self._environ, self._caller, self._verdicts = setup, dict(environ), caller, verdicts
         self._room = asyncio.Semaphore(at_once)
         self._child: Child | None = None
@@ -70,7 +70,7 @@ class RunProcess:
         self.spent = RunCost()
 
     async def start(self) -> None:
-        """Returns when it can be asked. Raises :class:`RunProcessError`."""
+        """Starts the process; returns when it is ready for batches. Raises :class:`RunProcessError`."""
         try:
             self._child, said = await start_with(
                 wire.body(self._setup), "pandaeval_collector.runs.worker", self._environ
@@ -84,7 +84,7 @@ class RunProcess:
         self._reader = asyncio.create_task(self._read(self._child), name="pandaeval-run-reader")
 
     async def score(self, batch: wire.TracesToScore) -> wire.Scored:
-        """What became of a batch. Raises :class:`RunProcessEndedError`."""
+        """Has the process score a batch; returns its results. Raises :class:`RunProcessEndedError`."""
         if self._child is None or self._reader is None or self._reader.done():
             raise RunProcessEndedError("the process of the run ended")
         self._answer = asyncio.get_running_loop().create_future()
@@ -92,12 +92,12 @@ class RunProcess:
         return await self._answer
 
     def kill(self) -> None:
-        """Ends it at once; whoever waits for an answer is told."""
+        """Kills the process; a waiting :meth:`score` then raises :class:`RunProcessEndedError`."""
         if self._child is not None:
             self._child.kill()
 
     async def close(self) -> None:
-        """Ends it, and the calls that it made."""
+        """Kills the process, and cancels the calls that it made."""
         if self._child is not None:
             self._child.kill()
             await self._child.wait()

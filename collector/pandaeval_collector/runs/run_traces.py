@@ -24,7 +24,7 @@ told of the conversation."""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A trace and its place. ``wanted``: its results are; others only say what came before."""
+    """A trace with its session and start. ``wanted``: whether results are kept; others only give context."""
 
     no: int
     trace_id: bytes
@@ -35,7 +35,7 @@ class Placed:
 
 
 class LiveTraces:
-    """One connection that reads. One thread."""
+    """Reads the collector's store through one read-only connection. One thread."""
 
     def __init__(self, path: Path) -> None:
         """``path``: the data directory."""
@@ -45,22 +45,22 @@ class LiveTraces:
         self._reader.close()
 
     def get(self, key: str) -> str | None:
-        """One of the store's small facts."""
+        """Returns a value of the store's ``meta`` table."""
         row = self._reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def verdict(self, key: str) -> bytes | None:
-        """What a judge said before."""
+        """Returns the stored verdict with this key, ``None`` without one."""
         row = self._reader.execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def verdicts(self, newest: int) -> Iterator[bytes]:
-        """Verdicts that were given last."""
+        """Yields the newest stored verdicts, at most ``newest``."""
         query = "SELECT body FROM verdicts ORDER BY created_at DESC LIMIT ?"
         yield from (bytes(row[0]) for row in self._reader.execute(query, (newest,)))
 
     def parts(self, no: int) -> list[Part]:
-        """What is stored of a trace; empty where it is not kept any more, or damaged."""
+        """Returns the stored spans and logs of a trace; empty where they are deleted or damaged."""
         try:
             return contents(self._reader, no)
         except zstandard.ZstdError as error:
@@ -68,7 +68,7 @@ class LiveTraces:
             return []
 
     def session_names(self, groups: Collection[int]) -> dict[int, str]:
-        """The ids of sessions by their numbers."""
+        """Returns the ids of sessions by their numbers."""
         return {
             no: name
             for marks, some in numbers.batched(groups)
@@ -76,8 +76,8 @@ class LiveTraces:
         }
 
     def placed(self, items: Sequence[tuple[int, int]], sessions: bool) -> list[Placed]:
-        """The traces of some items, and those that have to be read along, by start. ``sessions``: all traces of their
-        sessions are wanted."""
+        """Returns the traces of ``items`` and those that have to be read along, ordered by start. ``sessions``: all
+        traces of their sessions are wanted."""
         nos = {no for no, _ in items}
         names = self.session_names({group for _, group in items if group})
         starts = {no: 0 for no, group in items if not group}
@@ -104,7 +104,7 @@ class LiveTraces:
 
 
 def _with_before(members: Sequence[int], wanted: Collection[int]) -> list[int]:
-    """Positions of the wanted ones, and of so many before each."""
+    """Returns the positions of the wanted traces of a session, and of up to ``_BEFORE`` traces ahead of each."""
     chosen: set[int] = set()
     for index, no in enumerate(members):
         if no in wanted:

@@ -36,7 +36,7 @@ _NO_ANSWER = "SELECT trace_id, why FROM jobs WHERE state = 'dead' OR why IN ('go
 
 
 class SharedVerdicts(Verdicts):
-    """The verdicts of the collector's store: read here, written there."""
+    """Reads verdicts from the collector's store, and writes new ones by ``write``."""
 
     def __init__(self, live: LiveTraces, write: Callable[[str, bytes], Future[None]]) -> None:
         self._live, self._write = live, write
@@ -52,8 +52,8 @@ class SharedVerdicts(Verdicts):
 
 
 class _Known:
-    """Implements :class:`pandaeval_collector.pipeline.line.implied_sessions.Chains`: the collector knows the
-    sessions."""
+    """Implements :class:`pandaeval_collector.pipeline.line.implied_sessions.Chains` with the sessions that the
+    collector found."""
 
     def __init__(self, sessions: Mapping[str, str]) -> None:
         self._sessions = sessions
@@ -64,7 +64,7 @@ class _Known:
 
 
 class Scoring:
-    """Scores batches, one after the other. On one event loop, which it blocks while nobody is asked."""
+    """Scores batches of a run, one after the other. On one event loop, which it blocks while no judge is asked."""
 
     def __init__(
         self, setup: RunSetup, evaluator: Evaluator, live: LiveTraces, caller: Caller, verdicts: Verdicts
@@ -77,7 +77,7 @@ class Scoring:
         Store(self._empty, durability="off").close()
 
     async def of(self, batch: TracesToScore) -> Scored:
-        """What became of each item, and all results about them."""
+        """Scores a batch; returns whether each item failed, and the results."""
         folder = self._setup.folder / f"{next(self._numbers)}"
         shutil.copytree(self._empty, folder)  # a tenth of the time that its tables take
         store = Store(folder, durability="off", max_bytes=1 << 40)
@@ -114,7 +114,7 @@ class _OneBatch:
         return self._scored(batch, placed, gone)
 
     def _decide(self, line: Line, placed: Sequence[Placed]) -> Iterator[Placed]:
-        """Files the traces by start; yields those that could be read."""
+        """Files the traces in order of start; yields those that could be read."""
         for start in range(0, len(placed), _AT_ONCE):
             chunks: list[Chunk] = []
             among = placed[start : start + _AT_ONCE]
@@ -128,7 +128,7 @@ class _OneBatch:
             yield from (each for each, _ in some)
 
     def _due(self, each: Placed, chunks: list[Chunk]) -> DueTrace | None:
-        """Adds what is stored of a trace to ``chunks``; ``None`` where nothing is."""
+        """Adds the stored spans and logs of a trace to ``chunks``; returns ``None`` where nothing is stored."""
         parts = self._live.parts(each.no)
         if not parts:
             return None
@@ -177,7 +177,7 @@ class _OneBatch:
         return Scored(items, [*rows.values()], sent if self._setup.emit else [])
 
     def _unanswered(self) -> list[tuple[str, str]]:
-        """(trace id, why) of questions that nobody answered."""
+        """Returns the trace id and reason of each question that got no answer."""
         with contextlib.closing(connect(self._store.path / FILE_NAME, "off", read_only=True)) as reader:
             return [(trace_id.hex(), why or "judge_failed") for trace_id, why in reader.execute(_NO_ANSWER)]
 
@@ -188,7 +188,7 @@ def _row(about: int, key: str, result: Result) -> RunResult:
 
 
 def _worse(one: RunResult | None, other: RunResult) -> RunResult:
-    """Of the turns of a trace, the one that is worst stands for the trace; any score outweighs none."""
+    """Returns the worse of two results of a trace's turns. Any score is preferred to none."""
     if one is None:
         return other
     first, second = (2.0 if each.score is None else each.score for each in (one, other))

@@ -39,26 +39,26 @@ MOST_WORKERS = 3
 
 
 def file_workers() -> int:
-    """How many processes score files beside the one that reads them, unless it is said: all cores but one."""
+    """Returns the default number of processes that score files beside the reading one: all cores but one, at most 3."""
     return min(usable_cores() - 1, MOST_WORKERS)
 
 
 def evaluator(config: Config) -> Evaluator:
-    """The evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be had."""
+    """Makes the evaluator with its embedder. Raises ``EmbedderError`` when the embedder cannot be loaded."""
     from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), scoring(config))
 
 
 def learning_evaluator(config: Config) -> Evaluator:
-    """The one of ``pandaeval learn``, which counts how runs went. Raises likewise."""
+    """Makes the evaluator of ``pandaeval learn``, which also records how runs went. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
     return Evaluator(load(config.embedding.model), replace(scoring(config), learning=True))
 
 
 def live_evaluator(config: Config) -> Evaluator:
-    """The one of a running collector, which grades traces that are trials (``cases.path``). Raises likewise."""
+    """Makes the evaluator of a running collector, which also grades trials. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
     settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
@@ -85,12 +85,12 @@ def scoring(config: Config) -> EvaluatorSettings:
 
 
 def learned_folder(config: Config) -> Path:
-    """Where the models are that were learned from labels."""
+    """Returns the folder of the models that were learned from labels."""
     return Path(config.learn.folder) if config.learn.folder is not None else Path(config.store.path) / FOLDER
 
 
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
-    """Without the metrics of sessions where traces of one may have reached other collectors."""
+    """Returns the enabled metrics; without those of sessions where other collectors may hold traces of a session."""
     enabled = enabled_metrics(config, names)
     if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
         return enabled
@@ -98,8 +98,8 @@ def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
 
 
 def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float]:
-    """The thresholds that the calibration suggests, where they are to be used. Raises ``UserError`` for a file that
-    cannot be read."""
+    """Returns the thresholds that the calibration suggests, if they are to be used. Raises ``UserError`` for a file
+    that cannot be read."""
     judge = config.judge
     if judge.calibration is None or judge.model is None:
         return {}
@@ -114,13 +114,13 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
 
 
 def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
-    """The metrics (``level.name``) that some names mean; those that mean none are left out."""
+    """Returns the metric keys (``level.name``) that ``listed`` names mean; skips unknown names."""
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     return [key for name in listed for key in names.select(name)]
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
-    """The signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
+    """Returns the extra signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
     names = config.session.extra_signals
     every = (each for name in names for each in (("response", "grounding") if name == "error" else (name,)))
     return tuple(dict.fromkeys(every))
@@ -170,7 +170,7 @@ def _cascade(config: Config, names: list[tuple[str, str]]) -> dict[str, CascadeS
 
 
 def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
-    """The models of single metrics by key: those that the configuration names outweigh those that metrics name."""
+    """Returns the model of each metric that has its own; the configuration's choice overrides the metric's."""
     own = {key: metric.model for key, metric in registry(config.metrics.modules).items() if metric.model is not None}
     return {**own, **judge_models(config, names)}
 
@@ -180,7 +180,7 @@ def _all_parameters(judge: JudgeSection) -> dict[str, CallParameters]:
 
 
 def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
-    """Those of one model, and of all where it has none of its own."""
+    """Returns the parameters of one model, with the common ones where it sets none."""
     return CallParameters(
         max_tokens=own.max_tokens or judge.max_tokens,
         reasoning_effort=own.reasoning_effort or judge.reasoning_effort,
@@ -191,8 +191,8 @@ def _parameters(judge: JudgeSection, own: JudgeParameters) -> CallParameters:
 
 
 def judge(config: Config, live: bool = False) -> JudgeConfig | None:
-    """How the judge is reached, and how far it may go; ``None`` when there is none. ``live``: with the one in its
-    shadow, of which runs and files know nothing."""
+    """Returns the judge's connection, limits and checks, or ``None`` without a judge. ``live``: includes the shadow
+    judge, which runs and files do not use."""
     settings = scoring(config).judge
     if settings is None:
         return None
@@ -237,7 +237,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
 
 
 def workers(config: Config) -> int:
-    """How many processes understand traces for the line; 0: the collector's own does it."""
+    """Returns how many processes read traces for the line; 0: the collector's own process reads them."""
     wanted = config.line.workers
     if wanted != "auto":
         return wanted
@@ -259,7 +259,7 @@ def close_rules(config: Config) -> CloseRules:
 
 
 def ownership(config: Config) -> Ownership:
-    """Who scores the sessions of traces that are decided here."""
+    """Returns who scores the sessions of traces that this collector decides."""
     if config.sessions.forward_to is not None:
         return "elsewhere"
     return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
@@ -281,7 +281,7 @@ def timing(config: Config) -> Timing:
 
 
 def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """How decided traces are read from Kafka, likewise; ``None`` where sessions are not shared."""
+    """Returns how this collector reads decided traces from Kafka; ``None`` where sessions are not shared."""
     spans = kafka_reader(config, environ, owner)
     if spans is None or config.sessions != "topic":
         return None
@@ -289,8 +289,8 @@ def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> Read
 
 
 def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """How spans are read from Kafka by the collector whose store has the id ``owner``; ``None`` when they are not.
-    Raises ``UserError`` for what is not installed or not set."""
+    """Returns how the collector whose store has the id ``owner`` reads spans from Kafka; ``None`` without Kafka. Raises
+    ``UserError`` for a missing package or setting."""
     if config.brokers is None:
         return None
     from pandaeval_collector.base.runtime.kafka import client, library, producer

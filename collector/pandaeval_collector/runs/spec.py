@@ -15,10 +15,10 @@ from pandaeval_collector.store.wanted import Wanted
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """``metrics``: keys, sorted; ``wanted``: which traces, and with metrics of sessions the sessions of these;
-    ``model``: who judges, ``None``: as configured; ``sample``: share of the sessions and of the traces without one;
-    ``weights``: of signals, beside the configured ones; ``emit``: results leave like live ones; ``decided``: in this
-    time of the store's calendar; ``budget_usd``: of judges, after which no further batch is begun."""
+    """What a run is asked to do. ``metrics``: keys, sorted; ``wanted``: which traces, with session metrics also the
+    sessions of these; ``model``: the judge, ``None``: as configured; ``sample``: share of sessions and of traces
+    without one; ``weights``: of signals, override the configured ones; ``emit``: results are exported; ``decided``:
+    when traces were decided, in the store's calendar; ``budget_usd``: no batch begins once judges have cost it."""
 
     metrics: tuple[str, ...]
     wanted: Wanted = field(default_factory=Wanted)
@@ -40,7 +40,7 @@ class RunSpec:
         return any(key.startswith(("trace.", "turn.")) for key in self.metrics)
 
     def to_json(self) -> bytes:
-        """The same text for the same run."""
+        """Writes the specification as JSON; equal specifications give equal bytes."""
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 
     @classmethod
@@ -51,7 +51,7 @@ class RunSpec:
         return cls(**held)
 
     def decided_in(self, after: float, until: float) -> RunSpec:
-        """The same, of what was decided in a time."""
+        """Returns the same specification for traces that were decided between two times."""
         return replace(self, decided=(after, until))
 
 
@@ -65,7 +65,7 @@ Chosen = tuple[int, int, str]
 
 
 def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:
-    """Traces with numbers above ``after`` that a run is about, a page of them, and where the page ends. Blocks."""
+    """Returns a page of the traces with numbers above ``after`` that a run scores, and where the page ends. Blocks."""
     rows, last = store.runs.chosen(spec.wanted, after, upto, spec.decided)
     return [
         (no, session, session_id or trace_id.hex())
@@ -75,5 +75,5 @@ def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Cho
 
 
 def sampled(found: Sequence[Chosen], spec: RunSpec) -> list[Chosen]:
-    """Those in the sample: sessions whole, and the same ones as live."""
+    """Returns the traces in the sample: sessions whole, and the same ones as live."""
     return [each for each in found if included(each[2], spec.sample)]

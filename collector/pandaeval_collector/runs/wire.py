@@ -1,7 +1,7 @@
 """The messages between a collector and the process of a run: each frame is a pickled tuple that begins with its kind.
 
-To the process: a :class:`RunSetup` first, then ``("batch", Batch)``, ``("answer", n, answer or failure)`` and
-``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, Call)``, ``("keep", n, key, verdict)``,
+To the process: a :class:`RunSetup` first, then ``("batch", TracesToScore)``, ``("answer", n, answer or failure)`` and
+``("kept", n)``. From it: ``("ready", problem)`` first, then ``("call", n, ModelCall)``, ``("keep", n, key, verdict)``,
 ``("raised", [RaisedErrors])`` (what components raised) and ``("done", Scored)``. Both ends are the same program on the
 same machine, and no other process can write to the pipes.
 """
@@ -23,8 +23,8 @@ from pandaeval_collector.store.run_rows import RunResult
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """``store``: the data directory; ``folder``: where the process may write; ``sessions``: whether sessions are
-    scored; ``counting``: nobody is asked, the calls are counted."""
+    """The first message to the process of a run. ``store``: the data directory; ``folder``: where the process may
+    write; ``sessions``: whether sessions are scored; ``counting``: calls are counted and no model is asked."""
 
     store: Path
     folder: Path
@@ -47,7 +47,7 @@ class TracesToScore:
 
 @dataclass(slots=True)
 class CallCount:
-    """Calls that would be made, and their tokens, by model; ``remembered``: answers that cost nothing."""
+    """Counts the calls that a run would make, and tokens, by model; ``remembered``: answers that cost nothing."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -66,8 +66,8 @@ class CallCount:
 
 @dataclass(slots=True)
 class Scored:
-    """What a batch came to. ``items``: each trace, and why it failed (empty: it did not); ``sent``: the results
-    themselves, where they are to leave."""
+    """The outcome of a batch. ``items``: each trace with why it failed (``""``: it did not); ``sent``: the results to
+    export, if the run exports any."""
 
     items: list[tuple[int, str]]
     results: list[RunResult]
@@ -76,7 +76,7 @@ class Scored:
 
 
 def body(message: Any) -> bytes:
-    """What stands in a frame."""
+    """Pickles a message for a frame."""
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
@@ -85,14 +85,14 @@ def unpacked(body: bytes) -> Any:
 
 
 def told(failure: CallFailedError | OverBudgetError) -> tuple[Any, ...]:
-    """A failure as it goes through a pipe."""
+    """Turns a failed call into a tuple that can be sent through a pipe."""
     if isinstance(failure, CallFailedError):
         return failure.failure, str(failure), failure.retry_after, failure.answered
     return (None, str(failure))
 
 
 def answer_of(told: Any) -> ModelAnswer:
-    """The answer; raises what was told instead of one."""
+    """Returns the model's answer; raises the failure if the tuple ``told`` describes one."""
     if isinstance(told, ModelAnswer):
         return told
     if told[0] is None:

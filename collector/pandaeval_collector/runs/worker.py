@@ -30,7 +30,7 @@ _NICE = 10
 
 
 class ParentCollector:
-    """The collector, as this process sees it. On one event loop."""
+    """Asks the collector, the parent of this process, for judges' answers. On one event loop."""
 
     def __init__(self, write: Callable[[Any], None]) -> None:
         self._write = write
@@ -39,7 +39,7 @@ class ParentCollector:
         self._keeping: dict[int, Future[None]] = {}
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        """See :class:`pandaeval_collector.judge.call.ModelCaller`."""
+        """See :class:`pandaeval_collector.judge.call.Caller`."""
         number = next(self._numbers)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
@@ -50,14 +50,14 @@ class ParentCollector:
             del self._answers[number]
 
     def keep(self, key: str, body: bytes) -> Future[None]:
-        """Has a verdict remembered."""
+        """Asks the collector to store a verdict; the future is done when it has."""
         number, done = next(self._numbers), Future[None]()
         self._keeping[number] = done
         self._write(("keep", number, key, body))
         return done
 
     def take(self, message: Any) -> None:
-        """What it says to a call or a verdict."""
+        """Passes the collector's answer to the waiting call, or its confirmation to the waiting :meth:`keep`."""
         if message[0] == "kept":
             self._keeping.pop(message[1]).set_result(None)
         elif (answer := self._answers.get(message[1])) is not None and not answer.done():
@@ -96,13 +96,13 @@ async def _serve(setup: wire.RunSetup, parent: Parent) -> None:
 
 
 def _tell_errors(parent: Parent) -> None:
-    """What components raised since this was told last."""
+    """Sends the parent the errors that components raised since the last call."""
     if raised := ERRORS.take():
         parent.send(wire.body(("raised", raised)))
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serves until standard input ends."""
     parent = Parent(nice=_NICE)
     first = parent.receive()
     if first is None:

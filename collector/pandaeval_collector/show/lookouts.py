@@ -36,9 +36,9 @@ def open_lookouts(
     parts: AsyncExitStack,
     environ: Mapping[str, str],
 ) -> list[BaseRoute]:
-    """The routes; ``parts`` close what is behind them. ``hosts``: names under which the collector may be asked beside
-    addresses and localhost; ``None``: any, where a token is demanded. ``environ``: of the process that answers reads,
-    where there is one."""
+    """Returns the HTTP routes of API, page and MCP; ``parts`` closes what is behind them. ``hosts``: host names that
+    requests may have beside addresses and localhost; ``None``: any, where a token is demanded. ``environ``: variables
+    of the process that answers reads, if there is one."""
     path, work = Path(config.store.path), _work(config, store, scorer, watching, telemetry)
     reader: ReadProcess | None = None
     if config.server.read_process:
@@ -64,7 +64,7 @@ def _port(address: str) -> int | None:
 
 
 def _page(config: Config) -> str | None:
-    """Where people open the page; ``None`` without one."""
+    """Returns the address at which people open the page; ``None`` without one."""
     if not config.ui.enabled:
         return None
     return config.ui.url or f"http{'' if config.server.tls is None else 's'}://{config.server.http}"

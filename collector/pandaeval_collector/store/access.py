@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Access:
-    """The connections to one file, whose directory this process has locked. Safe from any thread."""
+    """Holds the connections to the store's file, whose directory this process has locked. Safe from any thread."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class Access:
         self.clock = clock or StoreClock()
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
-        # The first one reads at once and is idle from then on: whatever becomes of the names of the files, it has all
-        # of them open.
+        # This connection reads at once and is idle from then on. It has all files of the store open, whatever becomes
+        # of their names.
         self._first = connect(file, durability)
         try:
             number_of(self._first)
@@ -97,7 +97,7 @@ class Access:
             connection.close()
 
     def used_bytes(self) -> int:
-        """Bytes in use on disk, free pages not counted."""
+        """Returns how many bytes of the store's file are in use, free pages not counted."""
         reader = self.reader()
         pages = int(reader.execute("PRAGMA page_count").fetchone()[0])
         free = int(reader.execute("PRAGMA freelist_count").fetchone()[0])

@@ -20,7 +20,7 @@ CONDITION = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Mapping[bytes, int]) -> None:
-    """Adds the pairs of listed traces. ``of_trace``: their numbers. What a trace had before, it keeps."""
+    """Stores the pairs of listed traces, beside those that a trace has already. ``of_trace``: their numbers by id."""
     pairs = sorted({pair for row in rows for pair in row.attributes})
     if not pairs:
         return
@@ -45,7 +45,7 @@ def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes])
 
 
 def forget(connection: sqlite3.Connection, limit: int) -> int:
-    """Deletes pairs of deleted traces: those with numbers below all that are left."""
+    """Deletes up to ``limit`` pairs of deleted traces, whose numbers are below all that are left; returns how many."""
     (first,) = connection.execute("SELECT coalesce(min(no), 1 << 60) FROM traces").fetchone()
     old = connection.execute(
         """SELECT id FROM attribute_pairs

@@ -22,8 +22,8 @@ def insert(
     on_conflict: str = "",
     verb: str = "INSERT",
 ) -> None:
-    """Inserts rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: what
-    follows on the values."""
+    """Inserts rows in their order. ``into``: a table, and its columns where not all are set. ``on_conflict``: the
+    clause behind the values."""
     rest = iter(rows := list(rows))
     for size in _sizes(len(rows)):
         block = list(islice(rest, size))
@@ -31,7 +31,7 @@ def insert(
 
 
 def _sizes(rows: int) -> Iterator[int]:
-    """So that there are few kinds of statements, and SQLite has most of them ready."""
+    """Splits ``rows`` into a few common sizes, so that there are few statements, most of which SQLite has ready."""
     yield from repeat(_MOST, rows // _MOST)
     rows %= _MOST
     while rows > _EXACT:

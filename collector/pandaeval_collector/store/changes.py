@@ -78,7 +78,7 @@ def _decision(t: DecidedTrace, now: float) -> tuple[object, ...]:
 def _apply_sessions(
     connection: sqlite3.Connection, changes: WriteSet, traces: Mapping[bytes, int], now: float
 ) -> tuple[Mapping[bytes, int], dict[bytes, int]]:
-    """Returns the numbers of traces and those of the sessions that they are filed under, by trace id."""
+    """Writes sessions and members. Returns the numbers of traces and those of their sessions (0: none), by trace id."""
     moved = numbers.of_traces(connection, changes.moved)
     connection.executemany("DELETE FROM members WHERE no = ?", [(number,) for number in moved.values()])
     # The time of an open session is skipped: rewriting it would dirty a page of the table.
@@ -199,7 +199,7 @@ def _about(
 def _about_others(
     connection: sqlite3.Connection, results: Sequence[ResultRow], now: float
 ) -> dict[tuple[str, str], int]:
-    """What each (unit, metric) is filed under: sessions, and traces that the decision is not about."""
+    """Returns the number of each (unit, metric): of a session, below zero, or of a trace outside the decision."""
     of_trace = [row for row in results if numbers.is_trace(row.unit, row.metric)]
     ids = {row.unit: bytes.fromhex(numbers.trace_of(row.unit)) for row in of_trace}
     by_id = _numbers(connection, [*ids.values()], {}, now)
@@ -212,7 +212,7 @@ def _about_others(
 def _numbers(
     connection: sqlite3.Connection, trace_ids: Sequence[bytes], known: Mapping[bytes, int], now: float
 ) -> Mapping[bytes, int]:
-    """The numbers of these traces. One that is not there any more leaves a tombstone again."""
+    """Returns the number of each trace. One that is not there any more leaves a tombstone again."""
     missing = {trace_id for trace_id in trace_ids if trace_id not in known}
     if not missing:
         return known
@@ -236,7 +236,7 @@ def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> di
 
 
 def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, seq: int) -> bool:
-    """Whether another result has stood in for the one of number ``seq`` since; then it makes room for itself."""
+    """Returns whether another result has replaced result ``seq`` since; if so, deletes ``seq`` to let ``row`` in."""
     (newest,) = connection.execute(
         "SELECT max(seq) FROM results WHERE about = ? AND metric = ? AND unit = ?", (about, row.metric, row.unit)
     ).fetchone()
@@ -246,8 +246,8 @@ def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, se
 
 
 def _put_out(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: float) -> None:
-    """Numbers the items and inserts a row for each batch under the number of its last item; the cursor of an exporter
-    may point into the middle of a batch."""
+    """Numbers the items of the outbox and inserts a row for each batch under the number of its last item; the cursor of
+    an exporter may point into the middle of a batch."""
     first = _next(connection, "outbox")
     ends = itertools.accumulate((batch.items for batch in batches), initial=first - 1)
     next(ends)

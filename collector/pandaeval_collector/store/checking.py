@@ -86,8 +86,7 @@ CURES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One row, or the file's pages, that is not as it was stored. ``about``: the trace or unit, as far as the row
-    tells."""
+    """A damaged row, or damage to the file's pages. ``about``: the trace or unit, as far as the row tells."""
 
     kind: Kind
     key: int
@@ -96,12 +95,12 @@ class Damage:
 
 
 def counted(connection: sqlite3.Connection) -> dict[Kind, int]:
-    """How many rows there are to look at."""
+    """Counts the rows of each kind that are checked."""
     return {kind: connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] for kind in _ROWS}  # noqa: S608
 
 
 def damages(connection: sqlite3.Connection, told: Told = lambda done, total: None) -> Iterator[Damage]:
-    """Everything that is damaged. The whole file is read as it was at one moment."""
+    """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
         yield from _of_pages(connection)
@@ -146,7 +145,7 @@ def _chunk(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
 
 
 def _trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Whether the chunks that a decision rests on are there."""
+    """Returns the trace's id and what is wrong where chunks that its decision rests on are gone."""
     _, trace_id, chunks = row
     try:
         ids = [int(each) for each in orjson.loads(chunks)]
@@ -232,7 +231,7 @@ _OUT: dict[Kind, str] = {
     "kept": "no = {key}",
     "results": "(about, metric) IN (SELECT about, metric FROM results WHERE seq = {key}) AND seq <= {key}",
 }
-"""Which rows go with one that is damaged."""
+"""Which rows are deleted along with a damaged one, as an SQL condition."""
 
 
 def _as_json(damage: Damage, row: dict[str, Any]) -> bytes:

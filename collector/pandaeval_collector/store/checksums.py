@@ -41,8 +41,8 @@ def checksum_of(row: ResultRow) -> int:
 
 
 def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
-    """Members of rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was damaged: no
-    session is scored without it, nor a trace that is compared with it."""
+    """Reads members from rows of (session id, :data:`MEMBER`). Raises :class:`DamagedRowError` for one that was
+    damaged: no session is scored without it, nor a trace that is compared with it."""
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)

@@ -23,13 +23,13 @@ _LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on
 
 
 def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
-    """For each of ``contents``: whether it was compressed, and the bytes to store. Safe on any thread."""
+    """Returns, for each of ``contents``, whether it was compressed, and the bytes to store. Safe on any thread."""
     packed = iter(_all_compressed([data for data in contents if len(data) > _COMPRESS_FROM]))
     return [(True, next(packed)) if len(data) > _COMPRESS_FROM else (False, data) for data in contents]
 
 
 def unpack(packed: int, data: bytes) -> bytes:
-    """The contents that :func:`pack` gave. Raises ``zstandard.ZstdError`` if they were damaged."""
+    """Returns one of the contents that :func:`pack` was given. Raises ``zstandard.ZstdError`` if it was damaged."""
     return decompress(data) if packed else data
 
 
@@ -39,7 +39,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(data: bytes) -> bytes:
-    """The data that was compressed. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
+    """Decompresses ``data``. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
     return _own.decompressor.decompress(data)
 
 

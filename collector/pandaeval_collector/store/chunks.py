@@ -28,7 +28,7 @@ class StoreFullError(RuntimeError):
 
 
 class ChunkTables(TableGroup):
-    """Chunks of traces. The whole store takes at most ``max_bytes`` of disk."""
+    """Reads and writes chunks, the raw bytes of traces. The whole store takes at most ``max_bytes`` of disk."""
 
     def __init__(self, access: Access, max_bytes: int) -> None:
         super().__init__(access)
@@ -39,16 +39,16 @@ class ChunkTables(TableGroup):
 
     @property
     def max_bytes(self) -> int:
-        """The disk budget."""
+        """The disk budget of the store, in bytes."""
         return self._max_bytes
 
     def size_bytes(self) -> int:
-        """Bytes in use on disk, free pages not counted."""
+        """Returns how many bytes of the store's file are in use, free pages not counted."""
         self._size = self._used_bytes()
         return self._size
 
     def next_chunk_id(self) -> int:
-        """An id for a chunk; ids grow in order of arrival."""
+        """Returns the id of the next chunk; ids grow in order of arrival."""
         return next(self._chunk_ids)
 
     def append(
@@ -66,8 +66,8 @@ class ChunkTables(TableGroup):
         return chunk_contents(self._reader(), ids)
 
     def open_chunks(self) -> Iterator[Chunk]:
-        """Chunks of traces that were not decided yet, in order of arrival: what a restart resumes from. A chunk that
-        was damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
+        """Yields the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
+        damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
         with self._scan() as reader:
             undecided = reader.execute(
                 f"""WITH held AS MATERIALIZED (
@@ -93,8 +93,8 @@ class ChunkTables(TableGroup):
         return self._writer.submit(work)
 
     def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
-        """Every undecided trace with its chunk ids, bytes and items (copies counted), earliest start first (for files:
-        the order on disk must not matter). Memory does not grow with their number."""
+        """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
+        (for files: the order on disk must not matter). Memory does not grow with their number."""
         with self._scan() as reader:
             rows = reader.execute(
                 """SELECT trace_id, group_concat(id), sum(size), sum(items),

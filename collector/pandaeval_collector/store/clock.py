@@ -16,7 +16,7 @@ from typing import NamedTuple
 import orjson
 
 KEY = "clock"
-"""Under which the clock is kept among the small facts."""
+"""The key of the clock in the table ``meta``."""
 _CREDIT_S = 86_400.0
 """No more than this is counted of the time between two processes: a wrong clock at a start must not end a retention."""
 _NEWEST = """
@@ -85,6 +85,6 @@ class StoreClock:
 
 
 def last_running(connection: sqlite3.Connection) -> float | None:
-    """The running clock when it was stored last: for processes that read a store which a collector has open."""
+    """Returns the running clock as it was stored last: for processes that read a store which a collector has open."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
     return None if row is None else float(orjson.loads(row[0])["running"])

@@ -33,7 +33,7 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The content of the note. ``store``: the id of the store. ``number``: of its newest commit that has one;
+    """What the note beside the store says. ``store``: the store's id. ``number``: that of its newest numbered commit;
     ``chunk``: id of the newest chunk that was ever committed."""
 
     store: bytes
@@ -42,7 +42,7 @@ class Noted:
     at: float
 
     def missing(self, store: bytes, number: int, chunk: int) -> str:
-        """What a store lacks that got as far as ``number`` and ``chunk``, as a clause; empty where it lacks nothing."""
+        """Says, as a clause, what a store at commit ``number`` and chunk ``chunk`` lacks; empty for nothing."""
         last = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self.at))
         if store != self.store:
             some = self.number or self.chunk
@@ -54,7 +54,7 @@ class Noted:
 
 
 class LossMark:
-    """The file of the note. One thread writes; any thread may look."""
+    """Reads and writes the note of the newest commit. One thread writes; any thread may look."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / MARK_NAME
@@ -70,13 +70,13 @@ class LossMark:
         return Noted(store, number, chunk, at) if kind == _KIND else None
 
     def write(self, store: bytes, number: int, chunk: int) -> None:
-        """Notes a commit, in place. A disk that is full must not undo it, so an error is no news: the note lags."""
+        """Overwrites the note. A full disk must not undo the commit, so errors are ignored and the note lags behind."""
         note = _NOTE.pack(_KIND, store, number, chunk, time.time())
         with contextlib.suppress(OSError):
             os.pwrite(self._handle, note + _SUM.pack(zlib.crc32(note)), 0)
 
     def look(self) -> bool:
-        """Puts the file back, empty, if it was removed; returns whether it was."""
+        """Puts the note's file back, empty, if it was removed; returns whether it was."""
         was_removed = not is_at(self._path, os.fstat(self._handle))
         if was_removed:
             with contextlib.suppress(OSError):  # the directory may be gone, which has consequences of its own
@@ -93,8 +93,8 @@ class LossMark:
 
 
 def ahead(number: int, other: int) -> int:
-    """By how much ``number`` is ahead of ``other``, below zero where it is behind. Numbers start again at 0 after 32
-    bits."""
+    """Returns how far ``number`` is ahead of ``other``, below zero where it is behind. Numbers start again at 0 after
+    32 bits."""
     return (number - other + _WRAP // 2) % _WRAP - _WRAP // 2
 
 
@@ -115,7 +115,7 @@ class Commits(WriteHooks):
     """
 
     def __init__(self, connection: sqlite3.Connection, directory: Path, place: StoreFiles, was_damaged: bool) -> None:
-        """``connection``: nothing else writes yet. ``was_damaged``: that this is a new store is known and was said."""
+        """Compares the store with its note and logs what is missing; not if it ``was_damaged``, hence is new."""
         self._place, self._mark = place, LossMark(directory)
         self._number, self._chunk = number_of(connection), newest_chunk(connection)
         self._taken = 0
@@ -168,7 +168,7 @@ class Commits(WriteHooks):
         self._mark.write(self._store, self._number, self._chunk)
 
     def look(self) -> None:
-        """Checks that the note is at its path. Any thread."""
+        """Writes the note again if its file was removed. Any thread."""
         if self._mark.look():
             self._mark.write(self._store, self._number, self._chunk)
 
@@ -189,7 +189,7 @@ def newest_chunk(connection: sqlite3.Connection) -> int:
 
 
 def keep_newest(connection: sqlite3.Connection) -> None:
-    """Before chunks are deleted: that there was the newest of them stays known."""
+    """Stores the id of the newest chunk, which would be forgotten with the chunks that are about to be deleted."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NEWEST, str(newest_chunk(connection))))
 
 

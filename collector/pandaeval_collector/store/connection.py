@@ -32,8 +32,8 @@ _FILE_HEAD = 100
 
 
 def put_foreign_log_aside(file: Path) -> bool:
-    """Renames a log that would spoil the file, or that SQLite would delete because the file is empty; whether there was
-    one. Nothing is open. Raises ``sqlite3.DatabaseError`` for what is no database."""
+    """Renames a write-ahead log that would spoil ``file``, or that SQLite would delete because ``file`` is empty;
+    returns whether it did. No connection may be open. Raises ``sqlite3.DatabaseError`` for what is no database."""
     log = file.with_name(f"{file.name}-wal")
     if not log.exists() or log.stat().st_size <= _HEAD:
         return False
@@ -65,7 +65,7 @@ def _foreign(file: Path, log: Path) -> str:
 
 
 def _first_number(log: BinaryIO) -> int | None:
-    """The number of the first commit that is in a log; ``None`` where no frame is of page 1."""
+    """Reads the number of the first commit in a log; ``None`` where no frame is of page 1."""
     head = log.read(_HEAD)
     page_bytes, salt = int.from_bytes(head[8:12], "big"), head[16:24]
     while len(frame := log.read(_FRAME)) == _FRAME and frame[8:16] == salt:
@@ -106,8 +106,8 @@ def create(file: Path, durability: Durability) -> bool:
 
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode (transactions are written out), usable from one thread. The file must be there:
-    a new one in the place of one that was removed would be taken for the store."""
+    """Opens a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
+    there: a new one in the place of one that was removed would be taken for the store."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         existing, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -122,8 +122,8 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
 
 
 def _text(value: bytes) -> str | bytes:
-    """A text, or its bytes where it is none: one flipped bit can turn a blob into a text. Whoever reads that row finds
-    out by its checksum; by itself Python's library raises the error of a damaged file, at the first such row."""
+    """Decodes a text; returns its bytes where it is no UTF-8, as one flipped bit can turn a blob into a text. The row's
+    checksum then tells; Python's library would raise the error of a damaged file at the first such row."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -161,7 +161,7 @@ waited for, which the line may hold for five."""
 
 
 class TooSlowError(Exception):
-    """A question took longer than the time limit: it has to be narrowed down."""
+    """A query took longer than the time limit: it has to be narrowed down."""
 
 
 class TimedReads:

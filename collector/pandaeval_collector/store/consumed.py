@@ -27,7 +27,7 @@ _TABLES = (
 @dataclass(slots=True)
 class Extent:
     """Where the messages about a trace lie in its partition: the offsets of the first and the last that were read.
-    ``elsewhere``: another collector decided it, and what comes of it is not taken."""
+    ``elsewhere``: another collector decided the trace, and its further messages are skipped."""
 
     first: int
     last: int
@@ -36,8 +36,8 @@ class Extent:
 
 @dataclass(slots=True)
 class Consumed:
-    """What was read of one partition: ``next`` is the offset after the last message. What other collectors read below
-    ``settled_below`` they have decided. ``extents``: of the traces whose messages may be needed again."""
+    """What was read of one partition: ``next`` is the offset after the last message. Below ``settled_below``, other
+    collectors have decided what they read. ``extents``: those of the traces whose messages may be needed again."""
 
     partition: int
     next: int
@@ -46,7 +46,7 @@ class Consumed:
 
 
 class ConsumedTables:
-    """The tables of one store. Reading is safe from any thread, writing happens on the store's writer."""
+    """The tables of how far a log was read. Reading is safe from any thread, writing happens on the store's writer."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], log: str = SPANS) -> None:
         self._writer, self._reader, self._log = writer, reader, log
@@ -61,8 +61,8 @@ class ConsumedTables:
         return self._writer.submit(work)
 
     def open(self, log: str) -> Future[None]:
-        """What the tables hold of another log than ``log`` (cluster, topic and group) is deleted: its
-        offsets mean nothing in this one."""
+        """Deletes what the tables hold of another log than ``log`` (cluster, topic and group): its offsets mean nothing
+        in this one."""
 
         def work(connection: sqlite3.Connection) -> None:
             known = connection.execute("SELECT value FROM meta WHERE key = ?", (self._log,)).fetchone()
@@ -74,7 +74,7 @@ class ConsumedTables:
         return self._writer.submit(work)
 
     def load(self) -> dict[int, Consumed]:
-        """What was read of each partition, by partition. Of one that was released ``next`` is -1."""
+        """Returns what was read of each partition, by partition. ``next`` is -1 for one that was released."""
         reader = self._reader()
         rows = reader.execute(f"SELECT partition, next, settled_below FROM {self._log}_partitions")  # noqa: S608
         found = {row[0]: Consumed(*row) for row in rows}
@@ -85,7 +85,7 @@ class ConsumedTables:
         return found
 
     def note(self, read: Sequence[Consumed]) -> Future[None]:
-        """Notes how far partitions were read where no span came with it."""
+        """Stores how far partitions were read, where no span came with it."""
         return self._writer.submit(lambda connection: write(connection, read, self._log))
 
     def forget(self, partition: int, before: int) -> Future[None]:
@@ -109,7 +109,7 @@ class ConsumedTables:
         return self._writer.submit(work)
 
     def park(self, trace_ids: Collection[bytes]) -> Future[int]:
-        """Jobs about these traces that nobody is at wait until :meth:`unpark`. The future holds how many."""
+        """Has due jobs about these traces wait until :meth:`unpark`. The future holds how many."""
         return self._jobs("due", ("parked", "", None), trace_ids)
 
     def unpark(self, trace_ids: Collection[bytes]) -> Future[int]:
@@ -117,7 +117,7 @@ class ConsumedTables:
         return self._jobs("parked", ("due", "", None), trace_ids)
 
     def give_up(self, trace_ids: Collection[bytes], now: float) -> Future[int]:
-        """Parked jobs about these traces are cancelled: another collector did them. ``now``: of the calendar."""
+        """Cancels parked jobs about these traces: another collector did them. ``now``: of the store's calendar."""
         return self._jobs("parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
@@ -143,7 +143,7 @@ class ConsumedTables:
 
 
 class ConsumedMembers(ConsumedTables):
-    """The tables of a log whose units are sessions, by their ids as UTF-8."""
+    """The tables of the topic of members, where a session's id as UTF-8 stands in the place of a trace's."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(writer, reader, MEMBERS)
@@ -155,7 +155,7 @@ class ConsumedMembers(ConsumedTables):
         return {str(row[0]).encode() for row in self._reader().execute(query)}
 
     def _jobs(self, state: str, becomes: tuple[str, str, float | None], trace_ids: Collection[bytes]) -> Future[int]:
-        """Jobs about sessions stay where they are: their verdicts have the same ids everywhere."""
+        """Changes no job: the verdicts of jobs about sessions have the same ids everywhere."""
         return self._writer.submit(lambda connection: 0)
 
 

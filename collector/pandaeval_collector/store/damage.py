@@ -19,11 +19,11 @@ _PRIMARY = 0xFF  # of SQLite's result codes; what lies above tells more of the s
 
 
 class DamagedFileError(sqlite3.DatabaseError):
-    """The file's pages do not hold together."""
+    """The pages of the store's file are damaged."""
 
 
 def note_damage(file: Path, error: BaseException) -> bool:
-    """Whether ``error`` means that the file is damaged; then it is noted, and the next start checks the file."""
+    """Returns whether ``error`` means that the file is damaged; if so, notes it, and the next start checks the file."""
     if getattr(error, "sqlite_errorcode", 0) & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return False
     note = _note(file)
@@ -35,7 +35,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
 
 
 def look_through(connection: sqlite3.Connection, file: Path) -> None:
-    """Checks all of a file that is small or noted as damaged. Raises :class:`DamagedFileError`."""
+    """Checks the whole file if it is small or noted as damaged. Raises :class:`DamagedFileError`."""
     is_suspected = _note(file).exists()
     if not is_suspected and file.stat().st_size > _SMALL_BYTES:
         return
@@ -48,8 +48,8 @@ def look_through(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def check_size(file: Path) -> None:
-    """SQLite takes half a page at the end for a whole one with zeros behind. While there is a log it may be so: the
-    page is in there too. Nothing is open. Raises :class:`DamagedFileError`."""
+    """Raises :class:`DamagedFileError` if the file ends within a page, which SQLite would fill up with zeros. Checks
+    nothing while there is a log, which holds that page too. No connection may be open."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return
@@ -61,7 +61,7 @@ def check_size(file: Path) -> None:
 
 
 def put_aside(file: Path, error: Exception) -> None:
-    """Renames the file and its log; nothing is deleted."""
+    """Renames a damaged file and its log, which are not deleted, and removes the note of the damage."""
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for suffix in ("", "-wal", "-shm"):
         part = file.with_name(file.name + suffix)

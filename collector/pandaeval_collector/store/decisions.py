@@ -67,7 +67,7 @@ class DecisionTables(TableGroup):
         return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
 
     def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
-        """Has lists and runs find these traces by one more ``key=value``. The future holds how many are listed."""
+        """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
         return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
 
     def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:

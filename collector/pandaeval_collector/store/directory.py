@@ -25,7 +25,7 @@ class Directory:
     that is in it. Any thread may look; one closes."""
 
     def __init__(self, path: Path) -> None:
-        """Raises :class:`StoreBusyError`."""
+        """Creates the directory if need be, and locks it. Raises :class:`StoreBusyError`."""
         self.path = path
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -41,8 +41,8 @@ class Directory:
             raise
 
     def look(self) -> str:
-        """Why this is not the directory at its path any more, or why another collector may write to it; empty while
-        neither holds. Puts a lock file back that was removed."""
+        """Returns why this is not the directory at its path any more, or why another collector may write to it; empty
+        while neither holds. Puts a lock file back that was removed."""
         if not is_at(self.path, os.fstat(self._handle)):
             return _MOVED
         if is_at(self.path / _LOCK_NAME, os.fstat(self._lock)):
@@ -59,22 +59,22 @@ class Directory:
         return ""
 
     def changed_ns(self) -> int:
-        """When a name in it was last added, removed or changed, by the clock of the file system. Two microseconds."""
+        """Returns when a name in the directory last changed, by the file system's clock. Takes two microseconds."""
         return os.fstat(self._handle).st_mtime_ns
 
     def sync(self) -> None:
-        """Has the names of files that were created or renamed survive a power cut."""
+        """Syncs the directory: the names of files that were created or renamed survive a power cut."""
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Lets go of the directory. Safe to call twice."""
+        """Unlocks the directory. Safe to call twice."""
         for handle in (self._lock, self._handle):
             if handle >= 0:
                 os.close(handle)
         self._lock = self._handle = -1
 
     def _lock_file(self) -> bool:
-        """Locks the file of that name, the one that is there or a new one; whether nobody else had."""
+        """Locks the file ``lock``, the one that is there or a new one; returns whether no other process holds it."""
         handle = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,8 +88,8 @@ class Directory:
 
 
 def is_at(path: str | Path, opened: os.stat_result) -> bool:
-    """Whether this open file is the one at the path. One that cannot be looked at just now is taken to be: what is
-    written to it is not lost by that."""
+    """Returns whether an open file is the one at the path. A path that cannot be looked at just now counts as the same:
+    what is written is not lost by that."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -124,7 +124,7 @@ class StoreFiles:
     """
 
     def __init__(self, directory: Directory, file: Path) -> None:
-        """``file``: with a connection open that has read from it, so that its log is there too."""
+        """``file``: the main file. A connection to it is open and has read, so that its log exists too."""
         self.file, self.gone = file, ""
         self._directory = directory
         # SQLite's locks on a file end when any descriptor of it is closed; one that only names it does no harm.
@@ -138,8 +138,8 @@ class StoreFiles:
             raise StoreGoneError(self.gone)
 
     def check(self) -> None:
-        """Checks the main file after a commit, in a few microseconds. Raises :class:`StoreGoneError`. It notices a file
-        that is removed or replaced, because its directory changes. Moving or covering the whole directory loses
+        """Checks the main file after a commit, in a few microseconds. Raises :class:`StoreGoneError`. This notices a
+        file that is removed or replaced, because its directory changes. Moving or covering the whole directory loses
         nothing; :meth:`look` notices that."""
         changed_ns = self._directory.changed_ns()
         if changed_ns != self._looked_ns:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 MOST_GROUPS = 2000
-"""Those in which nothing happened for longest make room."""
+"""Most groups kept. Those without a failure for longest make room."""
 _KEPT_EXAMPLES = 20
 _COLUMNS = (
     "id, metric, label, title, description, severity, agent, service, text, count, first_at, last_at, examples, "
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FailureGroupRow:
-    """A group, or what a failure adds to one. ``text``: of its first failure, which others are compared with;
+    """A group, or what one failure adds to it. ``text``: of the group's first failure, which others are compared with;
     ``count``: failures, or how many are added; times in Unix seconds; ``examples``: the newest last, plain JSON;
     ``tool``, ``cause``: what code knows of the cause, empty for nothing."""
 
@@ -43,7 +43,7 @@ class FailureGroupRow:
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None:
-    """Adds failures to their groups; a group that is not there begins with its first."""
+    """Adds failures to their groups, and creates a group with its first failure."""
     for row in _together(rows):
         held = connection.execute("SELECT examples FROM failure_groups WHERE id = ?", (row.id,)).fetchone()
         known = [] if held is None else orjson.loads(held[0])
@@ -67,7 +67,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[FailureGroupRow]) -> None
 
 
 def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
-    """One row for each group: a batch of runs often fails for one cause."""
+    """Merges the rows of each group into one: a batch of runs often fails for one cause."""
     found: dict[str, FailureGroupRow] = {}
     for row in rows:
         held = found.get(row.id)
@@ -85,17 +85,17 @@ def _together(rows: Sequence[FailureGroupRow]) -> Iterable[FailureGroupRow]:
 
 
 class FailureGroupTable:
-    """The table of one store, for reading. Any thread."""
+    """Reads the failure groups of one store. Any thread."""
 
     def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
         self._reader = reader
 
     def all(self, limit: int = MOST_GROUPS) -> list[FailureGroupRow]:
-        """The groups, the one in which something happened last first."""
+        """Returns the groups, the one with the newest failure first."""
         return groups(self._reader(), limit)
 
     def counts(self) -> list[tuple[str, str, int]]:
-        """Id, severity and number of failures of each, in the same order."""
+        """Returns (id, severity, number of failures) of each group, in the same order as :meth:`all`."""
         found = self._reader().execute("SELECT id, severity, count FROM failure_groups ORDER BY last_at DESC, id")
         return [(str(id_), str(severity), int(count)) for id_, severity, count in found]
 

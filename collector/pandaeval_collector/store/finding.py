@@ -38,11 +38,11 @@ _NAMES_AGE = 50.0
 
 
 class Finder:
-    """Reads one store's file. Safe from any thread; each thread that reads has a connection. All of its questions raise
+    """Reads one store's file. Safe from any thread; each thread that reads has a connection. All of its queries raise
     :class:`pandaeval_collector.store.connection.TooSlowError` where they take too long."""
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
-        """``path``: the data directory. ``limit_s``: how long a question may take."""
+        """``path``: the data directory. ``limit_s``: how long a query may take."""
         self._reads = TimedReads(path, limit_s)
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
@@ -57,7 +57,7 @@ class Finder:
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
     ) -> Page:
-        """Agents' traces, worst first or newest first, as :class:`Listed` with their results."""
+        """Returns a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
         where, values = conditions(wanted)
         where.append("+no > 0")
         with self._reads.reading() as reader:
@@ -67,7 +67,7 @@ class Finder:
         return Page(shown, found.end(rows, limit, "badness" if worst_first else "at"))
 
     def sessions(self, wanted: Wanted, *, after: Position | None = None, limit: int = 50) -> Page:
-        """Sessions and traces without one, worst first by the worst of their rows, as :class:`ListedSession`."""
+        """Returns a page of sessions and traces without one, as :class:`ListedSession`, by the worst of their rows."""
         where, values = conditions(wanted)
         # A session stands where its worst row that is wanted does.
         others, more = conditions(wanted, "o")
@@ -83,7 +83,7 @@ class Finder:
         return Page(shown, found.end(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
-        """A session, and so many of its worst traces by start; ``None`` for one that is not there."""
+        """Returns a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
         with self._reads.reading() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
@@ -101,7 +101,7 @@ class Finder:
         return whole, sorted(traces, key=lambda row: (row.facts.get("at", 0), row.no))
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
-        """Ids of a session's traces by start, in hex, the first so many."""
+        """Returns the ids, in hex, of a session's first ``most`` traces by start."""
         with self._reads.reading() as reader:
             rows = reader.execute(
                 """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
@@ -112,7 +112,7 @@ class Finder:
             return [trace_id.hex() for (trace_id,) in rows]
 
     def counts(self, wanted: Wanted) -> tuple[int, int] | None:
-        """How many traces are wanted, and in how many of them something failed; ``None`` where all that is stored had
+        """Counts the wanted traces, and those of them in which something failed; ``None`` where all that is stored had
         to be read for that."""
         if wanted != Wanted() and not chosen_by_index(replace(wanted, failed=None, since_ms=wanted.since_ms or 0)):
             return None
@@ -125,21 +125,21 @@ class Finder:
             return traces, int(failed)
 
     def count(self, wanted: Wanted) -> int:
-        """How many agents' traces there are like that."""
+        """Counts the agents' traces that are wanted."""
         where, values = conditions(wanted)
         with self._reads.reading() as reader:
             query = f"SELECT count(*) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}"  # noqa: S608
             return int(reader.execute(query, values).fetchone()[0])
 
     def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """The newest results about sessions themselves, JSON objects by metric key, by the session's id."""
+        """Returns the newest results about sessions themselves as JSON objects, by session id and metric key."""
         with self._reads.reading() as reader:
             known = numbers.of_sessions(reader, session_ids)
             results = results_about(reader, [-no for no in known.values()])
         return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
-        """The row of one trace."""
+        """Returns the row of a trace; ``None`` where it is not listed."""
         with self._reads.reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             rows = reader.execute(
@@ -149,7 +149,7 @@ class Finder:
             return listed_of(reader, rows)[0] if rows else None
 
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Ids of listed traces that begin so, in hex, at most so many. ``prefix``: hex digits, 32 at most."""
+        """Returns at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
         ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
         with self._reads.reading() as reader:
             rows = reader.execute(
@@ -160,7 +160,7 @@ class Finder:
         return [trace_id.hex() for (trace_id,) in rows]
 
     def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
-        """Ids of sessions that begin so, at most so many."""
+        """Returns at most ``most`` ids of sessions that begin with ``prefix``."""
         with self._reads.reading() as reader:
             query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
             return [id_ for (id_,) in reader.execute(query, (prefix, prefix + chr(0x10FFFF), most))]
@@ -172,7 +172,7 @@ class Finder:
             return reader.execute(query, (name,)).fetchone() is not None
 
     def attribute_keys(self, most: int = 2000) -> list[str]:
-        """Keys of attributes by which traces are found, at most so many."""
+        """Returns at most ``most`` keys of attributes by which traces are found."""
         with self._reads.reading() as reader:
             query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
             return sorted(key for (key,) in reader.execute(query, (most,)))
@@ -184,7 +184,8 @@ class Finder:
             return [] if no is None else contents(reader, no)
 
     def results(self, wanted: Wanted, *, before: int | None = None, limit: int = 100) -> Page:
-        """JSON objects of results, newest first, all revisions. ``before``: the number at which the last page ended."""
+        """Returns a page of results as JSON objects, newest first, all revisions. ``before``: where the last one
+        ended."""
         where, values = result_conditions(wanted, "r")
         if before is not None:
             where.append("r.seq < ?")
@@ -203,19 +204,19 @@ class Finder:
         return Page(found, (0.0, rows[limit - 1][1]) if len(rows) > limit else None)
 
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
-        """People's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or all). ``before``:
-        the number at which the last page ended."""
+        """Returns a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
+        all). ``before``: the number at which the last page ended."""
         with self._reads.reading() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
-        """What failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
+        """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
         with self._reads.reading() as reader:
             return incidents.failed_results(reader, wanted), {row.id: row for row in groups(reader, MOST_GROUPS)}
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
-        """The wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+        """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
         with self._reads.reading() as reader:
             return incidents.buckets(reader, wanted, since, step)
 
@@ -235,7 +236,7 @@ class Finder:
             return incidents.bodies(reader, seqs)
 
     def failure_groups(self) -> list[FailureGroupRow]:
-        """The groups of failures, the one in which something failed last first."""
+        """Returns the groups of failures, the one with the newest failure first."""
         with self._reads.reading() as reader:
             return groups(reader, MOST_GROUPS)
 
@@ -266,7 +267,7 @@ class Finder:
         return [CounterSeries(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
-        """The number of the newest result."""
+        """Returns the number of the newest result; 0 where there is none."""
         with self._reads.reading() as reader:
             (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
             return int(seq)

@@ -84,7 +84,7 @@ def _forget_responses(connection: sqlite3.Connection, limit: int) -> int:
 
 
 def _forget_results(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes the oldest results; they lie in order of age."""
+    """Deletes results from before a time, at most ``limit``; they lie in order of age. Returns how many."""
     oldest = connection.execute("SELECT seq, created_at FROM results ORDER BY seq LIMIT ?", (limit,))
     old = [seq for seq, _ in itertools.takewhile(lambda row: row[1] < before, oldest)]
     connection.execute("DELETE FROM results WHERE seq <= ?", (old[-1] if old else 0,))

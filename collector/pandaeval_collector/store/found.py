@@ -21,14 +21,14 @@ OF_SESSION = "session = ? AND session > 0 AND no > 0"
 """Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
 _FACTS = "CAST(facts AS TEXT)"
 MOST_STATES = 48
-"""So many traces of a session are told apart in a list."""
+"""Most traces of a session whose badness a list shows one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes them;
-    ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of results by metric
-    key; ``environment``: ``""`` where none is known."""
+    """An agent's trace as a row of a list. ``facts``: as :func:`pandaeval_collector.pipeline.line.listing.shown_facts`
+    makes them; ``session``: its id, if it belongs to one; ``results``: the newest of each metric, JSON objects of
+    results by metric key; ``environment``: ``""`` where none is known."""
 
     no: int
     session: str | None
@@ -44,7 +44,7 @@ class Listed:
 
     @property
     def worst(self) -> float:
-        """Its worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
+        """The trace's worst signal, 0..1, or :data:`pandaeval_collector.store.listed.NO_SCORE`."""
         return self.badness if self.failed else self.badness - NOT_FAILED
 
 
@@ -73,7 +73,7 @@ class ListedSession:
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """A counter's series: how often what its attributes say."""
+    """A series of a counter: how often what its attributes describe happened."""
 
     attributes: Mapping[str, Any]
     times: int
@@ -88,7 +88,7 @@ class Page:
 
 
 def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[Listed]:
-    """Rows of traces with their results. ``rows``: of :data:`COLUMNS`."""
+    """Makes :class:`Listed` of rows of :data:`COLUMNS`, with their results."""
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
@@ -98,8 +98,8 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
 
 
 def sessions_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list[ListedSession]:
-    """Sessions by the row that each stands for in a list (that of a trace, or the session's own), and traces without
-    one. ``rows``: of :data:`COLUMNS`."""
+    """Makes :class:`ListedSession` of rows of :data:`COLUMNS`. A session is there as one row (that of a trace, or the
+    session's own), a trace without a session as its own."""
     worst = [row if row[0] > 0 else _worst_of(reader, row[1]) for row in rows]
     found = iter(listed_of(reader, [row for row in worst if row is not None]))
     shown = [None if row is None else next(found) for row in worst]
@@ -153,8 +153,8 @@ def _session(
 def _traces_of(
     reader: sqlite3.Connection, sessions: Sequence[int]
 ) -> dict[int, tuple[Sequence[Any], Sequence[tuple[int, float]]]]:
-    """Of each session: number of traces, of failed ones, first and last start, and what all took; and (number, badness)
-    of the worst ones."""
+    """Returns for each session: number of traces, of failed ones, first and last start, and the sums of time, tokens
+    and cost; and (number, badness) of the worst traces."""
     (found,) = reader.execute(
         f"""SELECT json_group_array(json_array(
                 s.value,
@@ -180,7 +180,7 @@ def _worst_of(reader: sqlite3.Connection, session: int) -> Sequence[Any] | None:
 
 
 def results_about(reader: sqlite3.Connection, about: Sequence[int]) -> dict[int, dict[str, Mapping[str, Any]]]:
-    """The newest result of each metric, JSON objects by metric key, by the number that they are about."""
+    """Returns the newest result of each metric as a JSON object, by the number that it is about and metric key."""
     # All in one row: after each row the interpreter is waited for, which the line may hold for milliseconds.
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
     for marks, group in numbers.batched(about):
@@ -211,9 +211,9 @@ _MANY = 5_000
 def worst_first(
     reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], after: Position | None, limit: int
 ) -> list[Any]:
-    """The first ``limit`` rows after the position ``after`` that fulfil the conditions ``where`` with ``values``, which
-    are those of ``wanted`` and more: what failed, by its index, and then what did not, where the page reaches so
-    far."""
+    """Reads the first ``limit`` rows after position ``after`` that fulfil the conditions ``where`` with ``values``,
+    which are those of ``wanted`` and more: failed rows first, by their index, then the others, where the page reaches
+    so far."""
     rows: list[Any] = []
     if after is not None:
         where, values = [*where, "(badness, no) > (?, ?)"], [*values, *after]
@@ -229,7 +229,7 @@ def worst_first(
 def _chosen(
     reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], way: str, limit: int
 ) -> list[Any]:
-    """So many of the worst rows: chosen by their numbers first, so that only these are read."""
+    """Reads the ``limit`` worst rows. They are chosen by their numbers first, so that only these are read."""
     # What is searched for has to be read of every row: as they lie, not in the order of the list.
     order = "+badness, +no" if wanted.text is not None else "badness, no"
     return reader.execute(
@@ -256,8 +256,8 @@ def newest_first(
 
 
 def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
-    """By which index the worst of those that failed and are wanted are found soonest: in the order of the list, until a
-    page is full, where many are wanted; else all of them, to be put in order."""
+    """Returns the clause with the index that finds the worst failed rows soonest: in the order of the list, until a
+    page is full, where many rows are wanted; else all wanted ones, to be put in order."""
     if not chosen_by_index(wanted):
         return ""
     where, values = conditions(wanted)
@@ -267,8 +267,8 @@ def _way(reader: sqlite3.Connection, wanted: Wanted) -> str:
 
 
 def end(rows: Sequence[Sequence[Any]], limit: int, key: str) -> Position | None:
-    """Where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness`` or
-    ``at``); ``None`` where there are no more."""
+    """Returns where the next page begins: after the last of ``limit`` rows, which are ordered by ``key`` (``badness``
+    or ``at``); ``None`` where there are no more."""
     if len(rows) <= limit:
         return None
     no, _, badness, *_, at = rows[limit - 1]

@@ -56,7 +56,7 @@ def oldest(reader: sqlite3.Connection, wanted: Wanted) -> int | None:
 
 
 def buckets(reader: sqlite3.Connection, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
-    """The wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
+    """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
     where, values = conditions(wanted)
     rows = reader.execute(
         f"""SELECT (at - ?) / ? AS bucket, agent, count(*), total(badness < {NOT_FAILED:g}) FROM listed AS l
@@ -67,8 +67,8 @@ def buckets(reader: sqlite3.Connection, wanted: Wanted, since: int, step: int) -
 
 
 def failed_results(reader: sqlite3.Connection, wanted: Wanted) -> list[FailedResult]:
-    """What failed of the wanted runs and sessions, oldest first. A formula over a session sums up what failed in its
-    runs, and is left out."""
+    """Returns what failed of the wanted runs and sessions, oldest first. A formula over a session is left out: it sums
+    up what failed in the session's runs."""
     where, values = conditions(wanted)
     failed = f"""SELECT no FROM listed AS l WHERE {" AND ".join([*where, f"badness < {NOT_FAILED:g}"])}
                  ORDER BY at DESC LIMIT {MOST_FAILED}"""  # noqa: S608

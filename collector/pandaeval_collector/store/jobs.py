@@ -27,15 +27,15 @@ _DAY_S = 86_400.0
 
 
 class Jobs:
-    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. When a job is due
-    is a time of the store's running clock."""
+    """The jobs of one store. Reading is safe from any thread, writing happens on the store's writer. Due times are of
+    the store's running clock."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection], clock: StoreClock) -> None:
         self._writer, self._reader, self.clock = writer, reader, clock
 
     def lease(self, now: float, count: int) -> Future[list[Job]]:
-        """Up to ``count`` due jobs, newest first; nobody gets them again until they are put back. An attempt is counted
-        before it is made."""
+        """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
+        counted before it is made."""
 
         def work(connection: sqlite3.Connection) -> list[Job]:
             rows = connection.execute(
@@ -54,7 +54,7 @@ class Jobs:
     def put_back(
         self, job_id: str, due_at: float, error: str = "", *, crashed: bool = False, free: bool = False
     ) -> Future[None]:
-        """A leased job is due again at ``due_at``. ``free``: the attempt does not count."""
+        """Makes a leased job due again at ``due_at``. ``free``: the attempt does not count."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -66,8 +66,8 @@ class Jobs:
         return self._writer.submit(work)
 
     def release_all(self) -> Future[int]:
-        """Nobody holds a lease any more: what a new process says, since it alone owns the directory. Nor is any job put
-        off for longer than a day, as it may be in a store that followed a wrong clock. The future holds how many leases
+        """Makes all leased jobs due again: a new process alone owns the directory. Also limits to a day how long any
+        job is put off, which may be longer in a store that followed a wrong clock. The future holds how many leases
         there were."""
         longest = self.clock.running() + _DAY_S
 
@@ -87,7 +87,7 @@ class Jobs:
         return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
 
     def pending_in(self, session_ids: Iterable[str]) -> set[str]:
-        """Returns those of some sessions about a trace of which a judge has yet to be asked, here or where it was
+        """Returns the sessions with a trace that a judge has yet to be asked about, here or where the trace was
         decided."""
         found: set[str] = set()
         for marks, some in numbers.batched(session_ids):
@@ -104,7 +104,7 @@ class Jobs:
         return found
 
     def next_due(self) -> float | None:
-        """When the next job is due."""
+        """Returns when the next job is due; ``None`` where none waits."""
         row = self._reader().execute("SELECT min(due_at) FROM jobs WHERE state = 'due'").fetchone()
         return None if row[0] is None else float(row[0])
 
@@ -121,9 +121,9 @@ def add(
     fresh: Collection[bytes],
     ended_at: float,
 ) -> None:
-    """New jobs; those of traces that were ``redecided`` and are no longer wanted are cancelled unless leased.
-    ``traces``: the numbers of all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is
-    of the running clock, ``ended_at`` of the calendar."""
+    """Inserts new jobs. Cancels due jobs of ``redecided`` traces that are not among them. ``traces``: the numbers of
+    all these traces; of ``fresh`` ones there can be neither jobs nor results yet. ``now`` is of the running clock,
+    ``ended_at`` of the calendar."""
     wanted = {job.id for job in jobs}
     for trace_id in redecided:
         rows = connection.execute("SELECT id, no FROM jobs WHERE trace = ? AND state = 'due'", (traces[trace_id],))
@@ -193,7 +193,7 @@ def found(connection: sqlite3.Connection, start: str) -> list[Job]:
 
 
 def retry(connection: sqlite3.Connection, job_ids: Sequence[str], now: float) -> int:
-    """Makes dead jobs due again, with all their attempts; returns how many."""
+    """Makes dead jobs due again, with no attempt counted; returns how many."""
     among = _blocks(connection)
     return sum(
         connection.execute(

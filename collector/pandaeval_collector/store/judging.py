@@ -25,7 +25,7 @@ class Verdicts:
         self._writer, self._reader, self._clock = writer, reader, clock
 
     def recall(self, key: str) -> bytes | None:
-        """The verdict that was given before, as it was kept."""
+        """Returns the verdict that was kept under ``key``; ``None`` where there is none."""
         row = self._reader().execute("SELECT body FROM verdicts WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
 
@@ -88,8 +88,8 @@ class Spending:
         return self._writer.submit(work)
 
     def settle(self, reserved: Amounts, spent: Amounts, reserved_at: float) -> Future[None]:
-        """Replaces a reservation by what the call did cost; what is no amount (negative, not finite) counts as what was
-        reserved, so that nothing that is settled ever fills a day up again."""
+        """Replaces a reservation by what the call did cost; a cost that is negative or not finite counts as what was
+        reserved, so that no cost refills a day's budget."""
         keys = _keys(reserved_at)
         counted = [cost if 0 <= cost < math.inf else most for cost, most in zip(spent, reserved, strict=True)]
 
@@ -111,7 +111,7 @@ class Spending:
         return self._writer.submit(work)
 
     def spent(self, now: float) -> float:
-        """US dollars of the day (UTC), reservations included."""
+        """Returns the US dollars of the day (UTC) of ``now``, reservations included."""
         row = (
             self._reader().execute("SELECT reserved + settled FROM spending WHERE day = ?", (_keys(now)[0],)).fetchone()
         )
@@ -130,6 +130,6 @@ def _day(now: float) -> str:
 
 
 def _keys(now: float) -> tuple[str, str]:
-    """Under which a day's dollars and its tokens are kept; both are older than the next day's to a comparison."""
+    """Returns the keys of a day's dollars and of its tokens; both sort before those of the next day."""
     day = _day(now)
     return day, f"{day} tokens"

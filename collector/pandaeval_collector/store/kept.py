@@ -38,19 +38,19 @@ class _Due:
 
 
 class KeptTables(TableGroup):
-    """Contents of decided traces."""
+    """Reads and compresses the requests that decided traces came in."""
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """What is stored of a decided trace, oldest first: empty where nothing is any more. Raises
+        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
         ``zstandard.ZstdError`` where it is damaged."""
         reader = self._reader()
         no = numbers.of_traces(reader, [trace_id]).get(trace_id)
         return [] if no is None else contents(reader, no)
 
     def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compresses the contents of up to ``limit`` listed traces that were decided more than ``late_window_s``
-        seconds before ``now`` (of the store's calendar), and deletes them where they were; ``wanted`` and what has
-        judge jobs waits. What is damaged is deleted. Returns how many. Blocks; not on the writer's thread."""
+        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
+        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
+        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
         due = self._due(now - late_window_s, wanted, limit)
         packed: list[tuple[_Due, bytes]] = []
         damaged: list[_Due] = []
@@ -102,7 +102,7 @@ class KeptTables(TableGroup):
 
 
 def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
-    """What is stored of the trace of a number; see :meth:`KeptTables.contents`. For any process that reads the file."""
+    """Returns what :meth:`KeptTables.contents` does, for the number of a trace, in any process that reads the file."""
     row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
     if row is not None:
         return unpacked(row[0])
@@ -117,8 +117,8 @@ def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
 
 
 def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
-    """The requests that the data directory ``path`` holds of a trace, oldest first, also while a collector has it open:
-    of an undecided trace, too. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
+    """Returns the requests that the data directory ``path`` holds of a trace, decided or not, oldest first; also while
+    a collector has it open. Raises ``FileNotFoundError``, and ``zstandard.ZstdError`` where they are damaged."""
     file = path / FILE_NAME
     if not file.is_file():
         raise FileNotFoundError(str(file))
@@ -135,7 +135,7 @@ def stored_spans(path: Path, trace_id: bytes) -> list[bytes]:
 def _move(
     connection: sqlite3.Connection, packed: Sequence[tuple[_Due, bytes]], damaged: Sequence[_Due], now: float
 ) -> None:
-    """Puts contents into their new place, unless a late span has changed the trace meanwhile."""
+    """Puts compressed contents into the place of chunks, unless a late span has changed the trace meanwhile."""
     keep_newest(connection)
     for due, data in packed:
         if _taken_away(connection, due):
@@ -162,13 +162,13 @@ def _packed(found: dict[int, Part]) -> bytes:
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:
-    """What is kept of a trace, oldest first."""
+    """Packs the requests of a trace, oldest first, into one compressed blob."""
     whole = b"".join(_HEAD.pack(logs, len(data)) + data for logs, data in parts)
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(whole)
 
 
 def unpacked(data: bytes) -> list[Part]:
-    """The requests of a trace; see :func:`packed_contents`."""
+    """Returns the requests that :func:`packed_contents` packed."""
     whole = zstandard.ZstdDecompressor().decompress(data)
     parts: list[Part] = []
     at = 0
@@ -184,7 +184,7 @@ def unpacked(data: bytes) -> list[Part]:
 # and those that are kept for lists.
 @dataclass(frozen=True, slots=True)
 class StoredTrace:
-    """``parts``: its requests, oldest first; none where ``damage`` says why it cannot be read whole."""
+    """``parts``: the requests of the trace, oldest first; none where ``damage`` says why it cannot be read whole."""
 
     trace_id: bytes
     parts: list[Part]
@@ -192,13 +192,14 @@ class StoredTrace:
 
 
 def count_traces(connection: sqlite3.Connection) -> int:
-    """How many traces have spans."""
+    """Counts the traces with stored spans."""
     held = "SELECT count(DISTINCT trace_id) FROM chunks"
     return int(connection.execute(f"SELECT ({held}) + (SELECT count(*) FROM kept)").fetchone()[0])  # noqa: S608
 
 
 def stored_traces(connection: sqlite3.Connection) -> Iterator[StoredTrace]:
-    """Each of them, earliest first as far as that is known, as the store is at the first read."""
+    """Yields the traces with stored spans, earliest first as far as that is known, as the store is at the first
+    read."""
     connection.execute("BEGIN")
     try:
         for no, trace_id in connection.execute(

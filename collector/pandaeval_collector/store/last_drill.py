@@ -12,8 +12,8 @@ FILE_NAME = "drill.json"
 
 
 def last_drill(folder: Path) -> dict[str, Any] | None:
-    """The last drill of a data directory: what :meth:`pandaeval_collector.drill.tally.Tally.to_dict` tells, and ``at``,
-    the Unix time of its end; ``None`` where there is none."""
+    """Reads the last drill of a data directory: what :meth:`pandaeval_collector.drill.tally.Tally.to_dict` tells, and
+    ``at``, the Unix time of its end; ``None`` where there is none."""
     try:
         found = orjson.loads((folder / FILE_NAME).read_bytes())
         faults = {name: _fault(told) for name, told in found["faults"].items()}
@@ -23,7 +23,7 @@ def last_drill(folder: Path) -> dict[str, Any] | None:
 
 
 def _fault(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of a fault; raises where something is not there that scrapes and pages read."""
+    """Reads what is told of a fault; raises where a key is missing that scrapes and pages read."""
     read = {"n": int(told["n"]), "family": told["family"], "by_metric": _shares(told["by_metric"])}
     return {**told, **read, "noticed": {**told["noticed"], "share": told["noticed"]["share"]}}
 

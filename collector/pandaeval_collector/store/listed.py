@@ -30,8 +30,8 @@ class Badness:
 
     @classmethod
     def of(cls, results: Iterable[tuple[bool | None, float | None]], broken: bool) -> Badness:
-        """Makes the standing of a trace. ``results``: (success, signal) of each result that stands. A run that broke is
-        as bad as can be."""
+        """Computes how bad a unit is. ``results``: (success, signal) of each result that stands. ``broken``: the run
+        itself failed, which is as bad as can be."""
         worst, failures = 0.0 if broken else NO_SCORE, int(broken)
         for success, signal in results:
             failures += success is False
@@ -49,9 +49,9 @@ def add(
     results: Sequence[tuple[ResultRow, int]],
     first_time: Collection[bytes],
 ) -> None:
-    """Lists decided traces, and files again what has new results. ``of_trace``, ``of_session``: the numbers of each
-    trace and of its session, by trace id; ``results``: the new ones, with the number that each is about;
-    ``first_time``: traces of which there were no results before."""
+    """Lists decided traces, and updates the rows of other units with new results. ``of_trace``, ``of_session``: the
+    numbers of each trace and of its session, by trace id; ``results``: the new ones, with the number that each is
+    about; ``first_time``: traces of which there were no results before."""
     fresh: dict[int, list[tuple[bool | None, float | None]]] = {}
     for result, about in results:
         said = fresh.setdefault(about, [])
@@ -122,8 +122,8 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """(success, signal) of the newest result of each metric about a unit. Of a trial it counts whether it is correct,
-    not which way it took."""
+    """Returns (success, signal) of the newest result of each metric about a unit. Of a trial it counts whether it is
+    correct, not which way it took."""
     rows = connection.execute(
         """SELECT success, signal, max(seq) FROM results
            WHERE about = ? AND (metric NOT GLOB 'trial.*' OR metric = ?) GROUP BY unit, metric""",

@@ -23,14 +23,14 @@ _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Values in groups that fit into one statement, each with its question marks."""
+    """Splits values into groups that fit into one statement, each with its question marks."""
     rest = iter(values)
     while group := list(islice(rest, _MANY)):
         yield ",".join("?" * len(group)), group
 
 
 def json_list(values: Iterable[int]) -> str:
-    """Values as SQLite's ``json_each`` reads them."""
+    """Writes values as SQLite's ``json_each`` reads them."""
     return orjson.dumps([*values]).decode()
 
 
@@ -42,7 +42,7 @@ def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _B
 
 
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
-    """The numbers of those traces that are there."""
+    """Returns the numbers of the given traces, by id; those that are not there are left out."""
     found: dict[bytes, int] = {}
     if trace_ids:
         among = blocks(connection)
@@ -53,7 +53,7 @@ def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> d
 
 
 def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, int]:
-    """The numbers of those sessions that are there."""
+    """Returns the numbers of the given sessions, by id; those that are not there are left out."""
     found: dict[str, int] = {}
     for marks, group in batched(session_ids):
         query = f"SELECT session_id, no FROM sessions WHERE session_id IN ({marks})"  # noqa: S608
@@ -62,13 +62,13 @@ def of_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> d
 
 
 def of_units(connection: sqlite3.Connection, units: Collection[str]) -> list[int]:
-    """What results of these traces, turns and sessions are filed under: a trace's number, or a session's below zero."""
+    """Returns the numbers that results of these traces, turns and sessions (below zero) are filed under."""
     traces = of_traces(connection, {bytes.fromhex(id_) for unit in units if (id_ := trace_of(unit))})
     return [*traces.values(), *(-number for number in of_sessions(connection, units).values())]
 
 
 def trace_of(unit: str) -> str:
-    """The id of the trace that a unit is or, as one of its turns, belongs to; ``""``: neither."""
+    """Returns the id of the trace that a unit is or, as one of its turns, belongs to; ``""`` for a session."""
     found = _TRACE_OR_TURN.fullmatch(unit)
     return "" if found is None else found[1]
 

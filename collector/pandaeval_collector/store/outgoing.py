@@ -25,7 +25,7 @@ _LONG = (MAX_NAME_CHARS,)
 _SERIES_OF_LONG_NAMES = """
     SELECT key FROM series WHERE instr(attributes, '\\') > 0 OR EXISTS
     (SELECT 1 FROM json_each(attributes) AS pair WHERE length(json_extract(pair.value, '$[1]')) > ?)"""
-"""Those with a backslash are looked at too: it stands before what cannot be printed."""
+"""Names with a backslash are looked at too: it stands before what cannot be printed."""
 _SERIES_BY_AGE = "SELECT key, attributes FROM series ORDER BY start_ns, key"
 
 
@@ -47,7 +47,7 @@ def _is_other(written: str) -> bool:
 
 
 class OutboxTables(TableGroup):
-    """The outbox of each signal, the score series, and the label values that these may have."""
+    """Reads and writes the outbox of each signal, the score series, and the label values that these may have."""
 
     def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
         """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
@@ -74,8 +74,8 @@ class OutboxTables(TableGroup):
         return found[:limit]
 
     def series(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
-        """So many score series of one name, in order of their keys, from behind a key. ``reader`` is ``otlp`` or
-        ``scrape``."""
+        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
+        ``reader``: ``otlp`` or ``scrape``."""
         return tally.page(self._reader(), reader, name, after, limit)
 
     def series_names(self) -> Iterator[tuple[str, Attributes]]:
@@ -114,7 +114,7 @@ class OutboxTables(TableGroup):
         return list(self._reader().execute("SELECT kind, value FROM labels"))
 
     def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
-        """How many items of one signal lie behind a cursor; counts no further than so many rows."""
+        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
         counted = self._reader().execute(
             """SELECT coalesce(sum(min(coalesce(items, 1), seq - ?2)), 0)
                FROM (SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3)""",
@@ -135,5 +135,5 @@ class OutboxTables(TableGroup):
     ) -> Future[Counter[tuple[str, str]]]:
         """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
         it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
-        how many items behind it went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        how many unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
         return self._writer.submit(lambda connection: drop_unsent(connection, before, excess_bytes, done, limit))

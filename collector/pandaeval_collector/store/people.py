@@ -41,7 +41,7 @@ STANDING = f"""
 
 
 class People:
-    """The tables of one store. Reading is safe from any thread, writing happens on the store's writer."""
+    """The verdicts of people in one store. Reading is safe from any thread, writing happens on the store's writer."""
 
     def __init__(self, writer: Writer, reader: Callable[[], sqlite3.Connection]) -> None:
         self._writer, self._reader = writer, reader
@@ -55,11 +55,11 @@ class People:
         return is_decided(self._reader(), label)
 
     def drawing(self, draw: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Has ``draw`` choose runs to be labelled, and note with which chances, in one transaction."""
+        """Runs ``draw``, which chooses runs to be labelled and notes with which chances, in one transaction."""
         return self._writer.submit(draw)
 
     def has_labels(self) -> bool:
-        """Whether there are any."""
+        """Returns whether any verdict is stored."""
         return bool(self._reader().execute("SELECT EXISTS (SELECT 1 FROM people_labels)").fetchone()[0])
 
     def reader(self) -> sqlite3.Connection:
@@ -68,7 +68,7 @@ class People:
 
 
 def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
-    """Whether there is the trace, or a trace of the session, that a verdict is about."""
+    """Returns whether the store has decided the trace, or a trace of the session, that a verdict is about."""
     of_session = label.metric.startswith("session.")
     table, key = ("sessions", "session_id") if of_session else ("traces", "trace_id")
     id_ = label.unit if of_session else bytes.fromhex(label.unit.partition(":")[0])
@@ -77,7 +77,7 @@ def is_decided(connection: sqlite3.Connection, label: HumanLabel) -> bool:
 
 
 def unheard_of(connection: sqlite3.Connection, labels: Iterable[HumanLabel]) -> list[HumanLabel]:
-    """Verdicts about runs of which the store holds neither spans, nor a judged score, nor a verdict."""
+    """Returns the verdicts about runs of which the store holds no decision, judged score or verdict."""
     noted = (
         "SELECT EXISTS (SELECT 1 FROM judged WHERE unit = ?1) OR EXISTS (SELECT 1 FROM people_labels WHERE unit = ?1)"
     )
@@ -126,7 +126,7 @@ def _put(connection: sqlite3.Connection, label: HumanLabel, now: float, door: Do
 
 
 def labels(connection: sqlite3.Connection) -> Iterator[HumanLabel]:
-    """The verdicts that count, with the chance that their run was drawn where it was, in order of arrival."""
+    """Yields the verdicts that count, with the chance that their run was drawn, if it was, in order of arrival."""
     rows = connection.execute(
         f"""SELECT l.unit, l.metric, score, passed, annotator, l.at, comment, coalesce(d.probability, l.probability)
             FROM {STANDING_LABELS} l LEFT JOIN label_draws d USING (unit, metric) ORDER BY no"""  # noqa: S608
@@ -160,12 +160,12 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def add_judged(connection: sqlite3.Connection, judged: Sequence[JudgedRow], now: float) -> None:
-    """Part of the transaction that stores the results of these scores. ``now``: of the store's calendar."""
+    """Inserts judges' scores, within the transaction that stores the results. ``now``: of the store's calendar."""
     insert(connection, f"judged ({_JUDGED})", [(*each.values(), now) for each in judged])
 
 
 def judged(connection: sqlite3.Connection, metric: str = "", agent: str = "") -> list[tuple[JudgedRow, bool]]:
-    """The standing scores, of one metric and agent or all, and whether somebody labelled the run."""
+    """Returns the standing scores, of one metric and agent or all, each with whether somebody labelled its run."""
     rows = connection.execute(
         f"""SELECT s.*, EXISTS (SELECT 1 FROM people_labels l WHERE l.unit = s.unit AND l.metric = s.metric)
             FROM {STANDING} s WHERE ? IN ('', metric) AND ? IN ('', agent)""",  # noqa: S608
@@ -184,8 +184,8 @@ def keep_draws(connection: sqlite3.Connection, draws: Sequence[DrawnRow], now: f
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes judged scores from before a time of the store's calendar, and the oldest of too many, and draws of runs
-    whose score is gone and which nobody labelled; some at a time. Returns how many scores."""
+    """Deletes judged scores from before a time of the store's calendar and the oldest of too many, at most ``limit``,
+    and draws from before that time that nobody labelled. Returns how many scores."""
     gone = connection.execute(
         """DELETE FROM judged WHERE no IN (SELECT no FROM judged ORDER BY no LIMIT ?)
            AND (at < ? OR no <= (SELECT max(no) FROM judged) - ?)""",

@@ -56,7 +56,7 @@ class Remembering:
     """Adds the ids of a store's earlier processes to a filter, on a thread: two seconds for a million."""
 
     def __init__(self, seen: Seen, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """``ids``: the query for them."""
+        """``ids``: the query that selects the ids."""
         self._seen, self._scan, self._ids = seen, scan, ids
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="pandaeval-seen", daemon=True)
@@ -96,11 +96,11 @@ class ResponseTables(TableGroup):
         self._remembering = Remembering(self._seen, self._scan, "SELECT digest FROM responses")
 
     def giving(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """What those decided traces left behind that gave one of these responses; perhaps a few others too."""
+        """Returns what the decided traces left behind that gave one of these responses; perhaps a few others too."""
         return self._traces(response_ids, continued=False)
 
     def continuing(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
-        """What those left behind that go on from one of these responses; perhaps a few others too."""
+        """Returns what those left behind that go on from one of these responses; perhaps a few others too."""
         return self._traces(response_ids, continued=True)
 
     def note(self, rows: Iterable[ResponseRow]) -> None:
@@ -142,5 +142,5 @@ class ResponseTables(TableGroup):
 
 
 def response_digest(response_id: str) -> bytes:
-    """What a response is found by. Two responses of one digest do no harm: who asks looks at the ids as well."""
+    """Returns the digest that a response is found by. A collision does no harm: who asks compares the ids as well."""
     return hashlib.blake2b(response_id.encode(errors="surrogatepass"), digest_size=8).digest()

@@ -199,7 +199,7 @@ class JudgedRow:
     probability: float
 
     def values(self) -> tuple[object, ...]:
-        """In the order of the fields."""
+        """Returns the values in the order of the fields."""
         return (
             self.unit,
             self.metric,
@@ -257,7 +257,7 @@ class WriteSet:
 
 
 def pack_ids(ids: frozenset[bytes]) -> bytes:
-    """Span ids (8 bytes) and log ids (9 bytes) in one blob, sorted."""
+    """Packs span ids (8 bytes) and log ids (9 bytes) into one blob, sorted."""
     sizes = {*map(len, ids)}
     if len(sizes) == 1:  # most traces have no logs, and there are many
         size = bytes(sizes)
@@ -275,12 +275,12 @@ def unpack_ids(blob: bytes) -> frozenset[bytes]:
 
 
 def decided(row: tuple[int, int, bytes, bytes, int]) -> Decided:
-    """The memory of a decided trace from its row; a tombstone without chunks is final."""
+    """Reads what is remembered of a decided trace from its row; a tombstone, which has no chunks, is final."""
     revision, final, known, chunks, size = row
     return Decided(revision, unpack_ids(known), tuple(orjson.loads(chunks)), size, bool(final) or not known)
 
 
 def stored_series(row: tuple[str, str, str, int, int, float, str, str, float | None]) -> StoredSeries:
-    """A series from its row."""
+    """Reads a series from its row."""
     exemplars = {int(index): tuple(found) for index, found in orjson.loads(row[7]).items()}
     return StoredSeries(*row[:6], tuple(orjson.loads(row[6])), exemplars, row[8])

@@ -23,7 +23,7 @@ class FullError(UserError):
 
 
 class KeyTakenError(ValueError):
-    """An asker's key stands for another run."""
+    """The idempotency key was used for another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class RunResult:
 
 @dataclass(slots=True)
 class RunBatch:
-    """What a batch of a run came to. ``items``: each trace, and why it failed (empty: it did not); ``beside``: those
+    """The outcome of a batch of a run. ``items``: each trace, and why it failed (empty: it did not); ``beside``: those
     that were not chosen before, each with the number of its session (of a run that stands beside live judging)."""
 
     run: int
@@ -85,7 +85,8 @@ class RunBatch:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """A schedule. ``fired_at``: Unix seconds; ``seen``: of the store's calendar."""
+    """A schedule. ``fired_at``: Unix seconds; ``seen``: up to when its runs cover decisions, by the store's
+    calendar."""
 
     id: str
     cron: str

@@ -17,7 +17,7 @@ from pandaeval_collector.store.wanted import Wanted, conditions
 def insert(
     connection: sqlite3.Connection, body: bytes, now: float, key: str | None = None, schedule: str = ""
 ) -> RunRow:
-    """A new run over the traces that there are. ``now``: of the store's calendar."""
+    """Inserts a queued run over the traces that there are. ``now``: of the store's calendar."""
     (upto,) = connection.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
     row = connection.execute(
         f"""INSERT INTO runs (id, key, schedule, state, created_at, upto, body) VALUES (?, ?, ?, 'queued', ?, ?, ?)
@@ -28,7 +28,7 @@ def insert(
 
 
 def add(connection: sqlite3.Connection, batches: Sequence[RunBatch]) -> None:
-    """What a batch of a run came to: results, which take the place of earlier ones, and states of its items."""
+    """Stores what batches of runs came to: results, which replace earlier ones, and states of their items."""
     for batch in batches:
         _stand_beside(connection, batch)
         connection.executemany(
@@ -64,8 +64,8 @@ def _values(run: int, r: RunResult) -> tuple[object, ...]:
 
 
 def forget(connection: sqlite3.Connection, before: float, limit: int) -> int:
-    """Deletes what runs that ended before a time found, so many rows at a time, and then the runs; and of those that
-    stand what is about traces that are deleted."""
+    """Deletes the results and items of runs that ended before a time, up to ``limit`` rows, and then the runs; and
+    those of standing runs that are about deleted traces. Returns how many rows."""
     gone = _forget_standing(connection, limit)
     for (no,) in connection.execute(
         f"SELECT no FROM runs WHERE state IN {ENDED} AND ended_at < ? LIMIT 10",  # noqa: S608
@@ -100,7 +100,7 @@ _PAGE = 2000
 
 
 class RunReads:
-    """The runs of one store. Safe from any thread that ``reader`` has a connection for."""
+    """Reads the runs of one store. Safe from any thread that ``reader`` has a connection for."""
 
     def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
         self._reader = reader
@@ -111,7 +111,7 @@ class RunReads:
         return None if row is None else RunRow(*row)
 
     def ids_from(self, prefix: str, most: int = 5) -> list[str]:
-        """Ids that begin with a prefix, at most ``most``."""
+        """Returns at most ``most`` ids of runs that begin with a prefix."""
         query = "SELECT id FROM runs WHERE id >= ? AND id < ? LIMIT ?"
         return [id_ for (id_,) in self._reader().execute(query, (prefix, prefix + chr(0x10FFFF), most))]
 
@@ -131,7 +131,7 @@ class RunReads:
         return None if row is None else (row[0], row[1])
 
     def next(self) -> RunRow | None:
-        """The run to go on with: one that was begun, else the oldest that is queued."""
+        """Returns the run to go on with: one that is running, else the oldest that is queued."""
         for state in ("running", "queued"):
             row = (
                 self._reader()
@@ -145,7 +145,7 @@ class RunReads:
     def chosen(
         self, wanted: Wanted, after: int, upto: int, decided: tuple[float, float] | None = None
     ) -> tuple[list[tuple[int, int, bytes, str | None]], int]:
-        """Wanted traces with numbers above ``after``, a page of them, as (number, number of the session, id, id of the
+        """Returns a page of wanted traces above number ``after``, as (number, number of the session, id, id of the
         session), and the number up to which all were looked at. ``decided``: in this time of the calendar. Blocks."""
         where, values = conditions(wanted)
         if decided is not None:
@@ -167,7 +167,7 @@ class RunReads:
         return rows.fetchall(), int(last)
 
     def pending(self, no: int, limit: int) -> list[tuple[int, int]]:
-        """About ``limit`` items (trace, session) that are yet to be done; all of a session come together."""
+        """Returns about ``limit`` items (trace, session) that a run has yet to do; all of a session come together."""
         reader, query = self._reader(), "SELECT no, grp FROM run_items WHERE run = ? AND state = 'pending'"
         rows: list[tuple[int, int]] = reader.execute(f"{query} ORDER BY grp, no LIMIT ?", (no, limit + 1)).fetchall()
         if len(rows) <= limit or not rows[-1][1]:
@@ -177,7 +177,7 @@ class RunReads:
         return whole or reader.execute(f"{query} AND grp = ? ORDER BY no", (no, last)).fetchall()
 
     def items(self, no: int, state: str, limit: int) -> list[tuple[str, str]]:
-        """(trace id, why) of items in a state."""
+        """Returns (trace id, why) of a run's items in a state."""
         rows = self._reader().execute(
             """SELECT lower(hex(trace_id)), why FROM run_items JOIN traces ON traces.no = run_items.no
                WHERE run = ? AND state = ? LIMIT ?""",
@@ -188,7 +188,7 @@ class RunReads:
     def results(
         self, no: int, after: int = 0, limit: int = 100, metric: str | None = None
     ) -> tuple[list[bytes], int | None]:
-        """JSON objects of results in the order in which they came, and where the next page begins."""
+        """Returns a page of a run's results as JSON objects, in order of arrival, and where the next page begins."""
         rows = (
             self._reader()
             .execute(
@@ -201,16 +201,16 @@ class RunReads:
         return [bytes(row[0]) for row in rows[:limit]], rows[limit - 1][1] if len(rows) > limit else None
 
     def counts(self, no: int) -> dict[tuple[str, str], int]:
-        """How many results there are by (metric, outcome)."""
+        """Counts the results of a run by (metric, outcome)."""
         rows = self._reader().execute(
             "SELECT metric, outcome, count(*) FROM run_results WHERE run = ? GROUP BY metric, outcome", (no,)
         )
         return {(metric, outcome): count for metric, outcome, count in rows}
 
     def pairs(self, first: int, second: int | None) -> Iterator[tuple[Any, ...]]:
-        """(metric, about, session, score, success, by) of one run and the last three of another, for each unit and
-        metric that both have a result of; of the live results that stand where ``second`` is ``None``. Reads as it
-        goes, on a connection of the calling thread."""
+        """Yields (metric, about, session, score, success, by) of one run and the last three of another, for each unit
+        and metric that both have a result of. ``second`` of ``None`` stands for the live results that stand. Reads as
+        it goes, on a connection of the calling thread."""
         if second is not None:
             return self._reader().execute(
                 """SELECT a.metric, a.about, coalesce(i.grp, 0), a.score, a.success, a.by, b.score, b.success, b.by
@@ -233,7 +233,7 @@ class RunReads:
         )
 
     def body(self, no: int, metric: str, about: int) -> bytes | None:
-        """The JSON object of one result."""
+        """Returns the JSON object of one result of a run."""
         row = (
             self._reader()
             .execute("SELECT body FROM run_results WHERE run = ? AND metric = ? AND about = ?", (no, metric, about))

@@ -27,9 +27,9 @@ class RunTable(RunReads):
     # -- asked for -----------------------------------------------------------------------------------------------
 
     def create(self, body: bytes, key: str | None = None) -> Future[tuple[RunRow, bool]]:
-        """Queues a run over the traces that there are by now. The future holds it, and whether it is new: with a
-        ``key`` that was given before it is the earlier one. Raises :class:`KeyTakenError` where that asked for
-        something else, :class:`FullError` where too many wait already."""
+        """Queues a run over the traces that there are by now. The future holds the run, and whether it is new: a
+        ``key`` that was given before returns its run. Raises :class:`KeyTakenError` where that run asked for something
+        else, :class:`FullError` where too many wait already."""
 
         def work(connection: sqlite3.Connection) -> tuple[RunRow, bool]:
             row = connection.execute(f"SELECT {RUN} FROM runs WHERE key = ?", (key,)).fetchone() if key else None  # noqa: S608
@@ -43,8 +43,8 @@ class RunTable(RunReads):
         return self._writer.submit(work)
 
     def stand(self, key: str | None, body: bytes) -> Future[int | None]:
-        """Has the run of a key stand, a new one if there is none, and ends all others that do. The future holds its
-        number, ``None`` without a key."""
+        """Makes the run of a key stand beside live judging, a new one if there is none, and ends all others that do.
+        The future holds its number, ``None`` without a key."""
 
         def work(connection: sqlite3.Connection) -> int | None:
             now = self._clock.calendar()
@@ -106,7 +106,7 @@ class RunTable(RunReads):
         return self._writer.submit(work)
 
     def end(self, no: int, error: str = "") -> Future[None]:
-        """A run that was not cancelled is done; ``error``: why it could not go on."""
+        """Marks a run as done, unless it was cancelled. ``error``: why it could not go on."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -117,8 +117,8 @@ class RunTable(RunReads):
         return self._writer.submit(work)
 
     def plan(self, no: int, items: Sequence[tuple[int, int]], upto: int, sessions: bool) -> Future[None]:
-        """Adds (trace, session) to a run, which is planned ``upto`` a number now. ``sessions``: with all other traces
-        of these sessions that there were when it was asked for."""
+        """Adds items (trace, session) to a run, which is now planned up to the number ``upto``. ``sessions``: adds the
+        other traces of these sessions that there were when the run was asked for."""
 
         def work(connection: sqlite3.Connection) -> None:
             added = connection.executemany(
@@ -147,7 +147,7 @@ class RunTable(RunReads):
 
 
 def _check_room(connection: sqlite3.Connection) -> None:
-    """Those that schedules queued do not count: each has one at a time."""
+    """Raises :class:`FullError` where too many runs wait. Schedules' runs do not count: each has one at a time."""
     (waiting,) = connection.execute("SELECT count(*) FROM runs WHERE state = 'queued' AND schedule = ''").fetchone()
     if waiting >= MOST_WAITING:
         raise FullError(f"{waiting} runs wait already: cancel some, or come back when they are done")

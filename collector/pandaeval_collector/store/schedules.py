@@ -16,7 +16,7 @@ _COLUMNS = "id, cron, paused, created_at, fired_at, seen, body"
 
 
 class ScheduleReads:
-    """The schedules of one store, to be looked at. Safe from any thread that ``reader`` has a connection for."""
+    """Reads the schedules of one store. Safe from any thread that ``reader`` has a connection for."""
 
     def __init__(self, reader: Callable[[], sqlite3.Connection]) -> None:
         self._reader = reader
@@ -49,7 +49,7 @@ class Schedules(ScheduleReads):
         self._writer, self._clock = writer, clock
 
     def add(self, cron: str, body: bytes, now: float) -> Future[ScheduleRow]:
-        """A new one, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
+        """Adds a schedule, whose first run is about what is decided from now on. ``now``: Unix seconds. Raises
         :class:`FullError` where there are too many."""
 
         def work(connection: sqlite3.Connection) -> ScheduleRow:
@@ -72,17 +72,17 @@ class Schedules(ScheduleReads):
         )
 
     def pause(self, id_: str, paused: bool, now: float) -> Future[bool]:
-        """``paused``: it does not fire. Once it goes on, what came meanwhile is in its next run, at its next time after
-        ``now``. The future holds whether there is one."""
+        """Pauses a schedule or lets it go on: what came meanwhile is then in its next run, at its next time after
+        ``now``. The future holds whether there is such a schedule."""
         statement = "UPDATE schedules SET paused = ?, fired_at = CASE WHEN ? THEN fired_at ELSE ? END WHERE id = ?"
         return self._writer.submit(
             lambda connection: connection.execute(statement, (paused, paused, now, id_)).rowcount > 0
         )
 
     def fire(self, id_: str, now: float, body: Callable[[bytes, float, float], bytes]) -> Future[RunRow | None]:
-        """Queues a run of what was decided since it fired last, and notes that: both or neither. ``body``: makes what
-        is asked for from the schedule's and the two times. The future holds ``None`` for a schedule that was
-        removed."""
+        """Queues a run of what was decided since the schedule fired last, and notes that, in one transaction. ``body``:
+        makes what is asked for from the schedule's body and the two times. The future holds ``None`` for a schedule
+        that was removed."""
 
         def work(connection: sqlite3.Connection) -> RunRow | None:
             row = connection.execute("SELECT body, seen FROM schedules WHERE id = ?", (id_,)).fetchone()

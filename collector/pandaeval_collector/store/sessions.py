@@ -20,7 +20,7 @@ class SessionTables(TableGroup):
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
-        """Yields the same without answers, one at a time: for thousands of traces those are most of it."""
+        """Yields the same without answers, one at a time: answers are most of the bytes of a large session."""
         return self._members(session_id, FACTS)
 
     def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
@@ -33,8 +33,8 @@ class SessionTables(TableGroup):
         return checked_members(rows)
 
     def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
-        """How many traces each session has, and the same of the ``newest`` so many of them, in any order: in one query,
-        for half the price."""
+        """Returns how many traces each session has, and what the ``newest`` of them left behind, in any order: in one
+        query, for half the price."""
         reader = self._reader()
         names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
         rows = reader.execute(
@@ -86,11 +86,11 @@ class SessionTables(TableGroup):
         return found
 
     def open_sessions(self) -> Iterator[str]:
-        """Sessions that were not scored for good yet."""
+        """Yields the ids of sessions that were not scored for good yet."""
         yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
 
     def uncompared(self) -> list[str]:
-        """Returns those of the sessions with a trace that another collector decided and that was not compared yet."""
+        """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
         rows = self._reader().execute(
             """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
                WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"loop_evidence":""'))"""

@@ -32,8 +32,8 @@ from pandaeval_collector.store.sessions import SessionTables
 
 
 class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables):
-    """One data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the last commits
-    may be lost at a power cut), ``off`` nothing (for temporary stores)."""
+    """The store in one data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the
+    last commits may be lost at a power cut), ``off`` nothing (for temporary stores)."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         )
 
     def waiting(self) -> int:
-        """Writes that are queued."""
+        """Returns how many writes are queued."""
         return self._writer.waiting()
 
     def snapshot(self) -> AbstractContextManager[None]:

@@ -81,8 +81,8 @@ def note_zeros(connection: sqlite3.Connection, reader: str, keys: Sequence[str],
 
 
 def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
-    """Has series go on under other attributes, together with what stands there; returns how many did. Readers have
-    seen them, so none begins at 0 again. Memory is taken for one of them at a time."""
+    """Moves series to other attributes and adds them to what stands there; returns how many moved. Readers have seen
+    them, so none begins at 0 again. Memory is taken for one of them at a time."""
     moved = 0
     for key in keys:
         row = connection.execute(
@@ -103,7 +103,7 @@ def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[
 
 
 def rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection) -> None:
-    """Has a label value that was admitted stand there as another."""
+    """Replaces the admitted label value ``value`` by ``now``."""
     connection.execute("DELETE FROM labels WHERE kind = ? AND value = ?", (kind, value))
     connection.execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", (kind, now))
 

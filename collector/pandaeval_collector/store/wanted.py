@@ -13,10 +13,10 @@ from pandaeval_collector.store.listed import NOT_FAILED
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which traces, and sessions by theirs. Times are Unix milliseconds, ``until_ms`` excluded; what is ``None`` or
-    empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``; ``metric`` (a key such as
-    ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that; ``text``: stands in what
-    lists show."""
+    """Which traces somebody asks for, and sessions by their traces. Times are Unix milliseconds, ``until_ms`` excluded;
+    what is ``None`` or empty excludes nothing. ``status``: ``error`` where the run itself failed, else ``ok``;
+    ``metric`` (a key such as ``trace.tool_loop``), ``outcome``, ``label``, ``success``: there is a result like that;
+    ``text``: stands in what lists show."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -36,18 +36,18 @@ class Wanted:
     """Pairs ``key=value`` that a trace must have, all of them."""
 
     def of_unit(self) -> Wanted:
-        """What is demanded of the unit, as opposed to its results."""
+        """Returns the conditions on the unit itself, without those on its results."""
         return replace(self, metric=None, outcome=None, label=None, success=None)
 
 
 def chosen_by_index(wanted: Wanted) -> bool:
-    """Whether rows are chosen, and by nothing that the index by time does not hold."""
+    """Returns whether rows are chosen at all, and by nothing but columns of the index by time."""
     told = replace(wanted, failed=None)
     return told != Wanted() and replace(told.of_unit(), text=None, session=None, attribute=(), status=None) == told
 
 
 def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
-    """The conditions on rows of ``listed``, as SQL."""
+    """Returns the conditions on rows of ``listed`` as SQL, and their values."""
     where: list[str] = []
     values: list[Any] = []
 
@@ -99,6 +99,6 @@ def result_conditions(wanted: Wanted, table: str) -> tuple[list[str], list[Any]]
 
 
 def _escaped(text: str) -> str:
-    """For LIKE, in facts as orjson writes them."""
+    """Escapes a text for LIKE over facts as orjson writes them."""
     written = orjson.dumps(text)[1:-1].decode()
     return written.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -33,7 +33,7 @@ that was to be done (a constraint, a value that does not fit)."""
 
 @dataclass(slots=True)
 class _Job:
-    """``work``, or ``item`` and what is done with several of its kind."""
+    """One piece of work: ``work``, or an ``item`` and ``together``, which takes several of its kind."""
 
     future: Future[Any]
     work: Work | None = None
@@ -81,8 +81,8 @@ class Writer:
         self._started.result()
 
     def submit(self, work: Work) -> Future[Any]:
-        """``work(connection)`` runs inside a transaction; the future is done after the commit, with its value or
-        error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
+        """Queues ``work(connection)``, which runs inside a transaction; the future is done after the commit, with its
+        value or error. It can be cancelled until its turn comes. After :meth:`close` the future fails at once."""
         return self._submit(_Job(Future(), work))
 
     def submit_item(self, together: Callable[[sqlite3.Connection, Sequence[T]], None], item: T) -> Future[None]:
@@ -91,7 +91,7 @@ class Writer:
         return self._submit(_Job(Future(), together=together, item=item))
 
     def waiting(self) -> int:
-        """Pieces of work that have not begun yet."""
+        """Returns how many pieces of work have not begun yet."""
         return self._queue.qsize()
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class Writer:
 
 
 def _done(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> Iterator[Any]:
-    """The value of each."""
+    """Runs the jobs and yields the value of each."""
     for together, alike in itertools.groupby(jobs, attrgetter("together")):
         if together is None:
             yield from (job.work(connection) for job in alike if job.work is not None)

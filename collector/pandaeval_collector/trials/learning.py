@@ -33,7 +33,7 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """Whether a unit (a session, else a trace) was bad, who said so, and about which metric (``level.name``)."""
+    """Whether a unit (a session, else a trace) was bad, by whose word, and about which metric (``level.name``)."""
 
     unit: str
     metric: str
@@ -49,8 +49,8 @@ class RunVerdict:
 
 @dataclass(slots=True)
 class LabelledRuns:
-    """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: runs of one user
-    belong together; ``chances``: to be drawn for labelling, where a run was."""
+    """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: the user of each
+    run, whose runs belong together; ``chances``: of each run to be drawn for labelling, where it was drawn."""
 
     level: str
     agent: str
@@ -63,20 +63,20 @@ class LabelledRuns:
 
 
 class ReadableRuns(Protocol):
-    """Where runs are read from."""
+    """A source of runs: their facts and users."""
 
     def facts(self, level: str, unit: str) -> Sequence[Mapping[str, Any]]:
-        """What the traces of a unit left behind, in order (see
-        :class:`pandaeval_collector.pipeline.line.facts.TraceFacts`); none of a unit that is not known."""
+        """Returns the facts that the traces of a unit left, in order (see
+        :class:`pandaeval_collector.pipeline.line.facts.TraceFacts`); none for an unknown unit."""
         ...
 
     def user(self, level: str, unit: str) -> str:
-        """Whose it is; ``""`` where that is not known."""
+        """Returns the user of a unit; ``""`` where that is not known."""
         ...
 
 
 def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
-    """One verdict for each run and metric: what most people said. Runs that as many passed as failed are left out."""
+    """Yields one verdict for each run and metric: that of the majority of labels. Leaves out ties."""
     said: dict[tuple[str, str], list[float]] = defaultdict(list)
     chances: dict[tuple[str, str], float | None] = {}
     for label in labels:
@@ -89,7 +89,7 @@ def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
 
 
 def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
-    """What a judge said last of each unit under one metric (``level.name``)."""
+    """Yields a judge's latest verdict on each unit under one metric (``level.name``)."""
     rows = connection.execute(
         "SELECT unit, model, passed, max(no) FROM judged WHERE metric = ? AND passed IS NOT NULL GROUP BY unit",
         (metric,),
@@ -99,8 +99,8 @@ def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict
 
 
 def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str | None = None) -> list[LabelledRuns]:
-    """The runs that verdicts are about; of each agent and level those of the metric with most verdicts. Runs that are
-    not known, or that an older version decided, are left out. ``agent``: only of this one."""
+    """Gathers the runs that have verdicts; for each agent and level, under the metric with the most. Leaves out runs
+    that are unknown or were decided by an older version. ``agent``: only runs of this agent."""
     found: dict[tuple[str, str, str, str], LabelledRuns] = {}
     for verdict in verdicts:
         if verdict.level not in LEVELS:
@@ -129,13 +129,13 @@ def _largest(found: Iterable[LabelledRuns]) -> list[LabelledRuns]:
 
 
 def rule_scores(signals: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The scores of the rules that features are made of, from the signals of a trace."""
+    """Returns the scores, among a trace's signals, of the rules that features are made of."""
     values = {name: signals[name]["value"] for name in RULES if name in signals}
     return {name: value for name, value in values.items() if value is not None}
 
 
 class StoredSessions:
-    """The sessions of a store; traces alone leave nothing behind there."""
+    """Reads the facts of a store's sessions; the store keeps none of traces without a session."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -163,8 +163,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, HeldOutFigures]:
-    """A model of the runs, and how well one like it does on runs that it has not seen; no model where
-    :attr:`HeldOutFigures.refusal` says why."""
+    """Fits a model to the runs, and measures it on runs held out; no model where :attr:`HeldOutFigures.refusal` says
+    why."""
     model, evidence = learn(runs.rows, runs.bad, runs.groups)
     if model is None or evidence.refusal:
         return None, evidence
@@ -172,7 +172,7 @@ def learned(runs: LabelledRuns) -> tuple[LearnedModel | None, HeldOutFigures]:
 
 
 def file_of(folder: Path, level: str, agent: str) -> Path:
-    """Where the model of an agent is kept."""
+    """Returns the path of an agent's model."""
     return folder / f"{level}-{_UNSAFE.sub('_', agent)[:80] or 'unnamed'}.json"
 
 
@@ -190,7 +190,7 @@ def keep(folder: Path, model: LearnedModel) -> Path:
 
 
 def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
-    """The model of an agent; ``None`` where there is none that can be read."""
+    """Reads the model of an agent; returns ``None`` where there is none that can be read."""
     try:
         return LearnedModel.of_json(file_of(folder, level, agent).read_bytes())
     except (OSError, ValueError):
@@ -209,7 +209,7 @@ _UNSURE = 0.5
 
 
 def metric_of_sessions(connection: sqlite3.Connection) -> str:
-    """The metric of sessions that most labels are about: what a problem score is learned from."""
+    """Returns the session metric with the most labels, which a problem score is learned from."""
     counted = Counter(each.metric for each in people.labels(connection) if each.metric.startswith("session."))
     return counted.most_common(1)[0][0] if counted else PROBLEM
 
@@ -217,8 +217,8 @@ def metric_of_sessions(connection: sqlite3.Connection) -> str:
 def sessions_to_label(
     connection: sqlite3.Connection, metric: str, agent: str, folder: Path
 ) -> list[tuple[JudgedRow, bool]]:
-    """The newest sessions of an agent (``""``: of all) with the score of what was learned of it (one half where nothing
-    was), and whether somebody labelled them."""
+    """Returns the newest sessions of an agent (``""``: of all), each with its learned score (one half without a model)
+    and whether somebody labelled it."""
     labelled = {each.unit for each in people.labels(connection) if each.metric == metric}
     models: dict[str, LearnedModel | None] = {}
     runs, found = StoredSessions(connection), []
@@ -245,7 +245,7 @@ def _score(model: LearnedModel | None, facts: Sequence[Mapping[str, Any]]) -> fl
 
 
 def drawn_labels(runs: LabelledRuns) -> tuple[list[bool], list[float]]:
-    """Of the labelled runs that were drawn: whether each was bad, and its chance."""
+    """Returns, for the labelled runs that were drawn, whether each was bad, and its chance."""
     pairs = [(bad, chance) for bad, chance in zip(runs.bad, runs.chances, strict=True) if chance is not None]
     return [bad for bad, _ in pairs], [chance for _, chance in pairs]
 
@@ -263,7 +263,8 @@ _NAME = "pandaeval.learned"
 
 
 class Learning:
-    """The models of one store, looked after every ``interval`` seconds while there are labels. On one event loop."""
+    """Checks every ``interval`` seconds, while there are labels, whether a model can be learned or is old. On one event
+    loop."""
 
     def __init__(self, store: Store, folder: Path, telemetry: Telemetry, interval: float) -> None:
         self._store, self._folder, self._interval = store, folder, interval
@@ -277,7 +278,7 @@ class Learning:
         self._task = asyncio.create_task(self._run(), name="pandaeval-learning")
 
     async def stop(self) -> None:
-        """Returns when a fit that is under way has ended."""
+        """Stops the checks; returns when a fit that is under way has ended."""
         self._stopping = True
         self._bell.ring()
         if self._task is not None:
@@ -308,7 +309,7 @@ class Learning:
         return {(f"{_NAME}.{name}", attributes): value for name, value in values.items()}
 
     def _look_after(self, runs: LabelledRuns) -> bool:
-        """Learns where nothing is learned yet. Whether another model is proposed."""
+        """Learns a model where there is none yet; returns whether the present one is old and a new one proposed."""
         model, key = kept(self._folder, runs.level, runs.agent), (runs.level, runs.agent)
         if model is not None:
             stated = sum(map(model.model.probability, runs.rows)) / len(runs.rows)

@@ -82,7 +82,7 @@ class Calls:
 
 
 class JudgeByHand:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`: a call is answered when the test says so."""
+    """Implements :class:`pandaeval_collector.judge.call.Caller`: a call is answered when the test says so."""
 
     def __init__(self, calls: list[tuple[Waiting, list[Verdict]]]) -> None:
         self._calls = calls

@@ -20,7 +20,7 @@ Say = Callable[[int, ModelCall], ModelAnswer]
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``calls``: in order; ``inside``: how many were
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``calls``: in order; ``inside``: how many were
     under way when each began and ended."""
 
     def __init__(self, say: Say) -> None:

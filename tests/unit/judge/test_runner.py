@@ -38,7 +38,7 @@ async def good(call: ModelCall) -> ModelAnswer:
 
 
 class Scripted:
-    """Implements :class:`pandaeval_collector.judge.call.ModelCaller`. ``asked``: how often each trace was asked
+    """Implements :class:`pandaeval_collector.judge.call.Caller`. ``asked``: how often each trace was asked
     about."""
 
     def __init__(self, say: Say = good) -> None:

@@ -14,14 +14,14 @@ from pandaeval_otel.base.plugins import find
 
 
 class EmbedderError(UserError):
-    """An embedder that is unknown, not installed, not found or out of reach."""
+    """Raised for an embedder that is unknown, not installed, not found or unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """How cosines of an embedder are spread, measured on labelled pairs: below ``off`` is off topic, above ``on`` is
-    on topic, ``cut`` separates the two best. Below ``sure`` lies fewer than one in a hundred answers to what was asked;
-    0 where that was not measured, and nothing is sure. ``0 <= sure <= off < cut < on <= 1``."""
+    """The spread of an embedder's cosines, measured on labelled pairs: below ``off`` an answer is off topic, above
+    ``on`` it is on topic, ``cut`` separates the two best. Fewer than one in a hundred good answers lie below ``sure``;
+    0 if that was not measured. ``0 <= sure <= off < cut < on <= 1``."""
 
     off: float
     cut: float
@@ -29,16 +29,15 @@ class Bands:
     sure: float = 0.0
 
     def calibrated(self, cosine: float) -> float:
-        """Puts a cosine on a scale that means the same for every embedder: 0 at ``off``, 1 at ``on``, linear
-        between."""
+        """Maps a cosine to a scale that is the same for every embedder: 0 at ``off``, 1 at ``on``, linear between."""
         return min(1.0, max(0.0, (cosine - self.off) / (self.on - self.off)))
 
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a text an embedder knows, true where that is enough to read its vector as the text's topic.
+    """How much of a text an embedder knows; true if that is enough to take its vector for the text's topic.
 
-    ``share``: 0..1 of the text's words. ``lacks``: why it is not enough, "" where it is; it goes on from "the embedder
+    ``share``: 0..1 of the text's words. ``lacks``: why that is not enough, "" if it is; a text to follow "the embedder
     does not know the answer: " ("9 % of its letters are Latin, and the model knows English alone").
     """
 
@@ -54,31 +53,29 @@ ALL_KNOWN = KnownShare()
 
 
 class Embedder(Protocol):
-    """``id`` names model and version (``embedded-1``); ``bands`` is ``None`` where no table was measured."""
+    """Turns texts into vectors. ``id``: model and version (``embedded-1``); ``bands``: ``None`` if not measured."""
 
     id: str
     bands: Bands | None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds texts: one row per text, shape ``(len(texts), dim)``, float32, each of length 1; a row of zeros where
-        the text has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may
-        block."""
+        """Returns one row per text, shape ``(len(texts), dim)``, float32, each of length 1, or all zeros where a text
+        has nothing to embed. The same text gives the same row in any batch. Runs on the calling thread; may block."""
         ...
 
 
 class Knowing(Protocol):
-    """What an embedder has besides where it does not know all texts, or knows that it does; see :func:`knows`."""
+    """An optional further method of embedders, which tells what texts they know; see :func:`knows`."""
 
     def known(self, text: str) -> KnownShare:
-        """Tells how much of a text is known, by its script, its language and its words, whatever its length: that a
-        text is short is no lack. Of a long text the beginning may stand for all. Takes microseconds, never raises and
-        never blocks, since it is asked for every text that is compared. Runs on the thread of
-        :meth:`Embedder.embed`."""
+        """Returns how much of a text the embedder knows, by its script, language and words; a short text is no lack.
+        Only the beginning of a long text may be read. Takes microseconds, never raises and never blocks, since every
+        text that is compared is checked. Runs on the thread of :meth:`Embedder.embed`."""
         ...
 
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
-    """How much an embedder knows of each text; all of it where the embedder does not say (:class:`Knowing`)."""
+    """Returns a function that tells how much of a text is known: all, unless the embedder is :class:`Knowing`."""
     known: Callable[[str], KnownShare] = getattr(embedder, "known", _all_known)
     return known
 
@@ -100,12 +97,12 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def schemes() -> tuple[str, ...]:
-    """The names that :func:`load` knows: every module here that has ``SCHEME`` has ``open(argument)`` too."""
+    """Returns the schemes that :func:`load` knows; every module here with ``SCHEME`` has ``open(argument)`` too."""
     return find(__package__, "SCHEME")
 
 
 def load(spec: str) -> Embedder:
-    """The embedder that ``spec`` names: a scheme, or ``scheme:argument``.
+    """Opens the embedder that ``spec`` names: a scheme, or ``scheme:argument``.
 
     ``embedded`` | ``multilingual`` | ``onnx-minilm`` | ``model2vec:FOLDER_OR_HUB_NAME`` | ``litellm:MODEL``. Raises
     :class:`EmbedderError` with the cure in its message: unknown name, extra not installed, model not found.

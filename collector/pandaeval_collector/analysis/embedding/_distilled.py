@@ -17,8 +17,8 @@ LONGEST_TEXT = 5000
 
 
 class Table:
-    """One row per piece: int8 with a float32 scale, as they are in the file. ``used``: the rows that texts had so far,
-    as float32, since those are what is added up; ``place`` gives the row's place there."""
+    """A table with one row per piece: int8 with a float32 scale, as in the file. ``used`` holds, as float32 for sums,
+    the rows that texts have needed so far; :meth:`place` returns a row's index there."""
 
     def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
         self._rows, self._scales = rows, scales
@@ -26,7 +26,7 @@ class Table:
         self.used: NDArray[np.float32] = np.empty(rows.shape, np.float32)  # memory that was never written to takes none
 
     def place(self, number: int) -> int:
-        """Returns where the row of piece ``number`` is in ``used``, and puts it there the first time."""
+        """Returns the index in ``used`` of the row of piece ``number``; adds the row there the first time."""
         place = self._places.get(number)
         if place is None:
             place = self._places[number] = len(self._places)
@@ -41,11 +41,11 @@ class Table:
 
 class _Pieces(Protocol):
     def numbers(self, text: str) -> NDArray[np.int32]:
-        """Returns the places in the table of the pieces of a text."""
+        """Returns the indexes in the table of a text's pieces."""
 
 
 class _Model(Protocol):
-    """What a file holds."""
+    """The contents of an embedder's file."""
 
     @property
     def table(self) -> Table: ...
@@ -57,7 +57,7 @@ M = TypeVar("M", bound=_Model)
 
 
 class DistilledEmbedder(Generic[M]):
-    """What implementations of :class:`Embedder` with such a table share. Reads its file, ``ID.npz`` unless another
+    """Base of the :class:`Embedder` implementations with such a table. Reads its file, ``ID.npz`` unless another
     ``path`` is given, at the first text. Equal bits in any batch and run."""
 
     id = ""
@@ -66,7 +66,7 @@ class DistilledEmbedder(Generic[M]):
         self._read, self._path = read, path
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dimension)``; of each text the first ``LONGEST_TEXT`` characters count.
+        """Returns rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
 
         Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
         """

@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
 
 
 def _simple(text: str) -> str:
-    """Without accents, and with blanks for what belongs to no word."""
+    """Removes accents, and puts blanks in place of characters that belong to no word."""
     return _NO_WORD.sub(_instead, unicodedata.normalize("NFD", text))
 
 
@@ -41,10 +41,10 @@ def _instead(found: re.Match[str]) -> str:
 
 
 class WordPiece(dict[str, bytes]):
-    """From a word to the numbers of its pieces, int32; remembers words it has seen, at most ``CACHED_WORDS`` of them.
+    """Maps a word to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` words.
 
-    A word with an unknown part, or longer than ``LONGEST_WORD`` characters, has no pieces. ``numbered``: what stands
-    for the number of a piece in the vocabulary.
+    A word with an unknown part, or longer than ``LONGEST_WORD`` characters, has no pieces. ``numbered`` turns a piece's
+    number in the vocabulary into the one returned.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], numbered: Callable[[int], int] = int) -> None:
@@ -63,7 +63,7 @@ class WordPiece(dict[str, bytes]):
         return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
 
     def _pieces(self, word: str) -> tuple[int, ...]:
-        """Greedy: the longest known piece from the left, then the longest continuation, and so on."""
+        """Splits a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
         if len(word) > LONGEST_WORD:
             return ()
         pieces: list[int] = []
@@ -122,8 +122,8 @@ _MASK = (1 << 16) - 1
 
 
 class English(dict[str, int]):
-    """From a word to what it adds up to; remembers words it has seen, at most ``CACHED_WORDS`` of them.
-    ``vocabulary``: from a piece to its place."""
+    """Maps a word to its contribution to :meth:`known`; caches at most ``CACHED_WORDS`` words. ``vocabulary``: place by
+    piece."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class English(dict[str, int]):
         return found
 
     def known(self, text: str) -> KnownShare:
-        """Tells how much of a text a model knows that knows English alone."""
+        """Returns how much of a text is known to a model that knows only English."""
         total = sum(map(self.__getitem__, words(text[:READ])))
         count, known, foreign = total & _MASK, total >> 16 & _MASK, total >> 32 & _MASK
         if count == 0:

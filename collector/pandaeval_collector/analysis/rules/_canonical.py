@@ -43,13 +43,13 @@ _WORDS_LEFT = 12
 
 @lru_cache(maxsize=4096)
 def in_arguments(key: str) -> bool:
-    """Whether the value of an argument of this name says nothing."""
+    """Returns whether the argument ``key`` is volatile: its value (an id, a time) means nothing."""
     return _NOT_ALNUM.sub("", key.lower()) in ARGUMENT_KEYS
 
 
 @lru_cache(maxsize=4096)
 def in_results(key: str) -> bool:
-    """Whether the value of this key of a result says nothing new when it differs."""
+    """Returns whether the key of a result is volatile: a new value there brings nothing new."""
     return _NOT_ALNUM.sub("", key.lower()) in RESULT_KEYS or _ID_OR_TIME.search(key) is not None
 
 
@@ -73,9 +73,8 @@ _MOST = 2000
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
-    """Lists the values of a result with the keys above them, sorted, or the lines of a text. Where nothing is left but
-    ids, times and the like, those are what was asked for, and count. ``None`` where there are too many or they nest too
-    deep."""
+    """Returns the values of a result with their keys, sorted, or the lines of a text, without ids, times and the like
+    unless there is nothing else. ``None`` where there are too many or they nest too deep."""
     try:
         parsed = _parsed(result)
         return _gathered(parsed, True) or _gathered(parsed, False)
@@ -84,7 +83,7 @@ def pieces(result: Any) -> tuple[str, ...] | None:
 
 
 def unseen_share(said: tuple[str, ...], known: set[str]) -> float:
-    """Measures, by length, the share of the pieces that are not among the known ones: 0..1."""
+    """Returns the share, by length, of the pieces that are not among the known ones: 0..1."""
     size = sum(len(piece) + 1 for piece in said)
     return sum(len(piece) + 1 for piece in said if piece not in known) / size if size else 0.0
 
@@ -173,8 +172,8 @@ def canonical_arguments(arguments: Any, defaults: Mapping[str, Any] | None = Non
 
 
 def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
-    """The texts that stand in the arguments of each call: the same for all that have one spelling (defaults apart), and
-    told in no time. Of a text count its words, coarser than any spelling of it; nothing of several lines."""
+    """Returns the texts in each call's arguments, a quick key that is equal for all spellings of equal arguments
+    (defaults apart). Texts of several lines are left out."""
     found = []
     for call in calls:
         texts: set[str] = set()

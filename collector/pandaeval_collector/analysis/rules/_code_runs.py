@@ -20,9 +20,8 @@ _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|out
 
 
 def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
-    """Finds the code of each model answer, with what the next model call of the same agent was told of it; those that
-    were run because somebody observed them. Where tools were called meanwhile, these calls tell more: such code is left
-    out."""
+    """Finds the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
+    out code if tools were called before that next call: their calls tell more."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
     if not _may_be_written([message for span in models for message in span.output or ()]):
         return ()
@@ -56,7 +55,7 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
 
 
 def _may_be_written(messages: Sequence[Message]) -> bool:
-    """Whether code stands in any of these: told in a fraction of the time that reading it takes, as most hold none."""
+    """Returns whether any message may hold code: a fast check, as most hold none."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, Text) and ("```" in part.text or "<code>" in part.text):
@@ -65,13 +64,13 @@ def _may_be_written(messages: Sequence[Message]) -> bool:
 
 
 def written(output: Sequence[Message]) -> list[str]:
-    """Finds the pieces of code in a model's answer, as they stand there."""
+    """Returns the blocks of code in a model's answer."""
     text = "\n".join(message.text for message in output if not message.tool_requests)
     return _BLOCK.findall(text) if "```" in text or "<code>" in text else []
 
 
 def observed(messages: Sequence[Message]) -> str | None:
-    """Reads what stands last in a model's input, if it is what somebody observed of code."""
+    """Returns the last message of a model's input if it reports the output of code, else ``None``."""
     if not messages:
         return None
     last = messages[-1]
@@ -110,9 +109,8 @@ _FRAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CodeSketch:
-    """What a piece of code is about. ``asked``: its numbers and short texts; ``names``: its names, and the words of
-    long texts. Comments, imports and messages that
-    it prints are left out."""
+    """The essentials of a piece of code. ``asked``: its numbers and short texts; ``names``: its names, and the words of
+    long texts. Comments, imports and messages that it prints are left out."""
 
     asked: frozenset[str]
     names: frozenset[str]
@@ -136,7 +134,7 @@ def code_sketch(statements: str) -> CodeSketch:
 
 
 def code_alike(one: CodeSketch, other: CodeSketch) -> bool:
-    """Whether two pieces of code ask for the same: the same numbers and texts, by and large the same names."""
+    """Returns whether two pieces of code ask for the same: equal numbers and texts, and mostly the same names."""
     if one.asked != other.asked or not one.names or not other.names:
         return False
     if min(len(one.names), len(other.names)) < _FEW:
@@ -145,14 +143,14 @@ def code_alike(one: CodeSketch, other: CodeSketch) -> bool:
 
 
 def error_cause(text: str) -> str:
-    """Reads what broke from the text of an error: the last line that names its kind, else all of it; ids, times and
-    line numbers apart."""
+    """Returns what broke, from the text of an error: the last line that names its kind, else all; without ids, times
+    and line numbers."""
     end = text[-_ERROR_END:]
     causes = _CAUSE.findall(end)
     return _PLACE.sub("*", masked_error(causes[-1] if causes else end) or "").strip()
 
 
 def shows_something(said: Sequence[str]) -> bool:
-    """Whether what came of code holds more than the frame around it: code that prints nothing may do another thing
-    each time."""
+    """Returns whether the output of code holds more than a frame: code that prints nothing may do something else each
+    time."""
     return not all(map(_FRAME.fullmatch, said))

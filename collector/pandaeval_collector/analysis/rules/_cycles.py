@@ -20,10 +20,10 @@ def agents(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def contexts(spans: Sequence[Span]) -> dict[str, str]:
-    """Maps each span id to the tool call in which an agent of its own did it; ``""`` or nothing for what the outermost
-    agents do.
+    """Maps each span id to the tool call inside which an agent of its own did it; ``""`` or nothing for spans of the
+    outermost agents.
 
-    An agent that was started as a tool knows nothing of the others that were started so, not even under its own name.
+    An agent that was started as a tool knows nothing of others that were started so, even of its own name.
     """
     by_id = {span.span_id: span for span in spans}
     if not _nested(by_id):
@@ -42,13 +42,13 @@ def delegating(spans: Sequence[Span]) -> set[str]:
 
 
 def _nested(by_id: Mapping[str, Span]) -> bool:
-    """Whether an agent may have worked inside a tool call: most have no span above them."""
+    """Returns whether an agent may have worked inside a tool call: fast, as most have no span above them."""
     return any(span.kind is Kind.AGENT and span.parent_id in by_id for span in by_id.values())
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
-    """For each span its own value, else that of the nearest span above it with one. Each span is visited once; parent
-    loops and missing parents end the search."""
+    """Maps each span to its own value, else to that of the nearest span above it with one. Visits each span once;
+    parent loops and missing parents end the search."""
     found: dict[str, str] = {}
     for span in by_id.values():
         path: list[str] = []
@@ -86,7 +86,7 @@ class Visit:
 
 
 class Visits:
-    """The visits of a trace in start order, and in which of them a call was made."""
+    """The visits of a trace in start order; :meth:`of` tells in which of them a call was made."""
 
     def __init__(self, trace: Trace) -> None:
         self.all: list[Visit] = []
@@ -111,8 +111,8 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class PingPong:
-    """``rounds`` >= 2 of A then B. ``visits``: the visits of all rounds; ``members`` and ``wasted``: indexes of the
-    calls that handed over, of all rounds and of those after the first."""
+    """Two agents that hand a run to and fro, ``rounds`` >= 2 times. ``visits``: of all rounds; ``members`` and
+    ``wasted``: indexes of the calls that handed over, in all rounds and in those after the first."""
 
     rounds: int
     visits: tuple[Visit, ...]
@@ -166,8 +166,8 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
 
 
 def _repeated_delegations(steps: Sequence[Step]) -> set[int]:
-    """Indexes of calls that give another agent a task which was given in the same words before, however deep inside
-    each other: what comes of them is the other agent's news, or none."""
+    """Returns the indexes of calls that give another agent a task in the same words as before, however deeply nested:
+    any news in them is that agent's."""
     given: set[tuple[str, str | None]] = set()
     found: set[int] = set()
     for index, step in enumerate(steps):
@@ -209,8 +209,8 @@ _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """``members``: indexes of the calls of all rounds, the first one included; ``wasted`` those of the later rounds
-    that brought nothing new. ``rounds`` >= 2."""
+    """Calls that go round, ``rounds`` >= 2 times. ``members``: indexes of the calls of all rounds, the first included;
+    ``wasted``: of the later ones that brought nothing new."""
 
     kind: str
     rounds: int
@@ -251,7 +251,7 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
 
 
 def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
-    """For each place, over how many calls from there on everything equals what came ``period`` calls before."""
+    """Returns for each place how many calls from there on equal those ``period`` calls before."""
     runs = [0] * (len(line) + 1)
     for at in range(len(line) - 1, period - 1, -1):
         here, there = steps[line[at]], steps[line[at - period]]
@@ -278,7 +278,7 @@ def _loose_cycles(loose: dict[str | None, list[int]], steps: Sequence[Step], bef
 
 
 def _same_before(steps: Sequence[Step]) -> list[int]:
-    """For each step the latest one before it with the same signature, else itself."""
+    """Returns for each step the index of the latest earlier step with the same signature, else its own."""
     latest: dict[str | None, int] = {}
     before = []
     for index, step in enumerate(steps):

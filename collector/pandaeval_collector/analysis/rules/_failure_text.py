@@ -211,7 +211,7 @@ MAY = _any(
 
 
 class FailureSign(Enum):
-    """What a result tells of its call: ``FAILED``; ``UNSURE``, it may be read both ways; ``NOTHING`` of a failure."""
+    """A result's sign of a failed call: ``FAILED``; ``UNSURE``: it can be read both ways; ``NOTHING``: no sign."""
 
     NOTHING = auto()
     UNSURE = auto()
@@ -242,8 +242,8 @@ alone tells."""
 
 
 def text_tells(text: str) -> FailureSign:
-    """Reads what a text tells by its first 300 characters. A text that goes on from "Error" as prose does, and a number
-    that measures an error, tell nothing."""
+    """Reads a sign of failure from a text's first 300 characters. Prose that goes on after "Error", and a number that
+    measures an error, are none."""
     return _tells(text[:LOOKED_AT], len(text) <= LOOKED_AT)
 
 

@@ -123,8 +123,8 @@ _TELLING = frozenset(
 
 
 def fields_tell(found: Mapping[str, Any]) -> FailureSign:
-    """Reads what an object tells by itself. ``error: 12`` measures something; an error among many fields of something
-    else may be what was asked for; an exit code of 1 is what many programs find."""
+    """Reads a sign of failure from an object's own fields. ``error: 12`` measures something; an error among many other
+    fields may be what was asked for; many programs end with exit code 1."""
     if _TELLING.isdisjoint(found):
         return FailureSign.NOTHING
     if any(_is(found.get(key), True) for key in _TRUE_IF_FAILED):
@@ -145,7 +145,7 @@ def _is(value: object, wanted: bool) -> bool:
 
 
 def _is_message(key: str, error: object) -> bool:
-    """Whether the value of a field for errors tells of one; a number may be a measured error, unless it is a code."""
+    """Returns whether an error field reports an error; a number may be a measured one, unless it is a code."""
     match error:
         case bool():
             return error
@@ -205,7 +205,7 @@ def _exit(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _coded(found: Mapping[str, Any]) -> FailureSign:
-    """A code in capitals beside a message (``ECONNREFUSED``, ``INVALID_ARGUMENT``), and what validators list."""
+    """Recognises a code in capitals beside a message (``INVALID_ARGUMENT``), and the lists of validators."""
     code, detail, kind = found.get("code"), found.get("detail"), found.get("__type", found.get("type"))
     if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
         return _in_a_record(found)
@@ -217,7 +217,7 @@ def _coded(found: Mapping[str, Any]) -> FailureSign:
 
 
 def _several(found: Mapping[str, Any]) -> FailureSign:
-    """A list of errors stands beside no data where a query failed; else it may be what was looked for."""
+    """Recognises a failed query: a list of errors without data. Other lists of errors may be what was looked for."""
     errors = found.get("errors")
     if not isinstance(errors, list) or not any(isinstance(each, str | dict) and each for each in errors):
         return FailureSign.NOTHING
@@ -268,12 +268,12 @@ def error_of(call: ToolCall) -> str:
 
 
 def is_absence(call: ToolCall) -> bool:
-    """Whether a failed call says that what was looked for is not there: to whoever only looked, that is an answer."""
+    """Returns whether a failed call says that the thing sought does not exist: an answer, if the call only looked."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 
 
 def says_error(result: Any) -> bool:
-    """Whether a result is the message of an error. One that speaks of errors among other things is none."""
+    """Returns whether a result is an error message, and not one that mentions errors among other things."""
     return _result_tells(result, _DEPTH) is FailureSign.FAILED
 
 
@@ -312,7 +312,7 @@ def _may_say_error(text: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """The value that a text spells as JSON, or a short one as Python prints it; ``None`` where it spells none."""
+    """Parses a text as JSON, or a short one as a Python literal; ``None`` where it is neither."""
     if len(text) > PARSED_UP_TO:
         return None
     try:

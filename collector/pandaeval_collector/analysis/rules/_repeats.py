@@ -26,13 +26,13 @@ in other words), it takes this many equal calls in a row until the later ones co
 
 @dataclass(slots=True)
 class Step:
-    """A tool call with what was found out about it. ``signature`` is the same for the same agent, tool and equivalent
-    arguments; ``None`` when the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
-    acting agent. ``idle_s``: seconds since the call before in which nothing worked; ``idle_known`` tells whether the
-    trace shows that, or only that no other call was made. ``news``: its answer was not known before, as far as can be
-    told. ``wasted``: a repetition. ``asked_by``: the model call that asked for it, where it is known by that alone.
-    ``stale``: all that it brought had been seen before, asked for in other words; then ``signature`` is that of the
-    first such call. ``delegates``: another agent worked inside it."""
+    """A tool call with what was found out about it. ``signature``: the same for the same agent, tool and equivalent
+    arguments; ``None`` if the arguments are not known. ``turn`` and ``visit`` count user turns and changes of the
+    acting agent. ``idle_s``: seconds since the previous call in which nothing worked; ``idle_known``: the trace shows
+    that nothing worked, not only that no other call was made. ``news``: the answer was new, as far as can be told.
+    ``wasted``: the call is a repetition. ``asked_by``: the model call that asked for it, if only that call tells of it.
+    ``stale``: an earlier call in other words had brought all of it; then ``signature`` is that of the first such call.
+    ``delegates``: another agent worked inside it."""
 
     call: ToolCall
     nature: Nature
@@ -50,8 +50,8 @@ class Step:
 
 @dataclass(slots=True)
 class _Chain:
-    """The same call again and again. ``state`` is the state's number after the latest one; ``repeats`` are all that
-    were marked as wasted since the state last changed."""
+    """A series of equal calls. ``state``: the state's number after the latest one; ``repeats``: all calls that were
+    marked as wasted since the state last changed."""
 
     last: int
     state: int
@@ -137,7 +137,7 @@ class _Marker:
         return self._last_news <= chain.last
 
     def _waited(self, chain: _Chain, before: Step, step: Step) -> bool:
-        """Whether time was let pass on purpose since the same call before."""
+        """Returns whether time was spent on purpose since the previous equal call."""
         grew = chain.idle_s >= LEAST_GROWING_S and step.idle_s >= GROWTH * chain.idle_s
         chain.growths = chain.growths + 1 if grew else 0
         chain.idle_s = step.idle_s

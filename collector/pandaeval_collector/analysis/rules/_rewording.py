@@ -59,9 +59,9 @@ _FILLERS = frozenset(
 
 @dataclass(slots=True)
 class _Request:
-    """What a call asks. ``texts``: its free texts; ``code``: the code in it; ``worded``: whether there are texts;
-    ``words``: of the texts; ``names``: those of them that are numbers, codes or written like names; ``sketches``: of
-    the code. The last three are read when a second request is compared with it."""
+    """What a call asks for. ``texts``: its free texts; ``code``: the code in it; ``worded``: whether there are texts;
+    ``words``: of the texts; ``names``: those words that are numbers, codes or written like names; ``sketches``: of the
+    code. The last three are computed when a second request is compared with it."""
 
     texts: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Request:
     sketches: tuple[CodeSketch, ...] = ()
 
     def read(self) -> None:
-        """Reads the words and the code, once."""
+        """Computes words, names and sketches, once."""
         if self.texts:
             self.words, self.names = _words_of(self.texts)
             self.texts = []
@@ -80,8 +80,8 @@ class _Request:
             self.code = []
 
     def alike(self, other: _Request, least: float) -> bool:
-        """Whether two requests with the same fixed parts ask for the same: code but for cosmetics, and ``least`` of
-        the shorter one's words."""
+        """Returns whether two requests with the same fixed parts ask for the same: equal code but for cosmetics, and
+        ``least`` of the shorter one's words in common."""
         if not (self.names <= other.words and other.names <= self.words):
             return False
         if not all(map(code_alike, self.sketches, other.sketches)):
@@ -92,8 +92,8 @@ class _Request:
 
 @dataclass(slots=True)
 class _Subject:
-    """What was asked for in several ways: under one signature, with all that was answered so far. ``unread``: calls
-    that nothing was compared with yet, as most never are. ``varied``: it was asked for in more ways than one."""
+    """One subject, asked for in one or several ways under one signature, with all answers so far. ``unread``: calls
+    whose answers are not read yet, as most subjects are never compared; ``varied``: there were several ways."""
 
     signature: str
     turn: int
@@ -104,7 +104,7 @@ class _Subject:
     varied: bool = False
 
     def is_read(self) -> bool:
-        """Reads what is unread; false, then and for good, if there is too much to say what it says."""
+        """Reads the unread answers; returns ``False`` for good if one is too large to be read."""
         for call in self.unread:
             said = _said(call)
             if said is None:
@@ -114,15 +114,15 @@ class _Subject:
         return True
 
     def take(self, said: tuple[str, ...]) -> None:
-        """Takes another answer as known."""
+        """Adds an answer to the known ones."""
         self.known.update(said)
         self.empty = self.empty and _found_nothing(said)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
-    """Gives calls that ask for the same in another way, and brought nothing new or failed as before, the signature of
-    the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date, name or
-    choice asks for another thing. Calls x a few comparisons; never raises."""
+    """Finds calls that ask for the same in another way, and brought nothing new or failed as before; gives them the
+    signature of the first one and sets ``stale``. Only free text, cosmetics and code may differ: another number, date,
+    name or choice asks for something else. Calls x a few comparisons; never raises."""
     counts = Counter(step.call.name for step in steps)
     subjects: dict[tuple[str, str], list[_Subject]] = {}
     for step in steps:
@@ -133,7 +133,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 
 def may_reword(calls: Sequence[ToolCall]) -> bool:
-    """Whether :func:`mark_rewordings` could find anything in calls: two alike, of a tool that was called thrice."""
+    """Returns whether :func:`mark_rewordings` could find any: two similar calls of a tool called three times."""
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
@@ -183,8 +183,8 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Sub
 
 
 def _may_be_another(call: ToolCall, of: Nature) -> bool:
-    """Whether a call may be another one over again: not if it changed something, unless it ran code, of which nobody
-    knows."""
+    """Returns whether a call may repeat another one: not if it changed something, unless it ran code, whose effect is
+    unknown."""
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
@@ -193,7 +193,7 @@ def _answered(call: ToolCall) -> bool:
 
 
 def _said(call: ToolCall) -> tuple[str, ...] | None:
-    """What came of a call: the pieces of its result, or why it failed; ``None`` where there are too many."""
+    """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + error_cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
@@ -229,7 +229,7 @@ def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _stem(word: str) -> str:
-    """Without the ending of another form of the word: all of those end in ``g`` or ``s``."""
+    """Removes the ending of an inflected word, which ends in ``g`` or ``s``."""
     for ending, instead in (("ing", ""), ("ies", "y"), ("es", ""), ("s", "")):
         if len(word) > len(ending) + 3 and word.endswith(ending):
             return word[: -len(ending)] + instead
@@ -237,7 +237,7 @@ def _stem(word: str) -> str:
 
 
 def _asked(arguments: Any) -> tuple[_Request, str]:
-    """The free texts and the code, and all else: which of both there are, and what stands in the others."""
+    """Splits arguments into a request (free texts and code) and a key of all others and of the request's form."""
     named = {"": arguments} if isinstance(arguments, str) else arguments if isinstance(arguments, dict) else {}
     request = _Request()
     fixed: list[tuple[str, str, str]] = []
@@ -258,7 +258,7 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
 
 
 def _spelled(value: Any) -> str:
-    """A value without what is cosmetic: case, blanks and stops around a text, a number or a flag that is a text."""
+    """Writes a value without case, blanks and stops around it; a number that is a text equals that number."""
     text = value if isinstance(value, str) else repr(value)
     return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 

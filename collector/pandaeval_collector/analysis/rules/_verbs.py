@@ -68,8 +68,9 @@ ASKING = frozenset({"ask", "request", "prompt", "confirm"})
 
 
 class Nature(Enum):
-    """``READING`` looks and changes nothing (also when nothing is known); ``CHANGING`` may change the state of things;
-    ``WAITING`` lets time pass; ``THINKING`` is the agent's own note; ``HAND_OVER`` gives the run to another agent."""
+    """``READING``: a tool looks and changes nothing (also when nothing is known); ``CHANGING``: it may change the
+    state; ``WAITING``: it lets time pass; ``THINKING``: the agent's own note; ``HAND_OVER``: it gives the run to
+    another agent."""
 
     READING = auto()
     CHANGING = auto()

@@ -66,7 +66,7 @@ _NAMES = (" names it first", " fails the answer")
 
 
 def told(name: str) -> str:
-    """A feature in words; ``""`` for one that says nothing to people, such as a length."""
+    """Describes a feature in words; ``""`` for one that means nothing to people, such as a length."""
     call = name.removeprefix("asked: ")
     if call in _OF_CALLS:
         return f"{'the call' if call == name else 'it asked for a call that'} {_OF_CALLS[call]}"
@@ -75,7 +75,7 @@ def told(name: str) -> str:
 
 @dataclass(slots=True)
 class BlameStep:
-    """``kind``, ``tool`` and ``agent``: what the step is; ``features``: by name, 0 where one is left out."""
+    """A step of a run. ``kind``, ``tool``, ``agent``: what the step is; ``features``: by name, missing ones are 0."""
 
     span_id: str
     kind: str
@@ -88,7 +88,7 @@ class BlameStep:
 
 
 def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
-    """The steps of a trace in order. ``named``: by metric, the spans that its failing result names, of one at least."""
+    """Returns the steps of a trace in order. ``named``: by metric, the spans that its failing result names."""
     spans = _ends([span for span in trace.spans if span.kind in _STEPS or span.span_id == trace.root_span_id])
     found = {s.span_id: BlameStep(s.span_id, _kind(s, trace), s.tool_name, s.agent_name) for s in spans}
     models = [span for span in spans if span.kind is Kind.LLM]
@@ -102,7 +102,7 @@ def steps(trace: Trace, named: Mapping[str, Sequence[str]]) -> list[BlameStep]:
 
 
 def _ends(items: Sequence[T]) -> Sequence[T]:
-    """All, or of too many the first and the last."""
+    """Returns all items, or the first and last ones of more than ``MOST_STEPS``."""
     half = MOST_STEPS // 2
     return items if len(items) <= MOST_STEPS else [*items[:half], *items[-half:]]
 
@@ -151,7 +151,7 @@ def _say(models: Sequence[Span], found: Mapping[str, BlameStep], trace: Trace) -
 def _findings(
     spans: Sequence[Span], found: Mapping[str, BlameStep], named: Mapping[str, Sequence[str]], root: str, answers: str
 ) -> None:
-    """What is said of the run's outermost span is about its answer: of the last model's call."""
+    """Marks the steps that failing results name; the last model call for results that name only the root."""
     order = [span.span_id for span in spans]
     for metric, ids in named.items():
         here = [span_id for span_id in order if span_id in ids and span_id != root]
@@ -170,7 +170,7 @@ def _findings(
 
 
 def _nothing_failed(found: Iterable[BlameStep]) -> None:
-    """Where no evidence tells, a step's place weighs otherwise than where some does."""
+    """Adds features of a step's place, which weighs differently where nothing failed and no metric names a step."""
     for step in found:
         for name in ("request", "first model call", "last model call", "asked: changes", "asked: changes last"):
             if name in step.features:
@@ -223,7 +223,7 @@ def _marks(
     given: Sequence[Sequence[str]],
     gave: Sequence[Sequence[str]],
 ) -> list[list[str]]:
-    """What speaks of each call."""
+    """Returns the names of the features of each call."""
     marks: list[list[str]] = [[] for _ in calls]
     later = "\n".join(turn.assistant or "" for turn in trace.turns).lower()[:_LOOKED_AT]
     for at in range(len(calls) - 1, -1, -1):
@@ -265,7 +265,7 @@ def _marks(
 
 
 def _again(calls: Sequence[ToolCall], spelled: Sequence[str | None]) -> Iterator[int]:
-    """Where a call stands that is equal to an earlier one."""
+    """Yields the indexes of calls that equal an earlier one."""
     seen: set[tuple[str, str | None]] = set()
     for at, (call, arguments) in enumerate(zip(calls, spelled, strict=False)):
         if (call.name, arguments) in seen:
@@ -274,7 +274,7 @@ def _again(calls: Sequence[ToolCall], spelled: Sequence[str | None]) -> Iterator
 
 
 def _sources(given: Sequence[str], gave: Sequence[Sequence[str]]) -> Iterator[int]:
-    """The earlier results that hold a value which a call was given, the latest of each value."""
+    """Yields, for each value in ``given``, the index of the latest earlier result that holds it."""
     for value in given:
         for at in range(len(gave) - 1, -1, -1):
             if value in gave[at]:
@@ -283,7 +283,7 @@ def _sources(given: Sequence[str], gave: Sequence[Sequence[str]]) -> Iterator[in
 
 
 def _words_before(trace: Trace) -> str:
-    """All that users, instructions and the conversation before say, in small letters."""
+    """Returns the words of users, instructions and the first input, in lower case."""
     parts = [turn.user or "" for turn in trace.turns]
     first = next((span for span in trace.spans if span.input), None)
     if first is not None:
@@ -293,13 +293,13 @@ def _words_before(trace: Trace) -> str:
 
 
 def asked_calls(trace: Trace) -> list[str]:
-    """For each call of a trace the model's call that asked for it; ``""`` where none did."""
+    """Returns for each call of a trace the id of the model call that asked for it; ``""`` where none did."""
     models = [span for span in trace.spans if span.kind is Kind.LLM]
     return [_asker(call, models) for call in trace.tool_calls]
 
 
 def _asker(call: ToolCall, models: Sequence[Span]) -> str:
-    """The model's call that asked for a tool's: the latest that was over when it began."""
+    """Returns the id of the model call that asked for a tool call: the latest that had ended when it began."""
     best = ""
     for span in models:
         if span.span_id == call.span_id:

@@ -85,7 +85,7 @@ TO_PEOPLE = re.compile(r"transfer|human|escalat|hand_?off|handover", re.IGNORECA
 
 
 def course(trace: Trace) -> Course:
-    """Counts one trace."""
+    """Counts how one trace went."""
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
     calls = trace.tool_calls
@@ -129,7 +129,7 @@ def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
 
 
 def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tuple[int, int]:
-    """How many calls gave values, and how many of these nothing later refers to. Read from the last call back."""
+    """Returns how many calls gave values, and to how many of these results nothing later refers."""
     later, results, unused = answer.lower(), 0, 0
     for call, bad in zip(reversed(calls), reversed(wrong), strict=True):
         values = [] if bad or not call.has_result else stated_values(call.result)
@@ -141,7 +141,7 @@ def _unused(calls: Sequence[ToolCall], wrong: Sequence[bool], answer: str) -> tu
 
 
 def stated_values(value: Any) -> list[str]:
-    """The values that an object states, in small letters: the first 64 of three characters and more."""
+    """Returns the values in an object, in lower case: the first 64 of at least three characters."""
     found: list[str] = []
     known = as_object(value) if isinstance(value, str) and len(value) <= PARSED_UP_TO else value
     for leaf in _leaves(value if known is None else known):

@@ -41,7 +41,7 @@ _LONGEST = 20_000
 
 
 class Ending(StrEnum):
-    """How a run ended badly; the labels of the metric."""
+    """In what way a run ended badly; the labels of the metric."""
 
     ERROR = "error"
     EMPTY_ANSWER = "empty_answer"
@@ -62,9 +62,9 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``score``: 1.0, 0.5 (not done, and asked how to go on), 0.4 (not done, and said so) or 0.0, ``None`` where
-    nothing is known (``unknown`` tells why then). ``ending`` names what was wrong. ``span_ids``: where it shows;
-    ``tool``: the call that it is about; ``error``: what the run or that call failed with."""
+    """How a run ended. ``score``: 1.0, 0.5 (not done, and asks how to go on), 0.4 (not done, and says so) or 0.0;
+    ``None`` where it is not known, for the reason ``unknown``. ``ending``: what was wrong. ``span_ids``: where that
+    shows; ``tool``: the call in question; ``error``: the error of the run or that call."""
 
     score: float | None
     reason: str
@@ -76,9 +76,9 @@ class Response:
 
 
 def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
-    """Tells how the run ended; ``None`` where the question does not arise: nobody asked anything, or the trace is a
-    single step of a run that goes on elsewhere. ``end_tokens``: answers by which this application's agents declare the
-    end. Never raises. Linear in spans and calls; safe on any thread."""
+    """Finds out how the run ended; returns ``None`` where that is no question: nobody asked anything, or the trace is a
+    single step of a run that continues elsewhere. ``end_tokens``: answers by which this application's agents declare
+    the end. Never raises. Linear in spans and calls; safe on any thread."""
     if trace.forced or not (trace.complete or trace.fragment):
         return Response(None, "the root span was not seen to end", unknown=Unknown.INCOMPLETE)
     turn = trace.turns[-1] if trace.turns else None
@@ -117,8 +117,8 @@ def _crashed(trace: Trace, error: str, at: Span | None = None) -> Response:
 
 
 def _passed_off_error(trace: Trace, answer: str) -> Span | None:
-    """The model call that failed last, with no other after it, where no model said the answer: then it is the error's
-    own text, or a canned one, that a framework put in its place."""
+    """Returns the last model call if it failed and no model said the answer: then the answer is the error's own text,
+    or a canned one, that a framework put in its place."""
     if not [span for span in trace.spans if span.error is not None]:
         return None
     models = [span for span in trace.spans if span.kind is Kind.LLM]
@@ -176,7 +176,7 @@ def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
 
 
 def _lost(trace: Trace, answer: str | None) -> Response | None:
-    """A call that failed for good, if there is one; ``answer`` is ``None`` where it was not captured."""
+    """Returns the response for a call that failed for good, if there is one; ``answer`` is ``None`` if not captured."""
     lost = lost_calls(trace)
     if not lost:
         return None
@@ -192,8 +192,8 @@ def _lost(trace: Trace, answer: str | None) -> Response | None:
 
 
 def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
-    """The score, the label and what is said of a run whose call failed for good: ``{}`` stands
-    for that failure."""
+    """Returns score, label and reason for a run whose call failed for good; ``{}`` in the reason stands for that
+    failure."""
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
     if said is not Told.CLAIMED and any(ends_run(later.name) and not failed(later) for later in _after(trace, call)):
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
@@ -212,7 +212,7 @@ def _after(trace: Trace, call: ToolCall) -> Sequence[ToolCall]:
 
 
 def _is_named(token: str, trace: Trace) -> bool:
-    """Whether the instructions, or who asked, name the token by which the run ended."""
+    """Returns whether the instructions or the user name the token by which the run ended."""
     if token in (trace.input or ""):
         return True
     for span in trace.spans:
@@ -224,8 +224,8 @@ def _is_named(token: str, trace: Trace) -> bool:
 
 
 def _is_given_out(trace: Trace) -> bool:
-    """Whether the outermost agent's own output is the request for a call, in a run that was never told a result: then
-    whoever called the agent runs it."""
+    """Returns whether the outermost agent's own output asks for a call, in a run without any tool result: then the
+    agent's caller runs it."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
     if root is None or root.kind not in _RUN or not root.output or not root.output[-1].tool_requests:
         return False
@@ -233,7 +233,7 @@ def _is_given_out(trace: Trace) -> bool:
 
 
 def _is_answered(trace: Trace, call: ToolCall) -> bool:
-    """Whether a result of the call was captured, or a tool was seen to work for it."""
+    """Returns whether a result of the call was captured, or a tool's span shows that it ran."""
     return call.has_result or call.error is not None or call.span_id in _tool_spans(trace)
 
 

@@ -81,8 +81,8 @@ _LONGEST = 20_000
 
 
 class Told(Enum):
-    """``ADMITTED``: it says that something failed or was not done. ``ASKED``: that, or that something else is needed,
-    and it asks how to go on or hands over. ``CLAIMED``: it says that something was done, and of no failure."""
+    """What an answer says of failed work. ``ADMITTED``: something failed or was not done. ``ASKED``: that, or that more
+    is needed, and it asks how to go on or hands over. ``CLAIMED``: something was done, and no word of a failure."""
 
     NOTHING = auto()
     ADMITTED = auto()
@@ -91,9 +91,8 @@ class Told(Enum):
 
 
 def told(answer: str, done: bool = True) -> Told:
-    """What an answer, in some common language, says of work that failed, without a look at which work it means.
-    ``done``: whether some of the work was done, so that a claim may be about that and what it says of limits about the
-    rest."""
+    """Reads what an answer, in some common language, says of failed work, whichever work that is. ``done``: some of the
+    work was done, so a claim may be about that, and words about limits about the rest."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     sentences = [each for each in _SENTENCE.split(text) if each.strip()]
     claims = any(_CLAIMS.search(each) is not None and _NOT_YET.search(each) is None for each in sentences)
@@ -111,8 +110,8 @@ def told(answer: str, done: bool = True) -> Told:
 
 
 def owns_up(answer: str) -> bool:
-    """Whether the answer says that something failed or was not done, or asks the user how to go on without claiming
-    that it was."""
+    """Returns whether the answer says that something failed or was not done, or asks how to go on, and claims no
+    success."""
     return told(answer) in (Told.ADMITTED, Told.ASKED)
 
 

@@ -16,8 +16,8 @@ _Found = TypeVar("_Found")
 
 
 def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
-    """Has ``find`` called once for a trace that is asked about several times in a row, as long as no other one comes
-    between. Safe on any thread: two may look at the same trace. What is found is shared, so nobody may change it."""
+    """Caches the result of ``find`` for the latest trace, as several metrics ask about it in a row. Safe on any thread:
+    two may compute it for the same trace. Results are shared, so nobody may change them."""
     latest: tuple[Trace, _Found] | None = None
 
     @wraps(find)
@@ -35,7 +35,7 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 
 # What several rules ask about the tool calls of one trace, found out once.
 class KnownCalls:
-    """Facts about ``trace.tool_calls``, in their order. Each is found out when it is first asked for."""
+    """Facts about ``trace.tool_calls``, in their order, each computed when first asked for."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -47,12 +47,12 @@ class KnownCalls:
 
     @cached_property
     def spelled(self) -> list[str | None]:
-        """The canonical arguments of each call, without regard to the defaults of definitions."""
+        """The canonical arguments of each call, regardless of the defaults in tools' definitions."""
         return [canonical_arguments(call.arguments) for call in self._trace.tool_calls]
 
     @cached_property
     def hints(self) -> dict[str, bool | None]:
-        """Whether each defined tool only reads, by the definition that comes first."""
+        """Whether each defined tool only reads, by its first definition."""
         hints: dict[str, bool | None] = {}
         for tool in self._trace.tools:
             hints.setdefault(tool.name, tool.read_only)
@@ -61,7 +61,7 @@ class KnownCalls:
 
 @once_a_trace
 def known_calls(trace: Trace) -> KnownCalls:
-    """The facts of a trace, which nobody changes while they are in use."""
+    """Returns the facts of a trace's calls, which must not be changed."""
     return KnownCalls(trace)
 
 
@@ -71,12 +71,12 @@ def lost_calls(trace: Trace) -> list[ToolCall]:
 
 
 def lost_at(trace: Trace) -> list[int]:
-    """Where, from 0, calls stand that failed for good: those that were to change something; else all calls, if all of
-    them failed. That a call *may* have failed is none of it.
+    """Returns the indexes of calls that failed for good: of those that were to change something; without such calls, of
+    all, if all failed. Calls that only *may* have failed do not count.
 
     A later success of the same tool, or of another one that changes something, makes up for a failure; so does an
-    earlier success of the very same call. That what was looked for is not there is an answer to whoever only looked,
-    and a page that was turned or a number that was computed changed nothing.
+    earlier success of an equal call. "Not found" is an answer to a call that only looked, and turning a page or
+    computing a number changes nothing.
     """
     calls = trace.tool_calls
     known = known_calls(trace)
@@ -98,7 +98,7 @@ def lost_at(trace: Trace) -> list[int]:
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
-    """The names of tools that change something and whose last call in the trace worked."""
+    """Returns the names of the changing tools whose last call in the trace worked."""
     known = known_calls(trace)
     last = {call.name: at for at, call in enumerate(trace.tool_calls)}
     calls = trace.tool_calls
@@ -118,14 +118,14 @@ def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
 
 
 def _makes_up(lost: ToolCall, later: ToolCall, starts: Mapping[str, int]) -> bool:
-    """Whether a success that stands behind a failure came after it: another call of the same moment did not."""
+    """Returns whether a success that stands behind a failure came after it, not at the same moment."""
     if lost.name == later.name or later.start_ns > lost.start_ns:
         return True
     return starts.get(later.span_id) == later.start_ns == lost.start_ns  # told of by one model's input, in order
 
 
 def _done_before(lost: ToolCall, calls: tuple[ToolCall, ...], wrong: list[bool]) -> bool:
-    """Whether the very same call succeeded, whenever that was."""
+    """Returns whether an equal call succeeded, at any time."""
     if not lost.has_arguments:
         return False
     spelled = canonical_arguments(lost.arguments)

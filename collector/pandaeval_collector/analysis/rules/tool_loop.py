@@ -60,7 +60,7 @@ _WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUA
 
 
 class Timeline:
-    """Built once per trace in O(n log n); every question is O(log n)."""
+    """Answers where the time of a trace went. Built once per trace in O(n log n); every question is O(log n)."""
 
     def __init__(self, trace: Trace) -> None:
         models = sorted((span for span in trace.spans if span.kind is Kind.LLM), key=lambda span: span.start_ns)
@@ -84,8 +84,8 @@ class Timeline:
         return (gap - self._work_before(after.start_ns) + self._work_before(before.end_ns)) / 1e9
 
     def knows_work(self, call: ToolCall) -> bool:
-        """Whether the trace shows its model calls and how long this tool call took. If not, what looks idle after the
-        call may have been work."""
+        """Returns whether the trace shows its model calls and how long this tool call took. If not, time that looks
+        idle after the call may have been work."""
         return bool(self._model_starts) and call.span_id in self._tool_spans
 
     def tokens(self, start_ns: int, end_ns: int) -> int:
@@ -120,12 +120,12 @@ LOOPING_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class LoopCycle:
-    """One thing that was done over and over.
+    """One thing that an agent did over and over.
 
     ``kind``: ``repeat`` (one call), ``cycle2``, ``cycle3`` (two or three calls in turn), ``ping_pong`` (two agents hand
     over to each other). ``rounds`` >= 2, the first included. ``tools``: names, in order of first appearance;
     ``agents``: the two of a ping-pong, else empty. ``span_ids``: all rounds, in order. ``wasted_calls``: calls of the
-    later rounds. ``seconds`` and ``tokens`` (input and output) went by after the first round.
+    later rounds. ``seconds`` and ``tokens`` (input and output): spent after the first round.
     """
 
     kind: str
@@ -140,11 +140,11 @@ class LoopCycle:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoop:
-    """``calls``: tool calls of the trace, and runs of code in which none of them was made. ``repeated``: ordinals
-    (0-based, in ``trace.tool_calls``) of the wasted ones, those that repeat an earlier call and brought nothing;
-    ``written``: how many runs of code did. ``cycles`` in order of appearance. ``seconds`` and ``tokens`` went by in all
-    cycles together, each moment counted once though cycles may overlap. ``unseen``: calls that may have repeated
-    another one, and nobody can tell because arguments were not captured, or no result of equal calls was."""
+    """The repetitions of a trace. ``calls``: its tool calls, and runs of code in which no tool was called.
+    ``repeated``: indexes in ``trace.tool_calls`` of wasted calls, which repeat an earlier one and brought nothing;
+    ``written``: how many runs of code did so. ``cycles``: in order of appearance. ``seconds`` and ``tokens``: spent in
+    all cycles, overlaps counted once. ``unseen``: calls that may be repetitions, but arguments, or all results of equal
+    calls, were not captured."""
 
     calls: int
     repeated: tuple[int, ...] = ()
@@ -205,14 +205,14 @@ def tool_loop(trace: Trace) -> ToolLoop:
 
 
 def _with(written: Sequence[ToolCall], trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """The trace with runs of code among its calls, and the ordinal of each call in the trace as it was; -1 of code."""
+    """Returns the trace with runs of code among its calls, and each call's index in the original trace; -1 for code."""
     both = [*enumerate(trace.tool_calls), *((-1, run) for run in written)]
     both.sort(key=lambda each: each[1].start_ns)
     return replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
 
 
 def _unseen(trace: Trace) -> int:
-    """How many calls of tools that were called more than once show no arguments, or are equal and show no result."""
+    """Counts calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
     calls = trace.tool_calls
     if not [call for call in calls if not call.has_arguments or not (call.has_result or call.error is not None)]:
         return 0
@@ -233,8 +233,8 @@ def _unseen(trace: Trace) -> int:
 
 
 def _may_loop(trace: Trace) -> bool:
-    """Whether there is anything to look at: a call that was made twice, or two agents that might hand over. Most runs
-    have neither, and this tells it for a fraction of the price."""
+    """Returns whether a loop is possible: a call was made twice, or two agents might hand over. A fast check, as most
+    runs have neither."""
     if len({span.agent_name for span in trace.spans if span.agent_name}) > 1:
         return True
     calls = trace.tool_calls
@@ -285,7 +285,7 @@ def _signature(
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
-    """Whether the definition says that the tool has no parameters: then there are no arguments to capture."""
+    """Returns whether the tool's definition has no parameters: then there are no arguments to capture."""
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
@@ -312,7 +312,7 @@ def _of_visits(rally: PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
 
 
 def _spent_on_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """From the end of the call before the first repetition to the end of the last one, in ns."""
+    """Returns the time from the end of the call before the first repetition to the end of the last one, in ns."""
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
 
 
@@ -334,8 +334,8 @@ RUNAWAY = 8
 
 
 def running_away(step: Trace) -> ToolLoop | None:
-    """Finds what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if it is the first by which that
-    is too much; else ``None``. The step's own calls have no results yet and do not count."""
+    """Returns what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
+    which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
     answered = tuple(call for call in step.tool_calls if call.has_result)
     if len(answered) <= RUNAWAY:
         return None
@@ -348,7 +348,7 @@ def running_away(step: Trace) -> ToolLoop | None:
 
 
 def _newest(step: Trace) -> int:
-    """How many calls the step before this one asked for: those of the last message of the history that asks."""
+    """Returns how many calls the previous step asked for: those of the history's last message with calls."""
     calls = [span for span in step.spans if span.kind is Kind.LLM and span.input]
     messages = calls[-1].input or () if calls else ()
     return next((len(asked) for message in reversed(messages) if (asked := tool_requests([message]))), 1)

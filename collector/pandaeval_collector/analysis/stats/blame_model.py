@@ -30,8 +30,8 @@ SHIPPED = "blame_weights.json"
 
 @dataclass(frozen=True, slots=True)
 class BlameRun:
-    """A broken run whose breaking steps are known. ``rows``: its steps' features; ``broke``: indices of the steps any
-    of which is right; ``weight``: how much it counts in a fit."""
+    """A broken run whose breaking steps are known. ``rows``: its steps' features; ``broke``: indexes of the steps any
+    of which is a right answer; ``weight``: how much the run counts in a fit."""
 
     rows: Sequence[Row]
     broke: frozenset[int]
@@ -40,8 +40,8 @@ class BlameRun:
 
 @dataclass(frozen=True, slots=True)
 class BlameModel:
-    """``sure``: the first step is named from this probability on. ``names``, ``means``, ``scales``, ``weights``: of the
-    features; ``source``: what it was fitted on and how."""
+    """A fitted model. ``sure``: the first step is named from this probability on. ``names``, ``means``, ``scales``,
+    ``weights``: of the features; ``source``: what it was fitted on and how."""
 
     names: tuple[str, ...]
     means: tuple[float, ...]
@@ -52,17 +52,17 @@ class BlameModel:
 
     @property
     def version(self) -> str:
-        """8 hex digits of all that a probability depends on."""
+        """8 hex digits that change with anything a probability depends on."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=4).hexdigest()
 
     def probabilities(self, rows: Sequence[Row]) -> list[float]:
-        """Of each step of a run; they add up to 1."""
+        """Returns the probability of each step of a run; they add up to 1."""
         table = np.asarray([[row.get(name, 0.0) for name in self.names] for row in rows])
         scores = ((table - np.asarray(self.means)) / np.asarray(self.scales)) @ np.asarray(self.weights)
         return [float(each) for each in _softmax(scores)]
 
     def reasons(self, row: Row) -> list[str]:
-        """The features that speak for a step, the weightiest first."""
+        """Returns the features that speak for a step, the weightiest first."""
         parts = sorted(
             (
                 (weight * row.get(name, 0.0) / scale, name)
@@ -73,7 +73,7 @@ class BlameModel:
         return [name for part, name in parts if part > _WEAK]
 
     def to_json(self) -> str:
-        """As :meth:`of_json` reads it."""
+        """Writes the model as :meth:`of_json` reads it."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
@@ -85,12 +85,12 @@ class BlameModel:
 
 @cache
 def shipped() -> BlameModel:
-    """The model in the package; ``tests/bench/blame.py --fit`` writes it."""
+    """Reads the model in the package, which ``tests/bench/blame.py --fit`` writes."""
     return BlameModel.of_json((resources.files(__package__) / SHIPPED).read_text(encoding="utf-8"))
 
 
 def fitted(runs: Sequence[BlameRun], penalty: float) -> BlameModel:
-    """A model of these runs. Raises ``ValueError`` without one."""
+    """Fits a model to these runs. Raises ``ValueError`` without a run."""
     if not runs:
         raise ValueError("there is no run to fit a model on")
     counted: dict[str, int] = {}
@@ -108,8 +108,8 @@ def fitted(runs: Sequence[BlameRun], penalty: float) -> BlameModel:
 
 
 def _fit(tables: Sequence[Numbers], runs: Sequence[BlameRun], penalty: float) -> Numbers:
-    """Coefficients, by Newton's method with steps that are halved until they help. The probability of a run is that of
-    any of its breaking steps."""
+    """Returns coefficients, by Newton's method with steps that are halved until they help. The probability of a run is
+    that of any of its breaking steps."""
     weights = np.zeros(tables[0].shape[1])
     loss = _loss(tables, runs, penalty, weights)
     for _ in range(_STEPS):

@@ -49,8 +49,8 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Runs with labels: people's verdicts 0..1, the judge's scores, positive weights, and what each is independent of
-    the others by (its session)."""
+    """Runs with labels: people's verdicts 0..1, the judge's scores, positive weights, and clusters (sessions) whose
+    runs are not independent of each other."""
 
     people: Values
     judge: Values
@@ -65,7 +65,7 @@ class Labelled:
         weights: Sequence[float] | None = None,
         clusters: Sequence[object] | None = None,
     ) -> Labelled:
-        """Sums the scores up. Without weights all count the same; without clusters each stands for itself."""
+        """Makes arrays of the columns. Without weights all runs count the same; without clusters each is its own."""
         size = len(people)
         numbers = {each: number for number, each in enumerate(dict.fromkeys(clusters or ()))}
         return cls(
@@ -78,8 +78,8 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """``low`` to ``high`` holds the rate in 95 of 100 cases. ``n``: labelled runs. ``power``: how much the judge's
-    scores counted, 0 where ``method`` is ``labels``."""
+    """A pass rate; ``low`` to ``high`` holds it in 95 of 100 cases. ``n``: labelled runs. ``power``: how much the
+    judge's scores counted, 0 where ``method`` is ``labels``."""
 
     value: float
     low: float
@@ -94,7 +94,7 @@ class CorrectedRate:
 
 
 def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, judges: int = 1) -> CorrectedRate:
-    """Computes the rate with its interval. ``judges``: how many the scores were fitted together from. Raises
+    """Computes the rate with its interval. ``judges``: from how many judges the scores were combined. Raises
     ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
@@ -125,8 +125,7 @@ def label_rate(labelled: Labelled, level: float = LEVEL) -> CorrectedRate:
 
 
 class _Sample:
-    """Weighted sums over the labelled runs. ``n``: how many of equal weight, each of a session of its own, would know
-    as much."""
+    """Weighted sums over the labelled runs. ``n``: how many independent runs of equal weight would know as much."""
 
     def __init__(self, labelled: Labelled) -> None:
         self._weights = labelled.weights / labelled.weights.sum()
@@ -181,15 +180,15 @@ class CascadeRule:
     agreed: float
 
     def decides(self, score: float) -> bool:
-        """Whether the cheap judge's score stands."""
+        """Returns whether the cheap judge's score stands."""
         return score <= self.low + 1e-9 or score >= self.high - 1e-9
 
 
 def cascade_rule(
     cheap: Sequence[float], strong: Sequence[bool], threshold: float, agree: float = AGREE, sure: float = SURE
 ) -> CascadeRule | None:
-    """Finds the widest rule that keeps the promise. ``strong``: whether the strong judge passes each run. ``None``
-    where the runs are too few to promise anything of any verdict."""
+    """Finds the widest rule that keeps the promise. ``strong``: whether the strong judge passes each run. Returns
+    ``None`` where the runs are too few for any promise."""
     scores, passed = np.asarray(cheap, np.float64), np.asarray(strong, bool)
     n, differs = len(scores), (scores >= threshold - 1e-9) != passed
     span = np.where(scores >= threshold, 1.0 - threshold, threshold)
@@ -219,8 +218,8 @@ WORTH_IT = 1.1
 
 @dataclass(frozen=True, slots=True)
 class JointRate:
-    """``rate``: by labels and all judges; ``alone``: by the labels without a judge. ``each``: what each judge adds to
-    the others, as a factor on the number of labels."""
+    """A pass rate from labels and several judges. ``rate``: by all judges; ``alone``: by the labels without a judge.
+    ``each``: what each judge adds to the others, as a factor on the number of labels."""
 
     rate: CorrectedRate
     alone: CorrectedRate
@@ -228,12 +227,12 @@ class JointRate:
 
     @property
     def worth(self) -> float:
-        """The factor on the number of labels by which labels alone would make an interval as narrow."""
+        """How many times as many labels would give, without judges, an interval as narrow."""
         return _worth(self.alone, self.rate)
 
 
 def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: float) -> JointRate:
-    """Estimates the rate. ``labelled``: people's verdicts (its ``judge`` is not used); ``scores``: of the same runs, a
+    """Estimates the rate. ``labelled``: people's verdicts (its ``judge`` is not used); ``scores``: of these runs, a
     column for each judge; ``means``: of all ``n`` runs. Raises ``ValueError`` for fewer labels than
     :data:`LEAST_JOINT`."""
     if len(labelled.people) < LEAST_JOINT:
@@ -243,7 +242,7 @@ def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: fl
     every = [*range(scores.shape[1])]
     rate = _rate(labelled, scores, overall, n, every)
     others = ([each for each in every if each != judge] for judge in every)
-    each = tuple(_worth(_rate(labelled, scores, overall, n, rest) if rest else alone, rate) for rest in others)
+    each = tuple(_worth(_rate(labelled, scores, overall, n, rest), rate) for rest in others)
     return JointRate(rate, alone, each)
 
 
@@ -271,9 +270,9 @@ def _worth(before: CorrectedRate, after: CorrectedRate) -> float:
 # seven do, six of six do not.
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
-    """Of ``n`` labelled runs, ``before`` and ``after`` were judged as people do; in ``differ`` only one of the two ways
-    was right. ``low`` to ``high``: 95 % interval of the gain in the share that is judged rightly; ``None`` where it
-    cannot be told."""
+    """A comparison of two ways of judging ``n`` labelled runs. ``before`` and ``after``: how many were judged as people
+    do; ``differ``: on how many only one way was right. ``low`` to ``high``: 95 % interval of the gain in that share;
+    ``None`` where it cannot be told."""
 
     n: int
     before: int
@@ -293,8 +292,8 @@ class VerdictChange:
 
 
 def verdict_change(before: Sequence[bool], after: Sequence[bool], clusters: Sequence[object]) -> VerdictChange | None:
-    """``before``, ``after``: by run, whether it was judged as people do; ``clusters``: its session. ``None`` without a
-    run."""
+    """Compares two ways of judging. ``before``, ``after``: by run, whether it was judged as people do; ``clusters``:
+    its session. Returns ``None`` without a run."""
     n = len(before)
     if not n:
         return None

@@ -41,9 +41,9 @@ _LEAST = 3
 def jackknifed(
     columns: Values, clusters: NDArray[np.int64], of: Callable[[Values], Values]
 ) -> tuple[float | None, float | None, float | None]:
-    """Computes a measure with its interval. ``columns``: what each run adds to each sum; ``of`` makes the measure of
-    the sums (NaN where it is not defined), for one set of sums or many at once. Value, low and high end; ``None`` for
-    what there is not."""
+    """Returns a measure with the low and high end of its interval, ``None`` where there is none. ``columns``: what each
+    run adds to each sum; ``of`` computes the measure from the sums (NaN where it is not defined), for one set of sums
+    or many at once."""
     parts = np.asarray([np.bincount(clusters, weights=each) for each in columns])
     sums = parts.sum(1)
     value = float(of(sums[:, None])[0])
@@ -74,8 +74,8 @@ def jackknifed(
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """Of ``runs`` with two verdicts or more, ``alike``: those on which all say the same. ``alpha`` is ``None`` where
-    every verdict is the same, of which nobody can say whether it is agreement."""
+    """How far people agree on ``runs`` with at least two verdicts; on ``alike`` of them all say the same. ``alpha`` is
+    ``None`` where all verdicts are the same, which may or may not be agreement."""
 
     runs: int
     alike: int
@@ -113,7 +113,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate:
-    """A value between the ends of its interval; ``None``: it is not defined, or has no interval."""
+    """A value between the ends of its interval; ``None`` where it is not defined, or has no interval."""
 
     value: float | None
     low: float | None = None
@@ -122,7 +122,7 @@ class AgreementEstimate:
 
 @dataclass(frozen=True, slots=True)
 class AtThreshold:
-    """What the judge does to runs that people pass (``tpr``) and fail (``fpr``) when it passes scores from here on."""
+    """The share that the judge passes from this score on of runs that people pass (``tpr``) or fail (``fpr``)."""
 
     threshold: float
     tpr: AgreementEstimate
@@ -131,8 +131,8 @@ class AtThreshold:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """``n``: runs, of which people pass ``passed`` and fail ``failed``. ``graded``: ``None`` where all verdicts are
-    pass or fail."""
+    """How far a judge agrees with people on ``n`` runs, of which they pass ``passed`` and fail ``failed``. ``graded``:
+    ``None`` where all verdicts are pass or fail."""
 
     n: int
     passed: int
@@ -147,8 +147,8 @@ class JudgeAgreement:
 
 
 def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgreement:
-    """``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are their grades. Raises
-    ``ValueError`` without a run."""
+    """Measures the agreement. ``passes``: 1 where people pass a run, 0 where they fail it; ``labelled.people`` are
+    their grades. Raises ``ValueError`` without a run."""
     if not len(passes):
         raise ValueError("nothing to compare")
     cuts = _cuts(labelled.judge, threshold)
@@ -201,7 +201,7 @@ def _jackknifed(columns: list[Values], labelled: Labelled, of: Callable[[Values]
 
 
 def _rate(labelled: Labelled, over: Values, of: Values) -> AgreementEstimate:
-    """The share of ``over`` among the runs ``of`` which it is asked, with the interval of a rate by labels alone."""
+    """Returns the share of ``over`` among the runs with weight in ``of``, with the interval of a rate by labels."""
     kept = of > 0.0
     if not kept.any():
         return AgreementEstimate(None)
@@ -235,7 +235,7 @@ def _auroc(labelled: Labelled, passes: Values) -> AgreementEstimate:
 
 
 def _share_below(judge: Values, weights: Values) -> Values:
-    """By run: the weight of those that the judge has below it, and half of those that it has beside it."""
+    """Returns for each run the weight of the runs that the judge scores lower, plus half of that of ties."""
     _, place = np.unique(judge, return_inverse=True)
     at = np.bincount(place, weights=weights)
     found: Values = (np.cumsum(at) - at / 2)[place]
@@ -243,7 +243,7 @@ def _share_below(judge: Values, weights: Values) -> Values:
 
 
 def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, present: float) -> AgreementEstimate:
-    """The threshold of the largest gain; of equal ones the nearest to the present one."""
+    """Returns the threshold with the largest gain; of equal ones, the nearest to the present one."""
     weights = _drawn_weights(labelled)
     good, bad = weights * passes, weights * (1.0 - passes)
     gain = _ratio(good @ over, good.sum(1)[:, None]) - _ratio(bad @ over, bad.sum(1)[:, None])
@@ -260,7 +260,7 @@ def _suggested(labelled: Labelled, passes: Values, over: Values, cuts: Values, p
 
 
 def _drawn_weights(labelled: Labelled) -> Values:
-    """A row for the runs as they are, then one for each draw: how often a run is in it, times its weight."""
+    """Returns one row for the runs as they are, then one for each draw: how often a run is in it, times its weight."""
     clusters = int(labelled.clusters.max()) + 1
     number = max(200, min(_DRAWS, _MOST_WORK // len(labelled.people)))
     times = np.ones((number + 1, clusters))
@@ -270,7 +270,7 @@ def _drawn_weights(labelled: Labelled) -> Values:
 
 
 def _cuts(judge: Values, threshold: float) -> Values:
-    """Thresholds that tell scores apart: halfway between neighbours, and the present one. Of many scores so many."""
+    """Returns thresholds that separate scores, midpoints of neighbours, and the present one; not all of very many."""
     scores = np.unique(judge)
     if len(scores) > 4 * _MOST_THRESHOLDS:
         scores = np.unique(np.quantile(judge, np.linspace(0.0, 1.0, 4 * _MOST_THRESHOLDS)))
@@ -285,6 +285,6 @@ def _shown(cuts: Values, threshold: float) -> list[tuple[int, float]]:
 
 
 def _ratio(of: Values, by: Values) -> Values:
-    """NaN where the divisor is none."""
+    """Divides; NaN where the divisor is zero."""
     found: Values = np.divide(of, by, out=np.full(of.shape, np.nan), where=by > _NOTHING)
     return found

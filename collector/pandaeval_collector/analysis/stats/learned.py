@@ -31,8 +31,8 @@ _MOST_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """``auroc``: in the mean over draws, on runs of groups that the model had not seen; ``None`` where there are not
-    labels enough to try it. ``half_width``: of the 95 % interval of the rate of bad runs."""
+    """A point of a learning curve. ``auroc``: mean over draws, on runs of groups that the model had not seen; ``None``
+    with too few labels. ``half_width``: of the 95 % interval of the rate of bad runs."""
 
     labels: int
     auroc: float | None
@@ -40,8 +40,8 @@ class CurvePoint:
 
 
 def drawn_rate(bad: Sequence[bool], chances: Sequence[float]) -> ShareEstimate:
-    """The share of bad runs among all that might have been drawn, from those that were, each weighed by one over its
-    chance (Hájek's ratio of Horvitz and Thompson's sums); its interval by linearisation."""
+    """Estimates the share of bad runs among all that might have been drawn, from those that were, each weighed by one
+    over its chance (Hájek's ratio of Horvitz and Thompson's sums); its interval by linearisation."""
     if not bad:
         return NOTHING
     weights = 1.0 / np.asarray(chances, dtype=np.float64)
@@ -56,7 +56,7 @@ def drawn_rate(bad: Sequence[bool], chances: Sequence[float]) -> ShareEstimate:
 def learning_curve(
     rows: Sequence[Mapping[str, float]], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
 ) -> Iterator[CurvePoint]:
-    """Points up to twice as many labels as there are; with more than there are, only the rate is foretold."""
+    """Yields points up to twice the present number of labels; beyond it, only the rate's interval is predicted."""
     n, share = len(rows), sum(bad) / len(rows)
     spread = sqrt(max(share * (1 - share), 1 / (n + 2)))
     for labels in sorted({*(size for size in _SIZES if size < 2 * n), n, 2 * n}):
@@ -104,8 +104,8 @@ def wanted(scores: Values, thresholds: Values) -> Values:
 
 
 def drawn(numbers: Values, wants: Values, is_open: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int64], Values]:
-    """Draws at most ``count`` of the runs that nobody has labelled: returns their places, the most wanted first, and
-    the chance of every run to be drawn so far. ``numbers``: of :func:`number`."""
+    """Draws at most ``count`` of the unlabelled runs: returns their indexes, the most wanted first, and every run's
+    chance to be drawn so far. ``numbers``: of :func:`numbers_of`."""
     ranks = numbers / wants
     waiting = np.flatnonzero(is_open)
     waiting = waiting[np.argsort(ranks[waiting], kind="stable")]
@@ -130,8 +130,8 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """``level``: ``session``, or ``trace`` for traces without one; ``source``: whose verdicts, ``people`` or a judge's
-    model; ``metric``: the key of what they are about."""
+    """A problem model with its origin. ``level``: ``session``, or ``trace`` for traces without one; ``source``: whose
+    verdicts, ``people`` or a judge's model; ``metric``: the key of the metric that they are about."""
 
     level: str
     agent: str
@@ -142,7 +142,7 @@ class LearnedModel:
 
     @property
     def version(self) -> str:
-        """8 hex digits of all that a probability depends on."""
+        """8 hex digits that change with anything a probability depends on."""
         return hashlib.blake2b(json.dumps(self.model.to_dict()).encode(), digest_size=4).hexdigest()
 
     def to_json(self) -> str:

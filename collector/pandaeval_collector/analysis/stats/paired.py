@@ -26,7 +26,7 @@ class PairedEstimate:
 
 
 def agreement(pairs: Sequence[Pair]) -> float:
-    """1 minus the mean distance of the two; 1 for a judge that repeats itself, whatever it says. At least one pair."""
+    """Returns 1 minus the mean distance of the two verdicts; 1 for a judge that repeats itself. At least one pair."""
     return 1.0 - statistics.fmean(abs(second - first) for first, second in pairs)
 
 
@@ -36,18 +36,18 @@ def flips(pairs: Sequence[Pair], threshold: float) -> int:
 
 
 def noise(pairs: Sequence[Pair]) -> float:
-    """The standard deviation of verdicts on one and the same thing, pooled over all. At least one pair."""
+    """Returns the standard deviation of verdicts on the same thing, pooled over all. At least one pair."""
     return math.sqrt(statistics.fmean((second - first) ** 2 for first, second in pairs) / 2.0)
 
 
 def spread(values: Sequence[float]) -> float:
-    """The standard deviation of verdicts on different things; NaN for fewer than two."""
+    """Returns the standard deviation of verdicts on different things; NaN for fewer than two."""
     return statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def discrimination(pairs: Sequence[Pair]) -> float:
-    """The share of the variance of first verdicts that is of the things judged and not of chance, 0..1: 0 for a judge
-    that says the same of everything, and for one that throws dice. NaN for fewer than two pairs."""
+    """Returns the share of the variance of verdicts that is due to the things judged and not to chance, 0..1: 0 for a
+    judge that says the same of everything, and for one that throws dice. NaN for fewer than two pairs."""
     if len(pairs) < 2:
         return math.nan
     both = [value for pair in pairs for value in pair]
@@ -56,9 +56,9 @@ def discrimination(pairs: Sequence[Pair]) -> float:
 
 
 def kappa(pairs: Sequence[Pair], threshold: float) -> PairedEstimate | None:
-    """Cohen's kappa of passing the threshold: 1 is full agreement, 0 what chance would give. ``None`` where both always
-    say the same one thing, so that chance explains everything. The interval is Wilson's of the observed agreement,
-    with the agreement by chance as it was measured."""
+    """Returns Cohen's kappa of passing the threshold: 1 is full agreement, 0 what chance would give. ``None`` where
+    both always say the same one thing, which chance explains. The interval is Wilson's of the observed agreement, with
+    the measured agreement by chance."""
     n = len(pairs)
     if not n:
         return None
@@ -69,12 +69,12 @@ def kappa(pairs: Sequence[Pair], threshold: float) -> PairedEstimate | None:
         return None
     same = share(n - flips(pairs, threshold), n)
     value, low, high = ((each - chance) / (1.0 - chance) for each in (same.value, same.low, same.high))
-    return PairedEstimate(value, max(-1.0, low), min(1.0, high))
+    return PairedEstimate(value, max(-1.0, low), high)
 
 
 def difference(pairs: Sequence[Pair]) -> PairedEstimate | None:
-    """The mean of second minus first, by Student's t: above 0 where the second judge is the milder one. ``None`` for
-    fewer than three pairs, of which nothing can be said."""
+    """Returns the mean of second minus first, by Student's t: above 0 where the second judge is the milder one.
+    ``None`` for fewer than three pairs."""
     apart = [second - first for first, second in pairs]
     if len(apart) < 3:
         return None
@@ -84,14 +84,14 @@ def difference(pairs: Sequence[Pair]) -> PairedEstimate | None:
 
 
 def share(hits: int, n: int) -> PairedEstimate:
-    """A share of ``n`` with Wilson's interval. ``n`` of at least 1."""
+    """Returns ``hits`` of ``n``, at least 1, as a share with Wilson's interval."""
     return PairedEstimate(hits / n, *wilson(hits / n, n, normal_quantile()))
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """``mean`` of the differences of ``n`` pairs in ``clusters``; ``low`` to ``high``: 95 % interval, ``None`` with
-    fewer than two clusters."""
+    """The ``mean`` difference of ``n`` pairs in ``clusters``; ``low`` to ``high``: 95 % interval, ``None`` with fewer
+    than two clusters."""
 
     n: int
     clusters: int
@@ -132,8 +132,8 @@ Counts = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Drop:
     """``p``: how likely so few successes now would be, or fewer, if nothing had changed (0..1, one-sided, mid-p).
-    ``difference``: the mean over cases of the rate now minus the rate before, with its 95 % interval by the bootstrap
-    over cases. ``informative``: cases that had both successes and failures, of which alone the test learns."""
+    ``difference``: mean over cases of the rate now minus the rate before, with its 95 % interval by the bootstrap over
+    cases. ``informative``: cases with both successes and failures; only these inform the test."""
 
     p: float
     difference: PairedDifference
@@ -141,7 +141,7 @@ class Drop:
 
 
 def drop(before: Sequence[Counts], now: Sequence[Counts]) -> Drop | None:
-    """Compares the same cases in the same order, each with a trial at both times; ``None`` without a case."""
+    """Compares the same cases in the same order, each with a trial at both times; returns ``None`` without a case."""
     if not before:
         return None
     pairs = list(zip(before, now, strict=True))
@@ -164,7 +164,7 @@ def p_value(pairs: Sequence[tuple[Counts, Counts]]) -> float:
 
 
 def _urn(balls: int, white: int, drawn: int) -> tuple[int, NDArray[np.float64]]:
-    """The least number of white balls among those drawn, and the chance of that number and of each one more."""
+    """Returns the least number of white balls drawn, and the chance of that number and of each larger one."""
     lowest, highest = max(0, drawn - (balls - white)), min(drawn, white)
     ways = math.comb(balls, drawn)
     numbers = range(lowest, highest + 1)

@@ -31,8 +31,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class PassEstimate:
-    """Shares, 0..1. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are those of the Bayesian estimator; ``None`` is
-    unknown: nothing was tried, or fewer trials than ``k`` for the unbiased one."""
+    """An estimate in 0..1. ``ci_low`` to ``ci_high`` (95 %) and ``median`` are those of the Bayesian estimator;
+    ``None`` is unknown: nothing was tried, or fewer trials than ``k`` for the unbiased one."""
 
     value: float | None
     ci_low: float | None = None
@@ -41,8 +41,8 @@ class PassEstimate:
 
 
 def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """How likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError`` unless
-    0 <= c <= n and k >= 1."""
+    """Estimates how likely at least one of ``k`` trials succeeds, after ``c`` of ``n`` did. Raises ``ValueError``
+    unless 0 <= c <= n and k >= 1."""
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
         # Its numbers are those of failing throughout, the other way round.
@@ -54,8 +54,8 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 
 
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
-    """How likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c <= n and
-    k >= 1."""
+    """Estimates how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
+    <= n and k >= 1."""
     _check(n, c, k, mode)
     if n == 0:
         return PassEstimate(None)
@@ -65,7 +65,7 @@ def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
-    """Between what pass@k and pass^k would lie if the ``undetermined`` trials had been graded: all of them failures, or
+    """Returns the ranges of pass@k and pass^k, had the ``undetermined`` trials been graded: all of them failures, or
     all successes. ``None`` as for the estimates."""
     low, high = (n + undetermined, c), (n + undetermined, c + undetermined)
     at, power = ((of(*low, k, mode).value, of(*high, k, mode).value) for of in (pass_at_k, pass_pow_k))
@@ -111,8 +111,8 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SuiteEstimate:
-    """``value``: ``None`` unless every one of ``of`` cases has ``k`` determined trials. ``mean``: over the ``cases``
-    that have, with its 95 % interval ``ci_low`` to ``ci_high`` by ``method``; ``None`` where none has."""
+    """``value``: ``None`` unless all ``of`` cases of the suite have ``k`` determined trials. ``mean``: over the
+    ``cases`` that do, with its 95 % interval ``ci_low`` to ``ci_high`` by ``method``; ``None`` if none does."""
 
     value: float | None
     mean: float | None
@@ -124,17 +124,17 @@ class SuiteEstimate:
 
 
 def suite_pass_at_k(cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """How likely at least one of ``k`` trials at a case of this kind succeeds."""
+    """Estimates how likely at least one of ``k`` trials at a case of this kind succeeds."""
     return _suite([pass_at_k(n, c, k, "unbiased").value for n, c in cases])
 
 
 def suite_pass_pow_k(cases: Sequence[Counts], k: int) -> SuiteEstimate:
-    """How likely all of ``k`` trials at a case of this kind succeed."""
+    """Estimates how likely all of ``k`` trials at a case of this kind succeed."""
     return _suite([pass_pow_k(n, c, k, "unbiased").value for n, c in cases])
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]:
-    """The 95 % interval of the mean of cases' shares (0..1, at least one), and how it was made."""
+    """Returns the 95 % interval of the mean of cases' shares (0..1, at least one), and the name of its method."""
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     if len(values) < ENOUGH_CASES:
         return *wilson(mean, len(values), normal_quantile()), "wilson"

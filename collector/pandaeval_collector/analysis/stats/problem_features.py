@@ -19,10 +19,10 @@ MOST_TOOLS = 64
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Course over one trace; lengths in characters. ``lost``: calls that failed and that nothing made up for;
-    ``to_change``, ``changed``: calls of tools that change something, and those that worked; ``repeats``: calls equal
-    to an earlier one; ``handed``: to another agent or to a person; ``unused``: of ``results``, those of which no value
-    stands in a later call or in the answer; ``tools``: names, sorted, 64 at most."""
+    """How one trace went, in counts; lengths in characters. ``lost``: calls that failed and that nothing made up for;
+    ``to_change``, ``changed``: calls of changing tools, and those that worked; ``repeats``: calls equal to an earlier
+    one; ``handed``: to another agent or to a person; ``unused``: of ``results``, those of which no value stands in a
+    later call or in the answer; ``tools``: names, sorted, 64 at most."""
 
     spans: int = 0
     users: int = 0
@@ -53,7 +53,7 @@ class Course:
 
     @classmethod
     def unpack(cls, packed: Sequence[Any] | None) -> Course | None:
-        """Reads what :meth:`pack` wrote; ``None`` for what another version wrote."""
+        """Reads what :meth:`pack` wrote; returns ``None`` for what another version wrote."""
         if packed is None or len(packed) != len(fields(cls)):
             return None
         names = [each.name for each in fields(cls)]
@@ -65,7 +65,7 @@ _COUNTS = attrgetter(*(each.name for each in fields(Course) if each.name != "too
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """``more`` and ``less``: what people read where a high or a low value speaks for a problem."""
+    """A number about a session. ``more``, ``less``: words for a high or low value that speaks for a problem."""
 
     more: str
     less: str
@@ -161,8 +161,8 @@ LENGTH = ("spans", "calls", "user_turns")
 
 
 def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The features of a session, by name, from the counts of its traces in order and the scores of their metrics.
-    A trace alone is a session of one. Raises ``ValueError`` without a trace."""
+    """Returns the features of a session, by name, from the counts of its traces in order and their metrics' scores. A
+    trace alone is a session of one. Raises ``ValueError`` without a trace."""
     if not traces:
         raise ValueError("a session without traces has no features")
     found = {name: feature.of(traces) for name, feature in FEATURES.items()}

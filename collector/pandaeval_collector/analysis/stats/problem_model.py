@@ -25,7 +25,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A value in 0..1 with its 95 % interval; ``nan`` where there is nothing to take it from. ``n``: its units."""
+    """A value in 0..1 with its 95 % interval, from ``n`` units; ``nan`` without any."""
 
     value: float
     low: float
@@ -42,8 +42,8 @@ NOTHING = ShareEstimate(nan, nan, nan, 0)
 
 
 def auroc(good: Sequence[float], bad: Sequence[float]) -> ShareEstimate:
-    """The share of pairs (good, bad) in which the good unit scores higher, ties counting half; DeLong's interval. Where
-    all pairs are in order it has no width, which says nothing about how few there are."""
+    """Returns the share of pairs (good, bad) in which the good unit scores higher, ties counting half; DeLong's
+    interval. Where all pairs are in order the interval has no width, which says nothing about how few there are."""
     value, variance = _delong(good, bad)
     return _around(value, variance, len(good) + len(bad))
 
@@ -63,7 +63,7 @@ def auroc_within(strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> S
 
 
 def share(hits: int, of: int) -> ShareEstimate:
-    """A proportion with Wilson's interval."""
+    """Returns a proportion with Wilson's interval."""
     if not of:
         return NOTHING
     p, square = hits / of, Z95 * Z95
@@ -73,7 +73,7 @@ def share(hits: int, of: int) -> ShareEstimate:
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
-    """The third (0, 1 or 2) that each length belongs to; equal lengths stay together."""
+    """Returns the third (0, 1 or 2) that each length belongs to; equal lengths stay together."""
     if not len(lengths):
         return []
     low, high = np.percentile(np.asarray(lengths, dtype=np.float64), [100 / 3, 200 / 3])
@@ -88,7 +88,7 @@ def _around(value: float, variance: float, n: int) -> ShareEstimate:
 
 
 def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:
-    """The AUROC and its variance; ``nan`` without a pair."""
+    """Returns the AUROC and its variance; ``nan`` without a pair."""
     if not good or not bad:
         return nan, nan
     higher, lower = np.asarray(good, dtype=np.float64), np.asarray(bad, dtype=np.float64)
@@ -97,7 +97,7 @@ def _delong(good: Sequence[float], bad: Sequence[float]) -> tuple[float, float]:
 
 
 def _placed(values: Numbers, among: Numbers) -> Numbers:
-    """For each value the share of ``among`` below it, ties counting half."""
+    """Returns for each value the share of ``among`` below it, ties counting half."""
     ordered = np.sort(among)
     below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     return np.asarray(below / (2 * len(ordered)), dtype=np.float64)
@@ -122,7 +122,7 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class HeldOutFigures:
-    """How well a model tells problems on units that it had not seen. ``same_length``: among units of one third by
+    """How well a model finds problems in units that it had not seen. ``same_length``: among units of one third by
     number of steps; ``baseline``: the best feature of length alone, and its name; ``calibration_error``: mean distance
     between stated and observed probability, 0..1, over bins of equal size."""
 
@@ -162,7 +162,7 @@ class ProblemModel:
     rate: float
 
     def score(self, row: Row) -> float:
-        """The log-odds of a problem as they were fitted, not yet scaled."""
+        """Returns the log-odds of a problem as fitted, before Platt's scaling."""
         return self.bias + sum(self._parts(row))
 
     def probability(self, row: Row) -> float:
@@ -170,7 +170,7 @@ class ProblemModel:
         return float(_sigmoid(np.asarray([self.slope * self.score(row) + self.offset]))[0])
 
     def reasons(self, row: Row) -> tuple[str, ...]:
-        """What speaks most for a problem, in words, most first; at most three."""
+        """Returns in words what speaks most for a problem, the strongest first; at most three."""
         parts = sorted(zip(self._parts(row), self.names, strict=True), reverse=True)
         named = [(part, name) for part, name in parts if part * self.slope > _WEAK][:_MOST_REASONS]
         means = dict(zip(self.names, self.means, strict=True))
@@ -195,9 +195,9 @@ class ProblemModel:
 def learn(
     rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], seed: int = 0
 ) -> tuple[ProblemModel | None, HeldOutFigures]:
-    """Fits a model to all rows, and measures one like it on rows that it has not seen; no model where there is too
-    little to fit one. ``groups``: rows of one group are never on both sides. Whether to use the model is what
-    :attr:`HeldOutFigures.refusal` says."""
+    """Fits a model to all rows, and measures such a model on rows that it has not seen; returns no model where there
+    are too few rows. ``groups``: rows of one group are never on both sides. :attr:`HeldOutFigures.refusal` tells
+    whether to use the model."""
     y = np.asarray(bad, dtype=np.float64)
     if len(y) < LEAST_LABELS or min(y.sum(), len(y) - y.sum()) < LEAST_OF_A_KIND:
         return None, HeldOutFigures(len(y), int(y.sum()), None, None, 0.5, "", 1.0)
@@ -223,7 +223,7 @@ def untested(rows: Sequence[Row], bad: Sequence[bool], groups: Sequence[str], se
 
 
 def _cross_scaled(unseen: Numbers, y: Numbers, folds: NDArray[np.int64]) -> Numbers:
-    """Probabilities of the unseen, scaled by what the other folds tell."""
+    """Returns the probabilities of the unseen scores, scaled by the other folds."""
     found = np.empty(len(y))
     for fold in range(FOLDS):
         out = folds == fold
@@ -258,14 +258,14 @@ def _same_length(values: Sequence[float] | Numbers, y: Numbers, strata: Sequence
 
 
 def calibration_error(probability: Numbers, y: Numbers) -> float:
-    """The mean distance between stated and observed probability, over bins of equal size: ten, of 20 and more."""
+    """Returns the mean distance of stated and observed probability, over up to ten bins of equal size."""
     order = np.argsort(probability, kind="stable")
     bins = np.array_split(order, max(1, min(10, len(y) // 20)))
     return float(sum(abs(probability[at].mean() - y[at].mean()) * len(at) for at in bins) / len(y))
 
 
 def _fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -> ProblemModel:
-    """A model without scaling, with the penalty that does best within these rows."""
+    """Fits a model without scaling, with the penalty that does best within these rows."""
     names = _names(rows)
     table = np.asarray([[row.get(name, 0.0) for name in names] for row in rows])
     means, scales = table.mean(axis=0), table.std(axis=0)
@@ -277,7 +277,7 @@ def _fitted(rows: Sequence[Row], y: Numbers, groups: Sequence[str], seed: int) -
 
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The features that all rows have, and the tools that are called in neither few rows nor nearly all."""
+    """Returns the features that all rows have, and those of tools called in neither few rows nor nearly all."""
     counted: dict[str, int] = {}
     for row in rows:
         for name in row:
@@ -301,7 +301,7 @@ def _penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
 
 
 def _logistic(table: Numbers, y: Numbers, penalty: float) -> Numbers:
-    """Bias and weights; the bias is not penalised."""
+    """Returns bias and weights; the bias is not penalised."""
     x = np.hstack([np.ones((len(table), 1)), table])
     ridge = np.diag([1e-6] + [penalty] * table.shape[1])
     weights = np.zeros(x.shape[1])
@@ -317,7 +317,7 @@ def _logistic(table: Numbers, y: Numbers, penalty: float) -> Numbers:
 
 
 def _platt(scores: Numbers, y: Numbers) -> tuple[float, float]:
-    """Slope (never negative) and offset of Platt's scaling, with his targets, which never reach 0 or 1."""
+    """Returns slope (never negative) and offset of Platt's scaling, with his targets, which never reach 0 or 1."""
     good, bad = float((y == 0).sum()), float((y == 1).sum())
     target = np.where(y == 1, (bad + 1) / (bad + 2), 1 / (good + 2))
     weights = _logistic(scores[:, None], target, 1e-3)
@@ -325,8 +325,8 @@ def _platt(scores: Numbers, y: Numbers) -> tuple[float, float]:
 
 
 def _folds(groups: Sequence[str], y: Numbers, seed: int) -> NDArray[np.int64]:
-    """A fold for each row: groups whole, largest first to the fold that has fewest rows of the rarer kind, then fewest
-    rows."""
+    """Assigns a fold to each row: groups stay whole, the largest first to the fold with the fewest rows of the rarer
+    kind, then with the fewest rows."""
     draw = np.random.default_rng(seed)
     by_group: dict[str, list[int]] = {}
     for at, group in enumerate(groups):

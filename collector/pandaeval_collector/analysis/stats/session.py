@@ -24,7 +24,7 @@ _LARGEST_WEIGHT = 1e100  # far beyond any use; above it the squares of the consi
 
 
 def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
-    """The default weights with ``overrides`` laid over them; what is not named keeps its default.
+    """Returns the default weights, overridden by ``overrides``.
 
     Raises ``ValueError``, naming the key, for an unknown key and for a weight that is negative, not finite or not a
     number; and when every weight is zero.
@@ -43,7 +43,7 @@ def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def present_signals(trace: Mapping[str, float | None]) -> dict[str, float]:
-    """The signals of one trace that are there, as floats in 0..1. ``None`` means the same as a missing key.
+    """Returns the signals of one trace that are present, as floats in 0..1. ``None`` means the same as a missing key.
 
     Raises ``ValueError``, naming the key, for an unknown signal and for a value that is no finite number in 0..1.
     """
@@ -66,7 +66,7 @@ def clamp01(value: float) -> float:
 
 
 def mean(values: list[float]) -> float:
-    """The exactly rounded mean of a non-empty list, the same in any order."""
+    """Returns the exactly rounded mean of a non-empty list, the same in any order."""
     return math.fsum(values) / len(values)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 
 class Direction:
-    """Where a vector points: made once, it can be compared many times. False for a vector that is all zeros (or empty)
-    and points nowhere. Raises ``ValueError`` when a component is not finite."""
+    """The direction of a vector, made once and compared many times. False for a vector that is all zeros (or empty) and
+    has none. Raises ``ValueError`` when a component is not finite."""
 
     __slots__ = ("components", "size")
 
@@ -51,7 +51,7 @@ Vector: TypeAlias = Sequence[float] | NDArray[Any] | Direction
 
 
 def cosine(a: Vector, b: Vector) -> float | None:
-    """The cosine of the angle between two vectors, in -1..1; ``None`` when one of them is all zeros (or empty).
+    """Returns the cosine of the angle between two vectors, in -1..1; ``None`` when one is all zeros (or empty).
 
     Symmetric, in double precision whatever the vectors' lengths and types; numpy rows are fine. Raises ``ValueError``
     when the dimensions differ or a component is not finite.
@@ -67,7 +67,7 @@ def cosine(a: Vector, b: Vector) -> float | None:
 
 
 def jaccard(a: Set[str], b: Set[str]) -> float:
-    """Shared elements / all elements, in 0..1; 0 when both sets are empty (nothing is shared)."""
+    """Returns shared elements / all elements, in 0..1; 0 when both sets are empty (nothing is shared)."""
     shared = len(a & b)
     union = len(a) + len(b) - shared
     return shared / union if union else 0.0
@@ -115,8 +115,8 @@ DEFAULT_WINDOW = 3
 
 @dataclass(slots=True)
 class OutputComparison:
-    """The current output against one earlier one. ``index``: 0-based position in ``previous``. ``cosine_similarity``
-    in -1..1 (0 for a zero vector), ``jaccard_similarity`` and ``hybrid_score`` in 0..1."""
+    """A comparison of the current output with one earlier one. ``index``: 0-based position in ``previous``.
+    ``cosine_similarity`` in -1..1 (0 for a zero vector), ``jaccard_similarity`` and ``hybrid_score`` in 0..1."""
 
     index: int
     cosine_similarity: float
@@ -126,7 +126,7 @@ class OutputComparison:
 
 @dataclass(slots=True)
 class LoopDetection:
-    """``score`` = 1 - ``max_hybrid``, in 0..1; 1.0 without comparisons. ``comparisons`` run oldest first."""
+    """``score`` = 1 - ``max_hybrid``, in 0..1; 1.0 without ``comparisons``, which run oldest first."""
 
     score: float
     max_hybrid: float

@@ -28,9 +28,8 @@ Values = NDArray[np.float64]
 
 
 class StreamGate:
-    """Watches one stream. ``rate``: the least share of results that has to pass; ``level``: the largest chance that
-    there is ever an alarm although every result keeps to that, both within 0..1 and not at its ends (``ValueError``).
-    One thread."""
+    """Watches one stream. ``rate``: the least share of results that has to pass; ``level``: the largest chance of ever
+    raising an alarm while the rate is kept; both between 0 and 1 (else ``ValueError``). One thread."""
 
     def __init__(self, rate: float, level: float = 0.05) -> None:
         if not (0.0 < rate < 1.0 and 0.0 < level < 1.0):
@@ -54,7 +53,7 @@ class StreamGate:
 
     @property
     def e_value(self) -> float:
-        """The wealth, which began with 1: 20 is as rare under the claim as a p-value of 0.05, and holds at any time."""
+        """The wealth, which began with 1: 20 is as rare under the claim as a p-value of 0.05, at any time."""
         return float(wealth(self._begun, self.n))
 
     @property
@@ -68,8 +67,7 @@ class StreamGate:
 
     @classmethod
     def restored(cls, rate: float, level: float, state: dict[str, object]) -> StreamGate:
-        """Makes the gate of a state. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for what is no state of
-        one."""
+        """Makes the gate of a state. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for a bad state."""
         made = cls(rate, level)
         made.n = int(state["n"])  # type: ignore[call-overload]
         at = state["alarmed_at"]
@@ -82,12 +80,12 @@ class StreamGate:
 
 
 def nothing_begun(streams: int | None = None) -> Values:
-    """The wealth of stakes before the first result: of one stream, or a row for each of many."""
+    """Returns the wealth of stakes before the first result: of one stream, or a row for each of many."""
     return np.zeros(len(BOLDNESS)) if streams is None else np.zeros((streams, len(BOLDNESS)))
 
 
 def bet(begun: Values, n: int, values: Values | np.float64, rate: float, level: float) -> Values:
-    """The wealth of each stake after the ``n``-th result (from 1 on) of one stream or of many."""
+    """Returns the wealth of each stake after the ``n``-th result (from 1 on) of one stream or of many."""
     stakes = np.asarray(BOLDNESS) / (1.0 - rate)
     won = 1.0 + stakes * (rate - np.asarray(values)[..., None])
     grown = (begun + 1.0 / (n * (n + 1))) * won

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 # The best one-to-one matching of rows with columns (the Hungarian algorithm with potentials, Kuhn 1955).
 def best_matching(worth: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Pairs (row, column), by row, whose values sum up to the most; as many pairs as the shorter side has. All rows
-    have the same length. Takes (shorter side)² × longer side steps."""
+    """Returns the pairs (row, column), by row, with the largest sum of values; as many pairs as the shorter side has.
+    All rows have the same length. Takes (shorter side)² × longer side steps."""
     if not worth or not worth[0]:
         return []
     if len(worth) > len(worth[0]):
@@ -63,20 +63,20 @@ def _place(
 
 
 def plan_order(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Share, 0..1, of ``expected`` that stands in ``actual`` in the expected order; 1 where nothing is expected."""
+    """Returns the share, 0..1, of ``expected`` that ``actual`` has in this order; 1 if nothing is expected."""
     return common_order(actual, expected) / len(expected) if expected else 1.0
 
 
 def tool_routing_accuracy(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """Share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing is
-    expected."""
+    """Returns the share, 0..1, of the positions of ``expected`` at which ``actual`` has the same tool; 1 where nothing
+    is expected."""
     if not expected:
         return 1.0
     return sum(one == other for one, other in zip(actual, expected, strict=False)) / len(expected)
 
 
 def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
-    """F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
+    """Returns F1, 0..1, of the two as multisets: 1 where both are empty, 0 where one is."""
     if not actual and not expected:
         return 1.0
     common = (Counter(actual) & Counter(expected)).total()
@@ -84,12 +84,12 @@ def tool_selection_f1(actual: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def step_efficiency(actual: int, minimum: int) -> float | None:
-    """``minimum / actual`` steps, at most 1; ``None`` without a step."""
+    """Returns ``minimum / actual`` steps, at most 1; ``None`` without a step."""
     return min(1.0, minimum / actual) if actual > 0 else None
 
 
 def common_order(one: Sequence[str], other: Sequence[str]) -> int:
-    """Length of the longest common subsequence."""
+    """Returns the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for item in one:
         diagonal = 0

@@ -71,14 +71,14 @@ def content_tokens(text: str) -> frozenset[str]:
         return frozenset(words).difference(_NO_TOKENS)
     found = set(words)
     quoted = {word for word in found if "'" in word}
-    found.difference_update(_NO_TOKENS, quoted)
+    found -= quoted
     found.update(word.removesuffix("'s") for each in quoted for word in _ASCII_TOKEN.findall(each))
     return frozenset(found - _NO_TOKENS)
 
 
 def _folded(text: str) -> str:
-    """In one spelling, with blanks for typographic marks and all else that belongs to no word: so that most texts are
-    plain ASCII from here on."""
+    """Returns the text in one spelling, with blanks for all that belongs to no word: mostly plain ASCII from here
+    on."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
     return _NO_WORD.sub(" ", folded)
 
@@ -175,8 +175,7 @@ def _names(message: str) -> bool:
 
 
 def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
-    """Whether a message names a subject, and whether its answer says one; the first is told only where the second is
-    true."""
+    """Returns whether a message names a subject and its answer says one; the first only if the second holds."""
     says = says_a_subject(answer)
     return says and names_a_subject(message), says
 
@@ -192,9 +191,9 @@ def _says(answer: str) -> bool:
 
 
 def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
-    """Whether the two could tell that an answer is off its topic: both say enough, the message asks for something of
-    its own, and the answer neither hands over nor takes up a word of the message. Only then does it mean anything that
-    they are not alike; ``unlike``: they are not in the least."""
+    """Returns whether the answer could be found off topic: both texts say enough, the message asks for something of its
+    own, and the answer neither hands over nor takes up a word of the message. Only then does low similarity mean
+    anything. ``unlike``: the two are not similar at all."""
     if leaves_it_open(message) or _HANDS_OVER.search(answer[:LONGEST]) is not None:
         return False
     return say_enough(message, answer, unlike) and _stems(message).isdisjoint(_stems(answer))
@@ -207,20 +206,20 @@ def leaves_it_open(message: str) -> bool:
 
 
 def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
-    """Whether both have enough words besides talk."""
+    """Returns whether message and answer have enough words besides talk."""
     asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
     return asks and len(topic_words(stated(answer))) >= ENOUGH
 
 
 def topic_words(text: str) -> frozenset[str]:
-    """The words of a text that tell its subject: content words (:func:`content_tokens`), without those of talk and
-    without numbers and codes."""
+    """Returns the words of a text that tell its subject: content words (:func:`content_tokens`) without those of talk,
+    numbers and codes."""
     return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
 def asked(message: str) -> str:
-    """A user's message without the clauses that are consent, thanks and who somebody is. One of more than ``LONGEST``
-    characters is left as it is."""
+    """Returns a user's message without clauses that are consent, thanks or a person's identity. One of more than
+    ``LONGEST`` characters is returned unchanged."""
     if len(message) > LONGEST:
         return message
     clauses = _CLAUSE_END.split(_without_codes(message))
@@ -228,8 +227,8 @@ def asked(message: str) -> str:
 
 
 def stated(answer: str) -> str:
-    """An answer without the sentences that are talk, questions back, apologies and refusals, hand-overs and offers of
-    help among them. One of more than ``LONGEST`` characters is left as it is."""
+    """Returns an answer without sentences that are talk: questions back, apologies and refusals, hand-overs and offers
+    of help. One of more than ``LONGEST`` characters is returned unchanged."""
     if len(answer) > LONGEST:
         return answer
     sentences = _SENTENCE.findall(_without_codes(answer))

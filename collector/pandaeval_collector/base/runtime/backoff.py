@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """Full jitter: a random time below a ceiling that doubles with every failure, so that many collectors do not come
-    back at the same moment. Seconds."""
+    """Computes waiting times with full jitter: a random time below a ceiling that doubles with every failure, so that
+    many collectors do not come back at the same moment. Seconds."""
 
     def __init__(
         self, first: float = 0.5, longest: float = 30.0, uniform: Callable[[float, float], float] = random.uniform
@@ -22,7 +22,7 @@ class Backoff:
         self._ceiling = self._first
 
     def failed(self, asked: float | None = None) -> float:
-        """How long to wait now; no less than what was ``asked`` for."""
+        """Notes a failure and returns how long to wait now, no less than what was ``asked`` for."""
         jitter = self._uniform(0.0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return (asked or 0.0) + jitter
@@ -38,7 +38,7 @@ class Bell:
         self._rung.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Until the bell is rung, or that many seconds."""
+        """Sleeps until the bell is rung, at most ``seconds``."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._rung.wait(), seconds)
         self._rung.clear()

@@ -26,31 +26,31 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ChildStartError(Exception):
-    """A process does not come up: ``cannot be started: …`` or ``does not start: …``."""
+    """A process does not start. The text: ``cannot be started: …`` or ``does not start: …``."""
 
 
 class Child:
-    """A running process. On one event loop."""
+    """A running child process. On one event loop."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], out: asyncio.StreamReader, into: asyncio.WriteTransport
     ) -> None:
         self._process, self._into = process, into
         self.out = out
-        """Its standard output; at the end when the process is."""
+        """The process's standard output, which ends when the process does."""
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def send(self, *parts: bytes) -> None:
-        """Sends a frame whose body is ``parts``, as fast as it reads. Nothing happens when it is gone: its output
-        ends."""
+        """Sends a frame whose body is ``parts``, as fast as the process reads. Does nothing when the process is gone:
+        its output ends then."""
         if not self._into.is_closing():
             self._into.writelines((_LENGTH.pack(sum(map(len, parts))), *parts))
 
     async def receive(self) -> bytes | None:
-        """The body of the next frame; ``None`` when there will be none."""
+        """Returns the body of the next frame; ``None`` when there will be none."""
         try:
             (length,) = _LENGTH.unpack(await self.out.readexactly(_LENGTH.size))
             return await self.out.readexactly(length)
@@ -58,7 +58,7 @@ class Child:
             return None
 
     def end_input(self) -> None:
-        """Ends the input of a process that ends with it."""
+        """Closes the standard input of the process, by which it knows to end."""
         if not self._into.is_closing():
             self._into.close()
 
@@ -66,7 +66,7 @@ class Child:
         self._process.kill()
 
     async def stop(self) -> None:
-        """Ends its input, and the process too where that does not within three seconds."""
+        """Closes the process's input, and kills the process if it does not end within three seconds."""
         self.end_input()
         try:
             await asyncio.wait_for(self.wait(), _STOP_S)
@@ -75,7 +75,7 @@ class Child:
             await self.wait()
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended; that of a process that was killed is negative."""
+        """Returns the process's exit code once it has ended; that of a killed process is negative."""
         code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
         self.end_input()
         return code
@@ -85,8 +85,8 @@ class Parent:
     """The process that started this one, by :func:`start_child`. Whatever is printed goes to standard error."""
 
     def __init__(self, *, nice: int = 0) -> None:
-        """``nice``: how far this process lets others go first. Interrupts, which are sent to all processes of a service
-        at once, are left to the parent."""
+        """``nice``: by how much this process lowers its priority. Ignores interrupts, which are sent to all processes
+        of a service at once: the parent handles them."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         if nice and hasattr(os, "nice"):
@@ -95,7 +95,7 @@ class Parent:
         os.dup2(2, 1)
 
     def receive(self) -> bytes | None:
-        """The body of the next frame; ``None`` at the end. Blocks."""
+        """Returns the body of the next frame; ``None`` at the end. Blocks."""
         head = self._in.read(_LENGTH.size)
         body = self._in.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
         return body if body is not None and len(body) == _LENGTH.unpack(head)[0] else None
@@ -108,8 +108,8 @@ class Parent:
         self._out.flush()
 
     def listen(self, take: Callable[[bytes], object]) -> None:
-        """Calls ``take`` with every frame from now on, on a thread of its own. This process ends with its input: nobody
-        works for a parent that is gone."""
+        """Calls ``take`` with every frame from now on, on a thread of its own. The process exits when its input ends:
+        its parent is gone then."""
 
         def read() -> None:
             while (body := self.receive()) is not None:
@@ -120,15 +120,15 @@ class Parent:
 
 
 def go_first() -> None:
-    """Where memory runs out, this process is ended before others: it may be started again; the collector would have to
-    begin anew."""
+    """Has this process ended before others where memory runs out: it can be started again, while the collector would
+    have to begin anew."""
     with contextlib.suppress(OSError):  # no Linux, or not allowed
         Path("/proc/self/oom_score_adj").write_text("500")
 
 
 async def start_child(module: str, environ: Mapping[str, str], silent: bool = False) -> Child:
-    """Runs ``module`` with ``python -m``. ``silent``: what it says on standard error is thrown away, else it goes where
-    ours goes. Raises ``OSError``."""
+    """Runs ``module`` with ``python -m``. ``silent``: its standard error is thrown away, else it goes where ours goes.
+    Raises ``OSError``."""
     loop = asyncio.get_running_loop()
     process = await loop.run_in_executor(None, _popen, module, environ, silent)
     out = asyncio.StreamReader(limit=_BUFFER_BYTES)
@@ -140,7 +140,7 @@ async def start_child(module: str, environ: Mapping[str, str], silent: bool = Fa
 async def start_with(
     setup: bytes, module: str, environ: Mapping[str, str], silent: bool = False
 ) -> tuple[Child, bytes]:
-    """:func:`start_child`, sends ``setup``, and returns the process with the first frame that it answers. Raises
+    """Runs :func:`start_child`, sends ``setup``, and returns the process with the first frame that it answers. Raises
     :class:`ChildStartError` where there is none within two minutes; nothing is left of the process then."""
     try:
         child = await start_child(module, environ, silent)
@@ -163,13 +163,13 @@ async def start_with(
 
 class _UpToItsEnd(asyncio.StreamReaderProtocol):
     def eof_received(self) -> bool:
-        """Has uvloop close the pipe at its end, as asyncio's own loop does, and not when somebody collects garbage."""
+        """Has uvloop close the pipe at its end, as asyncio's own loop does, instead of at a garbage collection."""
         super().eof_received()
         return False
 
 
 class _Lent:
-    """A pipe whose descriptor uvloop closes. It closes the file object, too, which would close that number a second
+    """A pipe whose descriptor uvloop closes. uvloop closes the file object, too, which would close that number a second
     time, and with it what another thread has opened under it meanwhile: gRPC's poller, a file of the store."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
@@ -180,11 +180,11 @@ class _Lent:
         return self._descriptor
 
     def close(self) -> None:
-        """Nothing is left to be closed."""
+        """Does nothing: uvloop has closed the descriptor."""
 
 
 def _closed_once(pipe: IO[bytes] | None, loop: asyncio.AbstractEventLoop) -> Any:
-    """The pipe for an event loop to read or write, and to close once."""
+    """Returns the pipe for an event loop to read or write, and to close once."""
     assert pipe is not None
     return pipe if isinstance(loop, asyncio.BaseEventLoop) else _Lent(pipe)
 

@@ -20,7 +20,7 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-large")
 
 
 async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Returns ``work(*arguments)``, done on the thread after what was asked before. Raises what it raises."""
+    """Returns ``work(*arguments)``, run on the thread for large requests, in order of calls. Raises what it raises."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)
 
 
@@ -28,8 +28,8 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Counts the cores, at least 1. What a container is limited to counts, as far as it can be seen; part of a core
-    counts as none."""
+    """Counts the cores, at least 1. A container's limit counts, as far as it can be seen; part of a core counts as
+    none."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not to be had on every platform

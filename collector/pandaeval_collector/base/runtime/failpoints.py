@@ -43,7 +43,7 @@ _HANDED_OVER_S = 0.005
 
 
 class FailPointError(RuntimeError):
-    """Raised by a fail point in mode ``raise``."""
+    """A fail point in mode ``raise`` was reached."""
 
 
 @dataclass(slots=True)
@@ -71,20 +71,20 @@ def arm(environ: Mapping[str, str]) -> None:
 
 
 def reach(name: str) -> None:
-    """The fail point itself. Any thread."""
+    """Marks a fail point: acts if the point is armed and due, else does nothing. Any thread."""
     if _armed:
         _reached(name)
 
 
 def reach_over(name: str, about: str) -> None:
-    """Does what :func:`reach` does at one thing of many: ``about`` says which. Any thread."""
+    """Does what :func:`reach` does, at one of many things: ``about`` says which. Any thread."""
     point = _armed.get(name)
     if point is not None and point.about and about.startswith(point.about):
         _reached(name)
 
 
 def lasting(value: str) -> str:
-    """What of :data:`VARIABLE` is still to be armed in the process that follows one which may have died of it."""
+    """Returns what of :data:`VARIABLE` to arm in the process that follows one that may have died of it."""
     return ",".join(entry for entry in value.split(",") if entry.strip().startswith("over_trace"))
 
 

@@ -17,8 +17,8 @@ def expect_imports() -> None:
 
 
 def spare_the_garbage_collector() -> None:
-    """What the start left behind stays for good, and a batch of traces makes many objects that are all still needed:
-    with Python's own thresholds a twentieth of the time goes into looking through them in vain."""
+    """Freezes what the start left behind for good, and raises the thresholds: a batch of traces makes many objects that
+    are all needed; by Python's own thresholds a twentieth of the time goes into looking through them in vain."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
@@ -31,9 +31,9 @@ def collect_recent() -> None:
 
 
 def give_memory_back() -> None:
-    """Has large blocks go back to the system when they are freed, and few heaps for the threads of gRPC and ours. By
-    itself glibc keeps for each thread what a large request took there: after a burst of those some 300 MB. Only on
-    glibc; elsewhere nothing happens."""
+    """Makes glibc return large blocks to the system when they are freed, and keep few heaps for the threads of gRPC and
+    ours. By itself it keeps for each thread what a large request took there: after a burst of those some 300 MB. Does
+    nothing without glibc."""
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

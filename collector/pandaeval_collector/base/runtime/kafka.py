@@ -50,7 +50,7 @@ _QUIET_S = 30.0
 
 
 class _Seldom(logging.Filter):
-    """Lets one failed connection through in half a minute: the library tells each attempt."""
+    """Lets one failed connection through in half a minute: the library logs each attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ log.addFilter(_Seldom())
 
 
 def library(key: str) -> ModuleType:
-    """confluent-kafka. Raises :class:`UserError` where it is missing; ``key`` is the setting that needs it."""
+    """Imports confluent-kafka. Raises :class:`UserError` where it is missing; ``key`` is the setting that needs it."""
     try:
         import confluent_kafka
     except ImportError as error:
@@ -80,7 +80,7 @@ def library(key: str) -> ModuleType:
 
 
 def client(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, object]:
-    """What every client of a cluster is made with. Raises :class:`UserError` where the password is not set."""
+    """Returns the settings of every client of a cluster. Raises :class:`UserError` where the password is not set."""
     settings: dict[str, object] = {"bootstrap.servers": cluster.brokers, "logger": log, **cluster.options}
     if cluster.password_env is not None:
         password = environ.get(cluster.password_env, "").strip()
@@ -91,6 +91,6 @@ def client(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, objec
 
 
 def producer(cluster: KafkaCluster, environ: Mapping[str, str]) -> dict[str, object]:
-    """What producers are made with: nothing is lost or reordered by them, and keys go where Java's clients put them."""
+    """Returns the settings of producers: they lose and reorder nothing, and put keys where Java's clients put them."""
     sure = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "delivery.timeout.ms": 20_000}
     return {**client(cluster, environ), "linger.ms": 10, "compression.type": "zstd", **cluster.options, **sure}

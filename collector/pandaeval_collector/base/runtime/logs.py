@@ -15,20 +15,20 @@ _INDENT = "    "
 
 
 def set_up(level: int) -> None:
-    """Has everything of this process logged to standard error from ``level`` on."""
+    """Logs everything of this process to standard error, from ``level`` on."""
     handler = logging.StreamHandler()
     handler.setFormatter(BoundedFormatter(_FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 def set_up_command() -> None:
-    """Has what a command logs, which sets up no logging, written in the same way, without time and level."""
+    """Formats in the same way, without time and level, what a command logs, which sets up no logging."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(BoundedFormatter("%(message)s"))
 
 
 class BoundedFormatter(logging.Formatter):
-    """Writes a record as one line, its traceback below it; what cannot be printed as escapes, what is too long cut."""
+    """Writes a record as one line, its traceback below it; escapes what cannot be printed, cuts what is too long."""
 
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()
@@ -42,7 +42,7 @@ class BoundedFormatter(logging.Formatter):
 
 
 def bounded_line(text: str) -> str:
-    """The text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
+    """Returns the text as one printable line of at most ``MAX_LINE_BYTES`` bytes of UTF-8."""
     line = one_printable_line(text[:MAX_LINE_BYTES])
     encoded = line.encode()
     if len(text) <= MAX_LINE_BYTES and len(encoded) <= MAX_LINE_BYTES:
@@ -52,7 +52,7 @@ def bounded_line(text: str) -> str:
 
 
 def _below(text: str) -> list[str]:
-    """The first and the last lines of a traceback."""
+    """Returns the first and the last lines of a traceback, indented."""
     lines = text.split("\n")
     if len(lines) > _MAX_TRACEBACK_LINES:
         half = _MAX_TRACEBACK_LINES // 2

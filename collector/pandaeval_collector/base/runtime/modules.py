@@ -18,12 +18,12 @@ _PREFIX = "_pandaeval_own_"
 
 
 class ModuleLoadError(Exception):
-    """It cannot be had; the message says why, and what to do."""
+    """A module cannot be imported; the message says why, and what to do."""
 
 
 def load_module(spec: str) -> ModuleType:
-    """Imports it, once in a process. A path ends with ``.py`` or has a separator in it, and counts from the working
-    directory; anything else is a dotted name, found where this Python finds its packages.
+    """Imports a module, once in a process. A path ends with ``.py`` or has a separator in it, and counts from the
+    working directory; anything else is a dotted name, found where this Python finds its packages.
 
     Raises :class:`ModuleLoadError`.
     """
@@ -37,8 +37,8 @@ def load_module(spec: str) -> ModuleType:
 
 
 def source_digest(written: Any) -> str:
-    """12 hex digits of the source of the module that a function or class stands in: what it calls there can change a
-    score as well. Raises ``ValueError`` where there is no source to be read."""
+    """Returns 12 hex digits of the source of the module that a function or class stands in: what it calls there can
+    change a score as well. Raises ``ValueError`` where there is no source to be read."""
     module = sys.modules.get(written.__module__)
     try:
         source = inspect.getsource(module if module is not None else written)

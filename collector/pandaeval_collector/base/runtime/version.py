@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def installed_version() -> str:
-    """The version of the installed package; ``""`` in a checkout that is not installed."""
+    """Returns the version of the installed package; ``""`` in a checkout that is not installed."""
     try:
         return version("pandaeval-otel")
     except PackageNotFoundError:
@@ -14,7 +14,7 @@ def installed_version() -> str:
 
 
 def release() -> str:
-    """The name and version of the running collector, such as ``pandaeval 0.1.0``."""
+    """Returns the name and version of the running collector, such as ``pandaeval 0.1.0``."""
     try:
         return f"pandaeval {version('pandaeval-collector')}"
     except PackageNotFoundError:

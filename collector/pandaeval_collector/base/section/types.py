@@ -36,7 +36,7 @@ _SIZE_UNITS = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
 
 
 def parse_duration(value: object) -> float:
-    """Seconds, finite, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
+    """Returns seconds, 0 to 100 years. Takes ``10s``, ``250ms``, ``1h30m``, ``7d`` or a plain number of seconds.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
@@ -50,7 +50,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest usual spelling; ``parse_duration`` of it gives the same float."""
+    """Returns the shortest usual spelling; ``parse_duration`` of it gives the same float."""
     for unit, length, least in _DURATION_UNITS:
         amount = round(seconds / length)
         if amount >= least and parse_duration(text := f"{amount}{unit}") == seconds:
@@ -59,7 +59,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB`` or a plain whole number of bytes.
+    """Returns bytes, not negative. Takes ``32MiB``, ``1MB``, ``0.5GiB`` or a plain whole number of bytes.
 
     Raises ``ValueError`` with a sentence that says what to write.
     """
@@ -74,7 +74,7 @@ def parse_size(value: object) -> int:
 
 
 def format_size(size: int) -> str:
-    """The largest unit that divides ``size`` bytes; ``parse_size`` of it gives the same number."""
+    """Writes a size with the largest unit that divides it; ``parse_size`` of it gives the same number."""
     for unit in _SIZE_UNITS:
         amount, rest = divmod(size, _BYTES[unit.lower()])
         if amount and not rest:
@@ -83,7 +83,7 @@ def format_size(size: int) -> str:
 
 
 def _plain_number(value: object) -> Decimal | None:
-    """A number, or a text that is nothing but a number. ``true`` is not a number here, nor is infinity."""
+    """Reads a number, or a text that is nothing but a number. ``true`` is not a number here, nor is infinity."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -112,7 +112,7 @@ class Section(BaseModel):
 
 
 def group(section: type[Section], description: str | None = None) -> Any:
-    """A field that holds ``section`` with its defaults, described by its docstring unless ``description`` says more."""
+    """Makes a field that holds ``section`` with its defaults, described by ``description`` or its docstring."""
     return Field(default=section(), description=description or section.__doc__)
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 _MOST, _CHARS = 4000, 64
-"""So many values are kept, a text counting as one for each so many characters: a quarter of a megabyte."""
+"""Most values that are kept, and characters of a text that count as one value: a quarter of a megabyte in all."""
 _MOST_CHARS, _DEEPEST = 2000, 100
 _SMALL = frozenset({int, float, bool, type(None)})
 
 
 def bounded(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The details; of too many the first ones, which say that there were more."""
+    """Returns the details; of too many the first ones, with a note that there were more."""
     if _room_after(details, _MOST) >= 0:
         return details
     return {**_first(details, _Room(_MOST)), "left_out": "there were more details than are kept"}
 
 
 def _room_after(value: Any, room: int, deep: int = _DEEPEST) -> int:
-    """What is left of ``room``, less than 0 where the value has none in it; it is looked at no further then."""
+    """Returns what is left of ``room`` after a value; less than 0 if it does not fit, and is read no further."""
     if type(value) in _SMALL:
         return room - 1
     match value:

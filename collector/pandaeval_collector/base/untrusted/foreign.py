@@ -24,15 +24,14 @@ _DEPTH, _MOST = 4, 2
 
 
 def plain_error(text: str) -> str:
-    """Shortens an error to some 300 characters on one line. A stack is left out; of an object (JSON, or as Python
-    writes it) that ends the text, what its fields say went wrong is kept. What cannot be read stays as it is. Never
-    raises."""
+    """Shortens an error to some 300 characters on one line. Leaves out a stack; of an object (JSON, or as Python writes
+    it) that ends the text, keeps what its fields say went wrong. An unreadable text stays as it is. Never raises."""
     line = unwrapped(" ".join(_without_stack(text).split()))
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def unwrapped(line: str) -> str:
-    """The line, with what an object that ends it says went wrong in the place of that object. Never raises."""
+    """Replaces an object that ends the line by what it says went wrong. Never raises."""
     before, brace, _ = line.partition("{")
     if brace and (said := ": ".join(_said(_object(line[len(before) :])))):
         return f"{before.rstrip()} {said}" if before.strip() else said
@@ -59,7 +58,7 @@ def _object(text: str) -> Any:
 
 
 def _said(value: Any) -> list[str]:
-    """The first few different texts that say what went wrong, outermost first."""
+    """Returns the first few different texts that say what went wrong, outermost first."""
     found = dict.fromkeys(_texts(value, _DEPTH))
     return [" ".join(text.split()) for text in found][:_MOST]
 
@@ -83,7 +82,7 @@ _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSP
 _SHORTEST, _SHORTEST_NAMED = 8, 4
 """Characters of a variable's value: shorter ones would be found in innocent words. Less where it is known as a key."""
 
-# Stricter than for traces: here a word too much that is hidden harms nobody.
+# Stricter than for traces: here it harms nobody to hide a word too many.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), put)
     for pattern, put in (
@@ -115,7 +114,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def told(text: object, known: Iterable[str] = ()) -> str:
     """Shortens a text to at most :data:`LONGEST` characters on one line, without control characters and without
     secrets: neither those of a known shape nor, as they are or escaped for an address, the ``known`` ones. An object
-    that ends it, such as the body of a provider's answer, is told as what it says went wrong."""
+    that ends the text, such as the body of a provider's answer, is replaced by what it says went wrong."""
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
         whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be known
@@ -129,13 +128,13 @@ def told(text: object, known: Iterable[str] = ()) -> str:
 
 
 def explained(error: BaseException, known: Iterable[str] = ()) -> str:
-    """The kind of an error and what it says, as :func:`told` has it."""
+    """Returns the kind of an error and what it says, cleaned by :func:`told`."""
     return told(f"{type(error).__name__}: {error}", known)
 
 
 def secrets_in(environ: Mapping[str, str], *names: str | None) -> tuple[str, ...]:
-    """Values of the environment that nobody is to see: of the variables ``names``, and of all that are named like a
-    secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
+    """Returns values of the environment that nobody is to see: of the variables ``names``, and of all that are named
+    like a secret (``OPENAI_API_KEY``, ``HF_TOKEN``)."""
     named = {environ[name] for name in names if name and len(environ.get(name, "")) >= _SHORTEST_NAMED}
     others = {each for name, each in environ.items() if len(each) >= _SHORTEST and _SECRET_VARIABLE.search(name)}
     return tuple({form for each in named | others for form in (each, each.strip()) if len(form) >= _SHORTEST_NAMED})

@@ -17,8 +17,8 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s\[\]:@/?#\\]+))(?::[0-9]{1,5})?",
 
 
 def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or one of ``allowed`` (in lower
-    case)."""
+    """Returns whether a ``Host`` header cannot be another's: an IP address, ``localhost``, or one of ``allowed`` (in
+    lower case)."""
     found = _HOST.fullmatch(host.lower())
     if found is None:
         return False
@@ -29,8 +29,8 @@ def is_known_host(host: str, allowed: Collection[str] = ()) -> bool:
 
 
 def is_own_origin(origins: Sequence[str], host: str, fetch_site: str | None, allowed: Collection[str] = ()) -> bool:
-    """Whether a request comes from a program, which names no origin, or from a page of the ``host`` that is asked or of
-    a name in ``allowed``: a proxy in front may have renamed the host. ``fetch_site``: the header ``Sec-Fetch-Site``."""
+    """Returns whether a request comes from a program, which names no origin, or from a page of the ``host`` asked or of
+    a name in ``allowed``: a proxy may have renamed the host. ``fetch_site``: the header ``Sec-Fetch-Site``."""
     if fetch_site not in (None, "same-origin", "none"):
         return False
     if not origins:

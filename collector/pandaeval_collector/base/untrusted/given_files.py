@@ -24,7 +24,7 @@ _TOO_LONG = "holds more than {} MiB; is it the right file?"
 
 
 def open_given(path: Path | str) -> BinaryIO:
-    """The file, to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
+    """Opens a file to be read. Raises ``OSError`` with a sentence, also for what is no file and was not opened for this
     process by the shell."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opens a pipe without a writer
     descriptor = os.open(path, flags)
@@ -43,8 +43,8 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """The content of a file of at most ``most`` bytes. Raises ``OSError`` as :func:`open_given` does, also for a larger
-    one."""
+    """Returns the content of a file of at most ``most`` bytes. Raises ``OSError`` as :func:`open_given` does, also for
+    a larger one."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:
@@ -59,7 +59,7 @@ _TEXTS = ("metric", "level", "outcome")
 
 
 def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
-    """Each result of a file, ``-`` for standard input, in its order; every one has the texts ``metric``, ``level`` and
+    """Yields each result of a file, ``-`` for standard input, in order; each has the texts ``metric``, ``level`` and
     ``outcome``, and a number as its ``revision`` if it has one. Raises ``UserError`` where a line is no result."""
     name = "standard input" if str(path) == STDIN else str(path)
     try:
@@ -76,7 +76,7 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """A line that is too long comes in parts, which are no results."""
+    """Yields lines. One that is too long comes in parts, which are no results."""
     return iter(lambda: file.readline(_MOST_OF_A_LINE), "")
 
 

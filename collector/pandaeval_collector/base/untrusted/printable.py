@@ -11,11 +11,11 @@ HIDING = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
     "\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""For a class of a pattern: characters without a shape of their own that separate, reorder or tag others."""
+"""Characters, for a pattern's class, without a shape of their own, which separate, reorder or tag others."""
 INVISIBLE = f"\u200c\u200d{HIDING}"
-"""Those, and what joins letters and pictures to one."""
+"""The characters of :data:`HIDING`, and those that join letters and pictures to one."""
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
-"""Those, control characters (C0 but tabs and line feeds, DEL, C1), separators of lines and lone surrogates."""
+""":data:`INVISIBLE`, control characters (C0 but tabs and line feeds, DEL, C1), line separators and lone surrogates."""
 UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
 """Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 which no file can hold. Line ends and tabs stay."""
@@ -23,7 +23,7 @@ _UNREADABLE = re.compile(UNSAFE_CLASS)
 
 
 def printable(text: str) -> str:
-    """``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
+    """Returns ``text`` with unsafe characters written out (``\\x1b``, ``\\u202e``); line feeds and tabs stay."""
     return _UNSAFE.sub(_escaped, text)
 
 
@@ -34,12 +34,12 @@ def one_printable_line(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON text with unsafe characters as JSON escapes them (``\\u202e``): the same values for whoever parses it."""
+    """Writes unsafe characters of JSON text as JSON escapes them (``\\u202e``): parsed, it has the same values."""
     return _UNSAFE.sub(_json_escaped, text)
 
 
 def is_printable(text: str) -> bool:
-    """Whether nothing in ``text`` would be written out."""
+    """Returns whether nothing in ``text`` would be written out."""
     return _UNSAFE.search(text) is None
 
 
@@ -53,17 +53,17 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """``text`` as :func:`printable` writes it, with characters that join letters and pictures to one left in it."""
+    """Returns ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:
-    """The beginning of a text, on one line."""
+    """Returns the beginning of a text, on one line of at most ``room`` characters."""
     return excerpts((text, room))[0]
 
 
 def excerpts(*texts: tuple[str | None, int]) -> list[str | None]:
-    """The beginning of each text, on one line, in the room that is given with it."""
+    """Returns the beginning of each text, on one line, in the room that is given with it."""
     found: list[str | None] = []
     for text, room in texts:
         if text is None:
@@ -75,6 +75,6 @@ def excerpts(*texts: tuple[str | None, int]) -> list[str | None]:
 
 
 def as_text(value: Any) -> str:
-    """A value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists hundreds
-    deep."""
+    """Writes a value as JSON, with sorted keys; a text as it is. Raises ``RecursionError`` for lists within lists
+    hundreds deep."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

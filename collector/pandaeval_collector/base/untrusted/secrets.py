@@ -26,7 +26,7 @@ _NAMES = (
     r"shared[_-]?access[_-]?key|(?:access|auth|bearer|refresh|session|id)[_-]?token|token)"
 )
 _SPOKEN = r"(?:pass(?:word|wd|phrase|code)|pwd|(?:client |shared )?secret(?:[ _-]key)?|api[ _-]?key|access[ _-]?key)"
-"""Names as prose has them."""
+"""The names as prose writes them."""
 _FIELD = re.compile(rf"(?:^|[_-])(?:{_NAMES}|(?:set[_-])?cookies?)$", re.IGNORECASE)
 _BEGINNING = re.compile(
     r"(?<![a-moqsu-z0-9\[])(?<!(?<!\\)[nrt])(?=[abciprst])"
@@ -39,7 +39,7 @@ _NOTHING = (
     r"correct|expired|empty|unset|unknown|changed|reset|string|str|text|password|secret|\*+|x{3,}|\.+|…|-+|\d{1,3})"
     r"(?:[\"'.,;!?)]|\s|\Z)|[$<{%(])"
 )
-"""Not a word about the name, a mask or a variable."""
+"""A value that is not a word about the name, a mask or a variable."""
 _END = r"(?=[ \t]{0,40}(?:#|\r|\n|\\[rn]|\Z))"
 
 
@@ -70,13 +70,13 @@ _BEHIND: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     ),
     (re.compile(r"<\Z"), _any_case(rf"({_NAMES}>)(?!\[secret)[^<\s]{{1,400}}(?=</)")),
 )
-"""What has to stand before the name, and what begins with it."""
+"""Pairs of patterns: what has to stand before a name, and what begins with it."""
 _BEFORE = 100
-"""Characters before a name that are looked at."""
+"""How many characters before a name are looked at."""
 
 
 def without_named(text: str) -> str:
-    """The text with each value behind a telling name replaced by ``[secret: password]``."""
+    """Replaces each value behind a telling name by ``[secret: password]``."""
     kept: list[str] = []
     done = 0
     for beginning in _BEGINNING.finditer(text):
@@ -101,14 +101,14 @@ def _secret_at(text: str, at: int) -> re.Match[str] | None:
 
 
 def is_secret_field(name: str) -> bool:
-    """Whether a field is named like a secret: ``apiKey``, ``db_password``, ``Set-Cookie``."""
+    """Returns whether a field is named like a secret: ``apiKey``, ``db_password``, ``Set-Cookie``."""
     return _FIELD.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)) is not None
 
 
 _BOUNDARY = r"(?<![A-Za-moqsu-z0-9_-])(?<!(?<!\\)[nrt])"
 """Before a token: nothing that could be a part of it, but for the written end of a line (``\\n``), as JSON has it."""
 
-# Each with words, in lower case, without one of which it is not looked for: that saves most of the time.
+# Each pattern has words in lower case; it is only searched for in a text with one of them, which saves most time.
 # Quotes may be escaped any number of times: JSON lies in JSON.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple(
     (kind, words, re.compile(pattern, flags), put)
@@ -222,15 +222,15 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], str], ...] = tuple
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
 _STANDARD = str.maketrans("-_", "+/")
 _DEEPEST = 4
-"""Layers of base64 that are looked through."""
+"""Most layers of base64 that are decoded."""
 _BASIC = re.compile(r"(\bbasic\s{1,4})([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
 _INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 
 
 def redact(text: str) -> str:
-    """The text with every secret that has a known shape replaced by its kind; characters that nobody sees, which could
-    hide one, are taken out first."""
+    """Replaces every secret that has a known shape by its kind; takes characters that nobody sees, which could hide
+    one, out first."""
     return _deeply(_INVISIBLE.sub("", text), 0)
 
 
@@ -246,7 +246,7 @@ def _deeply(text: str, layer: int) -> str:
 
 
 def _without_encoded(token: str, layer: int) -> str:
-    """What is base64 of a text with a secret in it, taken out whole; that text may hold base64 itself."""
+    """Replaces base64 of a text with a secret in it as a whole; that text may hold base64 itself."""
     decoded = _decoded(token)
     return token if decoded is None or _deeply(decoded, layer + 1) == decoded else "[secret: encoded]"
 

@@ -8,11 +8,11 @@ import unicodedata
 from pandaeval_collector.base.untrusted.printable import INVISIBLE
 
 _LONGEST = 200
-"""Characters, blanks at the ends apart: a longer text is not made of tokens alone."""
+"""Most characters of a text made of tokens alone, blanks at the ends apart."""
 _LOOK = 400
-"""Characters in which nearly every text that says something has said it."""
+"""How many first characters are looked at before the rest: nearly every text with content shows it there."""
 _WORDS = re.compile(r"[^<#\[]{0,60}?[a-z]{3}")
-"""How nearly every text begins: small letters that no mark of a token stands before."""
+"""How nearly every text with content begins: small letters without the mark of a token before them."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 _CONTROL = re.compile(
     r"<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>(?:system|user|assistant)?"  # <|im_end|>, <｜end▁of▁sentence｜>
@@ -24,11 +24,11 @@ _CONTROL = re.compile(
 
 
 def says_something(text: str | None) -> bool:
-    """Whether a text says anything to a reader: it holds a letter, a digit or a pictograph that is no part of a token
-    of control."""
+    """Returns whether a text says anything to a reader: it holds a letter, a digit or a pictograph that is no part of a
+    control token."""
     if not text:
         return False
-    if _WORDS.match(text) is not None:  # as nearly all do, told in a fraction of the time
+    if _WORDS.match(text) is not None:  # nearly all texts end here, in a fraction of the time
         return True
     if len(text) > _LOOK and says_something(text[:_LOOK]):
         return True
@@ -39,12 +39,12 @@ def says_something(text: str | None) -> bool:
 
 
 def say_something(*texts: str | None) -> bool:
-    """Whether each of the texts says anything to a reader."""
+    """Returns whether each of the texts says anything to a reader."""
     return all(map(says_something, texts))
 
 
 def is_control(text: str | None) -> bool:
-    """Whether a text holds tokens of control and says nothing besides."""
+    """Returns whether a text holds control tokens and says nothing besides."""
     if not text or _WORDS.match(text) is not None:
         return False
     seen = _INVISIBLE.sub("", text).strip()

@@ -10,8 +10,8 @@ from pandaeval_otel.model import Trace
 
 
 def stated(trace: Trace, *names: str) -> list[str]:
-    """What the first span with each of these attributes says, as a bounded name: ``0`` is one, an empty text is none.
-    ``""``: nothing."""
+    """Returns what the first span with each of these attributes says, as a bounded name: ``0`` is one, an empty text is
+    none. ``""``: nothing."""
     with_attributes = [span.attributes for span in trace.spans if span.attributes]
     return [_first(with_attributes, name) for name in names] if with_attributes else [""] * len(names)
 

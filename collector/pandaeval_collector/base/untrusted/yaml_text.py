@@ -28,7 +28,7 @@ WORDS = tuple(
         ("merge", "<<", ["<"]),
     )
 )
-"""What is no text although no quotes stand around it: tag, pattern, first characters."""
+"""The unquoted words that are no texts: tag, pattern, first characters."""
 
 
 class TooLongError(Exception):
@@ -36,8 +36,8 @@ class TooLongError(Exception):
 
 
 def read_text(path: Path, most: int) -> str:
-    """The UTF-8 text of a file of at most ``most`` bytes, of which no more is read: it may be a device, or grow.
-    Raises :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
+    """Reads the UTF-8 text of a file of at most ``most`` bytes, and no more: the file may be a device, or grow. Raises
+    :class:`TooLongError`, ``OSError`` and ``UnicodeDecodeError``."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:
@@ -46,7 +46,7 @@ def read_text(path: Path, most: int) -> str:
 
 
 class BadTextError(Exception):
-    """What cannot be read. ``faults``: what is wrong, each with its line from 1 on, ``None`` where it has none."""
+    """A text cannot be read. ``faults``: what is wrong, each with its line from 1 on, ``None`` where it has none."""
 
     def __init__(self, *faults: tuple[int | None, str]) -> None:
         super().__init__("; ".join(text for _, text in faults))
@@ -54,7 +54,7 @@ class BadTextError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Knows the words of :data:`WORDS` alone."""
+    """Reads YAML with the words of :data:`WORDS` alone."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -63,7 +63,7 @@ for _tag, _pattern, _first in WORDS:
 
 
 def read_yaml(text: str) -> tuple[Any, dict[Place, int]]:
-    """The one document of a text, ``None`` for an empty one, and the line of everything in it. Raises
+    """Returns the one document of a text, ``None`` for an empty one, and the line of everything in it. Raises
     :class:`BadTextError`, also for a key that is given twice and for a value that holds itself."""
     try:
         loader = _Loader(text)
@@ -107,7 +107,7 @@ def _no_constant(name: str) -> NoReturn:
 def _walk(
     node: yaml.Node, place: Place, lines: dict[Place, int], done: set[int], above: set[int]
 ) -> Iterator[tuple[int, str]]:
-    """Notes the line of everything; yields keys that are given twice, and nodes that hold themselves."""
+    """Notes the line of everything; yields faults: keys that are given twice, and nodes that hold themselves."""
     lines[place] = line = node.start_mark.line + 1
     if id(node) in above:
         yield line, "holds itself; write it out, without an alias (*)"

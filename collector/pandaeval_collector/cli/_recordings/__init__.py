@@ -10,7 +10,7 @@ from pandaeval_otel.wire.otlp_json import decode_json
 
 
 def recorded() -> Iterator[dict[str, object]]:
-    """The OTLP/JSON requests of the recording, in order of arrival."""
+    """Yields the OTLP/JSON requests of the recording, in order of arrival."""
     packed = files(__name__).joinpath("sessions.otlp.jsonl.xz").read_bytes()
     for line in lzma.decompress(packed).splitlines():
         if line:

@@ -1,4 +1,4 @@
-"""Where in a run a fault goes: which call it is about, and which specific values; made-up values of the same shape."""
+"""Chooses where in a run a fault goes (a call, a specific value), and makes up values of the same shape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DONE = re.compile(
 
 
 def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], bool]) -> int:
-    """The index of one of the calls that fit. Raises :class:`NotApplicableError` with ``what`` is missing."""
+    """Returns the index of one of the calls that fit. Raises :class:`NotApplicableError`: there is no ``what``."""
     found = [index for index, call in enumerate(subject.trace.tool_calls) if fits(call)]
     if not found:
         raise NotApplicableError(f"the run has no {what}")
@@ -28,13 +28,13 @@ def chosen(subject: Subject, rng: Random, what: str, fits: Callable[[ToolCall], 
 
 
 def changes(subject: Subject) -> Callable[[ToolCall], bool]:
-    """Whether a call changes something: by its tool's hints, else by its name."""
+    """Returns a function that tells whether a call changes something: by its tool's hints, else by its name."""
     hints = {tool.name: tool.read_only for tool in subject.trace.tools}
     return lambda call: nature(call.name, hints.get(call.name)) is Nature.CHANGING
 
 
 def last_change(subject: Subject) -> int:
-    """The last call, which changed something that the answer says is done. Raises :class:`NotApplicableError`."""
+    """Returns the last call's index if it changes what the answer calls done. Raises :class:`NotApplicableError`."""
     calls = subject.trace.tool_calls
     if not calls or not changes(subject)(calls[-1]) or calls[-1].error:
         raise NotApplicableError("the run's last call changes nothing")
@@ -44,7 +44,7 @@ def last_change(subject: Subject) -> int:
 
 
 def with_arguments(call: ToolCall) -> bool:
-    """Whether the call's arguments were captured as an object that is not empty."""
+    """Returns whether the call's arguments were captured as an object that is not empty."""
     return isinstance(call.arguments, dict) and bool(call.arguments)
 
 
@@ -70,7 +70,7 @@ Make = Callable[[str, Random], str]
 
 
 def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subject, Random], AnswerEdit]:
-    """Makes an edit: the answer with one of its values that the agent had replaced by one that stands nowhere."""
+    """Returns a fault's ``edit``: it replaces a value of the answer that the agent had by one that nobody gave."""
 
     def edit(subject: Subject, rng: Random) -> AnswerEdit:
         known = [each for each in pattern.finditer(subject.answer) if each.group() in subject.known]
@@ -84,7 +84,7 @@ def replaced(pattern: re.Pattern[str], what: str, make: Make) -> Callable[[Subje
 
 
 def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
-    """A made-up value that stands nowhere in the session. Raises :class:`NotApplicableError`."""
+    """Returns a made-up value that stands nowhere in the session. Raises :class:`NotApplicableError`."""
     for _ in range(_TRIES):
         new = make(old, rng)
         if new != old and not subject.knows(new):
@@ -93,17 +93,17 @@ def unknown(subject: Subject, rng: Random, old: str, make: Make) -> str:
 
 
 def specific(text: str) -> set[str]:
-    """All identifiers, amounts, dates and times in a text."""
+    """Returns all identifiers, amounts, dates and times in a text."""
     return {found for pattern in (AMOUNT, DATE, IDENTIFIER, TIME) for found in pattern.findall(text)}
 
 
 def swapped(answer: str, old: str, new: str, what: str) -> AnswerEdit:
-    """The answer with a value replaced wherever it stands as a word."""
+    """Returns an edit that replaces a value of the answer wherever it stands as a word."""
     return AnswerEdit(re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, answer), what)
 
 
 def scrambled(old: str, rng: Random) -> str:
-    """Other digits and letters in the same places; words stay."""
+    """Returns a value with other digits and letters in the same places; words of three letters or more stay."""
     keep = {each.span() for each in re.finditer(r"[A-Za-z]{3,}", old)}
     kept = {at for start, end in keep for at in range(start, end)}
     return "".join(each if at in kept else _other(each, rng) for at, each in enumerate(old))

@@ -15,7 +15,7 @@ from pandaeval_otel.model import ToolCall, Trace
 
 
 def call_left_out(subject: Subject, rng: Random) -> CustomEdit:
-    """Leaves out a call whose result alone holds a value of the answer."""
+    """Removes a call whose result alone holds a value of the answer."""
     named = specific(subject.answer)
 
     def needed(call: ToolCall) -> bool:
@@ -32,7 +32,7 @@ _LEAST_WORDS = 3
 
 
 def ignored_correction(subject: Subject, rng: Random) -> CustomEdit:
-    """Has the user correct, in the last message before a call, a value that the call is made with all the same."""
+    """Lets the user correct a value in the last message; a call after that uses the old value all the same."""
     last = subject.trace.turns[-1] if subject.trace.turns else None
     said = last.user if last is not None else None
     if last is None or said is None or len(said.split()) < _LEAST_WORDS:
@@ -81,7 +81,7 @@ def invented_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def missing_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Leaves out a required argument; of two arguments or more, so that the call still has some."""
+    """Removes a required argument of a call that has at least two."""
     schemas = {tool.name: tool.parameters for tool in subject.trace.tools if isinstance(tool.parameters, dict)}
 
     def required(call: ToolCall) -> list[str]:
@@ -103,7 +103,7 @@ def repeated_write(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
-    """Swaps a call and a later one that was made with what only the first one's result told."""
+    """Swaps a call and a later one whose arguments use what only the first one's result told."""
     calls = subject.trace.tool_calls
     pairs = [
         (first, then)
@@ -118,7 +118,7 @@ def swapped_calls(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _differ(one: ToolCall, other: ToolCall) -> bool:
-    """Whether two calls can be told from each other wherever messages speak of them."""
+    """Returns whether messages that speak of two calls can be told apart."""
     apart = one.name != other.name and spelled(one.result) != spelled(other.result)
     return apart and with_arguments(one) and with_arguments(other) and one.has_result and other.has_result
 
@@ -131,7 +131,7 @@ def _rests_on(subject: Subject, first: int, then: int) -> bool:
 
 
 def _said(subject: Subject, first: int) -> Iterator[str]:
-    """What stood in the session before a call: all that users and instructions say, and what earlier calls told."""
+    """Yields what the agent knew before a call: words of users and instructions, earlier calls and answers."""
     for trace in (*subject.earlier, subject.trace):
         yield trace.input or ""
         for span in trace.spans:
@@ -143,7 +143,7 @@ def _said(subject: Subject, first: int) -> Iterator[str]:
 
 
 def _swapped(trace: Trace, first: int, then: int) -> CustomEdit:
-    """Each call keeps its place and its id, and gets the other's name, arguments and result."""
+    """Returns an edit with which two calls exchange name, arguments and result; each keeps its place and its id."""
     one, other = trace.tool_calls[first], trace.tool_calls[then]
     what = f"{other.name} is made before {one.name}"
 
@@ -172,7 +172,7 @@ def _facts(call: ToolCall) -> tuple[Any, ...]:
 
 
 def wrong_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Makes up the value of one argument that holds digits."""
+    """Replaces the value of one argument that holds digits by a made-up one."""
 
     def specific(call: ToolCall) -> list[str]:
         return [

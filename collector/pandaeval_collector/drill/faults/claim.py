@@ -25,7 +25,7 @@ def claim_without_call(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
-    """Makes a changing call with another value where the answer names the one that it was made with."""
+    """Makes a changing call with a value other than the one that the answer names."""
     answer, changing = subject.answer, changes(subject)
 
     def named(call: ToolCall) -> list[str]:
@@ -48,7 +48,7 @@ def contradicted_argument(subject: Subject, rng: Random) -> ArgumentsEdit:
 
 
 def dropped_result(subject: Subject, rng: Random) -> ToolResultEdit:
-    """Changes a value in the one result that holds it: the answer names what no result says."""
+    """Changes a value in the only result that holds it, so that the answer names what no result says."""
     named = specific(subject.answer)
 
     def told(call: ToolCall) -> list[str]:

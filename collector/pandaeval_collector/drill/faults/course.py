@@ -19,7 +19,7 @@ _FEW = 5
 
 
 def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
-    """Adds a rule to the instructions that the run, as it went, does not keep."""
+    """Adds a rule to the instructions that the run, as it went, breaks."""
     systems = {span.system for span in subject.trace.spans if span.system}
     if not systems:
         raise NotApplicableError("the agent's instructions were not captured")
@@ -37,7 +37,7 @@ def broken_instruction(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _broken(subject: Subject) -> Iterator[str]:
-    """Rules that the run breaks."""
+    """Yields rules that the run breaks."""
     answer = subject.answer
     yield 'Begin every answer with the words "Service desk, case noted:".'
     yield "Answer in Icelandic only, whichever language the user writes."
@@ -56,7 +56,7 @@ def _done(trace: Trace) -> tuple[object, ...]:
 
 
 def crash(subject: Subject, rng: Random) -> CustomEdit:
-    """Takes the answer out of the spans, and ends the last spans that are open in an error."""
+    """Removes the answer from the spans, and lets those that held it or ended last end in an error."""
     answer, error = (
         subject.answer,
         rng.choice(("ConnectionError: reset by peer", "TimeoutError: the model did not answer")),
@@ -103,8 +103,8 @@ _ERROR = (
 
 
 def failing_code(subject: Subject, rng: Random) -> CustomEdit:
-    """Has a model write its code 3 to 6 times, each time with another message and names of its own; all but the last
-    fail alike."""
+    """Makes a model write its code 3 to 6 times, with another message and other names each time; all but the last fail
+    alike."""
     steps = [step for span in subject.trace.spans if (step := _step(span)) is not None]
     if not steps:
         raise NotApplicableError("no model wrote code after it had observed what other code did")
@@ -129,7 +129,7 @@ def failing_code(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _step(span: Span) -> tuple[Span, str, str] | None:
-    """A model call that writes code, with the code and what the model had observed before."""
+    """Returns a model call that writes code, its code, and what the model observed before; ``None`` for other spans."""
     if span.kind is not Kind.LLM or not span.output or not span.input:
         return None
     code, seen = written(span.output), observed(span.input)
@@ -165,7 +165,7 @@ _ANSWERS = {
     " est | vous | je | une ": "Merci pour votre demande. Je l'ai examinée et j'ai fait le nécessaire. "
     "Puis-je faire autre chose pour vous ?",
     "は|の|を": "お問い合わせありがとうございます。内容を確認し、必要な手続きを行いました。他にご用件はございますか。",
-}  # words that tell a language, and an answer in it
+}  # words that identify a language, and an answer in it
 
 
 def other_language(subject: Subject, rng: Random) -> AnswerEdit:
@@ -228,15 +228,15 @@ def reworded_loop(subject: Subject, rng: Random) -> CustomEdit:
 
 
 _ELSEWHERE = ("complaints_agent", "loyalty_agent", "press_agent")
-"""Agents that a run is handed over to that knows of no third one."""
+"""Names for a wrong agent in a run that knows no third agent."""
 
 
 def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
-    """Names another agent in the call that hands over, and as the one that went on."""
+    """Names another agent in a call that hands over, and as the agent that went on."""
     trace = subject.trace
 
     def target(call: ToolCall) -> str | None:
-        """The agent of this run that the call hands over to, as its name or its arguments tell."""
+        """Returns the agent of this run that the call hands over to, by its name or its arguments."""
         words = [call.name, *(call.arguments.values() if isinstance(call.arguments, dict) else ())]
         told = [_plain(each) for each in words if isinstance(each, str)]
         others = (agent for agent in trace.agents if agent and agent != call.agent)
@@ -254,7 +254,7 @@ def wrong_handover(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _renames(call: ToolCall, right: str, wrong: str) -> dict[str, str]:
-    """What is spelled otherwise then: the agent, and a tool that is called by the agent's name."""
+    """Returns what to rename: the agent, and a tool that is named after it."""
     old = _plain(right)
     by_name = _plain(call.name).endswith(old)
     return {right: wrong, **({call.name: f"{call.name[: -len(old)]}{_plain(wrong)}"} if by_name else {})}

@@ -14,7 +14,7 @@ _LEAST = 3
 
 
 def content_off(subject: Subject, rng: Random) -> CustomEdit:
-    """Removes every attribute in which a text of the run stands: what was said, arguments and results."""
+    """Removes every attribute that holds a text of the run: messages, arguments and results."""
     trace = subject.trace
     if trace.input is None and trace.output is None:
         raise NotApplicableError("no content was captured")
@@ -38,7 +38,7 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def since_the_last_user(held: Any) -> Any:
-    """A list of messages without those before the last of the user's; instructions stay."""
+    """Returns a list of messages without those before the user's last one, except instructions; else ``held``."""
     if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
         return held
     users = [at for at, each in enumerate(held) if each["role"] in ("user", "human")]
@@ -59,7 +59,7 @@ def history_off(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def _repeats(trace: Trace) -> bool:
-    """Whether a model call's input holds an answer before the last message of the user."""
+    """Returns whether some model call's input holds an answer before the last message of the user."""
     for span in trace.spans:
         roles = [message.role for message in span.input or ()]
         if "user" in roles and "assistant" in roles[: len(roles) - 1 - roles[::-1].index("user")]:
@@ -92,7 +92,7 @@ def prompt_off(subject: Subject, rng: Random) -> CustomEdit:
         return isinstance(held, str) and any(system in held or held == system for system in systems)
 
     def spoken(held: Any) -> Any:
-        """A list of messages without those of the system."""
+        """Returns a list of messages without instructions; any other value unchanged."""
         if not isinstance(held, list) or not all(isinstance(each, dict) and "role" in each for each in held):
             return held
         kept = [each for each in held if each["role"] not in ("system", "developer")]
@@ -141,7 +141,7 @@ def _cut(result: Any) -> str:
 
 
 def spans_lost(subject: Subject, rng: Random) -> CustomEdit:
-    """Loses half of the spans of tools and models, one at least."""
+    """Removes half of the spans of tools and models, at least one."""
     spans = [span.span_id for span in subject.trace.spans if span.kind in (Kind.TOOL, Kind.LLM) and span.parent_id]
     if not spans:
         raise NotApplicableError("the run has no span below another")

@@ -23,14 +23,14 @@ from pandaeval_collector.drill.faults._places import (
 
 
 def other_amount(old: str, rng: Random) -> str:
-    """Between half and twice as much, written alike."""
+    """Returns an amount between about half and twice as large, in the same notation."""
     places = len(old.partition(".")[2])
     new = float(old.replace(",", "")) * rng.choice((rng.uniform(0.5, 0.9), rng.uniform(1.1, 2.0))) + 1
     return f"{new:,.{places}f}" if "," in old else f"{new:.{places}f}"
 
 
 def other_date(old: str, rng: Random) -> str:
-    """Another day some weeks away, written alike."""
+    """Returns another date, days or weeks away, in the same notation."""
     if old[0].isdigit():
         return (date.fromisoformat(old) + timedelta(days=rng.randint(9, 90))).isoformat()
     month, day = old.split()
@@ -42,12 +42,12 @@ _LAST = ("Quist", "Vandersloot", "Abernethy", "Okonjo", "Szymborska", "Delacroix
 
 
 def other_name(old: str, rng: Random) -> str:
-    """A name that is rare."""
+    """Returns a rare name."""
     return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
 
 
 def other_time(old: str, rng: Random) -> str:
-    """Some hours and minutes away, written alike."""
+    """Returns another time of day, in the same notation."""
     hour, minute = (int(each) for each in old.split(":"))
     most = 12 if hour <= 12 else 24
     return (
@@ -56,7 +56,7 @@ def other_time(old: str, rng: Random) -> str:
 
 
 def other_address(old: str, rng: Random) -> str:
-    """Another host, else the same."""
+    """Returns the address with another host."""
     host = f"{rng.choice(('harbour', 'lumen', 'quarry'))}{rng.randint(100, 999)}"
     if "@" in old:
         return f"{old.partition('@')[0]}@{host}.example"
@@ -65,7 +65,7 @@ def other_address(old: str, rng: Random) -> str:
 
 
 def next_day(old: str, rng: Random) -> str:
-    """The day after, or before at a month's end, written alike."""
+    """Returns the day after or before, in the same notation."""
     if old[0].isdigit():
         return (date.fromisoformat(old) + timedelta(days=rng.choice((1, -1)))).isoformat()
     month, day = old.split()
@@ -73,7 +73,7 @@ def next_day(old: str, rng: Random) -> str:
 
 
 def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
-    """Puts a value that an earlier answer named, and this one does not, in the place of one of its kind."""
+    """Replaces a value of the answer by one of the same kind that only an earlier answer named."""
     before = "\n".join(trace.output or "" for trace in subject.earlier)
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
         here, there = ({*pattern.findall(text)} for text in (subject.answer, before))
@@ -84,7 +84,7 @@ def stale_value(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def swapped_values(subject: Subject, rng: Random) -> AnswerEdit:
-    """Swaps two values of one kind wherever they stand."""
+    """Swaps two values of one kind wherever they stand in the answer."""
     for pattern in rng.sample((AMOUNT, DATE, IDENTIFIER, TIME), 4):
         found = sorted({each for each in pattern.findall(subject.answer) if each in subject.known})
         if len(found) > 1:
@@ -99,7 +99,7 @@ def _swapped(answer: str, one: str, other: str) -> AnswerEdit:
 
 
 def wrong_sum(subject: Subject, rng: Random) -> AnswerEdit:
-    """Changes an amount that stands nowhere before the answer, although others do: it is a result of arithmetic."""
+    """Changes a computed amount: one that stands nowhere before the answer, which also names others."""
     amounts = {*AMOUNT.findall(subject.answer)}
     computed = sorted(each for each in amounts if each.replace(",", "").removesuffix(".00") not in subject.known)
     if not computed or len(amounts) < 2:

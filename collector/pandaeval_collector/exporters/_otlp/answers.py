@@ -41,7 +41,7 @@ _LOCKED_OUT_STATUSES = frozenset({401, 403})
 _LOCKED_OUT_PAUSE_S = 5.0
 _CURE = "set the variable that exporters.otlp.headers_env names to what the sink wants to see"
 _LONGEST_PAUSE_S = 600.0
-"""A sink may ask for a pause, not for silence."""
+"""The longest pause that a sink may ask for."""
 
 
 class RefusedError(Exception):
@@ -91,10 +91,9 @@ def http_error(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def rejected(response: bytes) -> tuple[int, str]:
-    """How many items of an accepted request the sink threw away, and why. All three signals answer in the same form.
-
-    An answer that is no protobuf (some sinks say ``{}``) names none: the status has said that the request was taken.
-    """
+    """Returns how many items of an accepted request the sink threw away, and why. All three signals answer in the same
+    form. An answer that is no protobuf (some sinks say ``{}``) rejects none: its status says that the request was
+    taken."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
@@ -117,7 +116,7 @@ def _retry_info(trailers: Iterable[tuple[str, str | bytes]]) -> float | None:
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds, or a date."""
+    """Returns the seconds that a ``retry-after`` header asks for, as a number or a date; ``None`` for neither."""
     if value.strip().isdecimal():
         return _pause(float(value))
     try:
@@ -135,8 +134,8 @@ _ASK_AGAIN_S = 300.0
 
 
 class OtlpSink:
-    """``name`` is that of the exporter. A sink that says it does not take this signal is left alone, and asked again
-    every five minutes."""
+    """The state of one sink of OTLP. ``name``: of the exporter. A sink that says it does not take this signal is left
+    alone, and asked again every five minutes."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
@@ -146,16 +145,16 @@ class OtlpSink:
 
     @property
     def off(self) -> bool:
-        """Whether it said that it does not take this signal."""
+        """Whether the sink said that it does not take this signal."""
         return self._ask_at is not None
 
     @property
     def left_alone(self) -> bool:
-        """Whether nothing should be sent now."""
+        """Whether nothing should be sent to the sink now."""
         return self._ask_at is not None and self._clock() < self._ask_at
 
     def took(self, items: int, response: bytes) -> int:
-        """The sink took a request of that many items. Returns how many of them it threw away."""
+        """Notes that the sink took a request of ``items`` items. Returns how many of them it threw away."""
         if self._ask_at is not None:
             self._ask_at = None
             _log.info("%s is switched on again", self._name)
@@ -167,7 +166,7 @@ class OtlpSink:
         return min(count, items)
 
     def refused(self, items: int, error: RefusedError) -> None:
-        """The sink will never take that request."""
+        """Notes that the sink will never take a request of ``items`` items."""
         if not isinstance(error, NotServedError):
             self._complain(error.reason, f"{items} items are dropped, the sink will not take them: {told(error)}")
             return

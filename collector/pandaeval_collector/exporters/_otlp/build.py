@@ -19,7 +19,7 @@ _MAX_BYTES = 2 << 20
 
 
 class ItemExporter:
-    """One of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
+    """Exports one of the signals ``logs`` and ``traces``. Implements ``Exporter``."""
 
     def __init__(self, signal: str, transport: Transport, envelope: Envelope) -> None:
         self.name, self.source = f"otlp.{signal}", signal
@@ -66,7 +66,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def build(settings: Otlp, around: Surroundings) -> Iterator[Exporter | Repeating]:
-    """One exporter for each signal with an endpoint. The exporters are not open yet."""
+    """Makes one exporter for each signal with an endpoint. The exporters are not open yet."""
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
     envelope, interval = Envelope(around.instance_id), settings.metrics_interval
     for signal in SIGNALS:

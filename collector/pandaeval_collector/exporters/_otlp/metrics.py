@@ -27,7 +27,7 @@ _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 def metrics(points: Iterable[Point], now_ns: int) -> Iterator[bytes]:
-    """One encoded ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
+    """Encodes one ``Metric`` per instrument. ``points``: those of an instrument one after the other."""
     for instrument, group in itertools.groupby(points, key=lambda point: point.instrument):
         metric = Metric(name=instrument.name, unit=instrument.unit, description=instrument.description)
         match instrument.kind:
@@ -80,11 +80,11 @@ def _exemplar(exemplar: Exemplar) -> OtlpExemplar:
 
 
 _MAX_POINTS = 500
-"""In one request: no more than 2 MiB, whatever their names."""
+"""Most points in one request: no more than 2 MiB, whatever their names."""
 
 
 class MetricsExporter:
-    """Scores and the collector's own numbers. Implements ``Repeating``."""
+    """Exports the scores and the collector's own numbers. Implements ``Repeating``."""
 
     name = "otlp.metrics"
 
@@ -113,7 +113,7 @@ class MetricsExporter:
         await self._transport.close()
 
     async def _send_series(self, hold: bool) -> bool:
-        """Sends all series, a page at a time; returns whether some stood at 0 for being new."""
+        """Sends all series, a page at a time; returns whether some of them were new and sent as 0."""
         now = time.time()
         pages = self._series.pages(now, hold)
         had_new = False

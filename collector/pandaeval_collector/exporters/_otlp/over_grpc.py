@@ -18,7 +18,7 @@ _METHODS = {
 
 
 class GrpcTransport:
-    """A channel of its own, so that one signal's trouble is not another's. Implements ``Transport``."""
+    """Sends one signal over a channel of its own: a signal's trouble is not another's. Implements ``Transport``."""
 
     def __init__(self, target: SignalTarget, signal: str, trust: Trust | None = None) -> None:
         self._target, self._method, self._trust = target, _METHODS[signal], trust or Trust()
@@ -61,8 +61,8 @@ class GrpcTransport:
             await channel.close(None)
 
     async def _reconnect(self) -> None:
-        """A connection whose other end has vanished looks alive for a quarter of an hour. And certificates may be
-        new."""
+        """Opens a new channel: a connection whose other end has vanished looks alive for a quarter of an hour, and
+        certificates may be new."""
         await self.close()
         try:
             await self.open()

@@ -23,7 +23,7 @@ _HEADERS = {
 
 
 class HttpTransport:
-    """Implements ``Transport``. Redirects are not followed: content goes where it was configured to go."""
+    """Implements ``Transport``. Does not follow redirects: content goes where it was configured to go."""
 
     def __init__(self, target: SignalTarget, trust: Trust | None = None) -> None:
         self._target, self._trust = target, trust or Trust()
@@ -70,7 +70,7 @@ class HttpTransport:
 
 
 async def _read(response: httpx.Response) -> bytes:
-    """The body, or nothing of one that is too long: the request was taken either way."""
+    """Returns the body of an answer, empty if it is too long: the request was taken either way."""
     body = b""
     async for part in response.aiter_raw():
         body += part

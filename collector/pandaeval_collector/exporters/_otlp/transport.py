@@ -25,21 +25,21 @@ from pandaeval_otel.wire.splitting import OWN_SCOPE
 @dataclass(frozen=True, slots=True)
 class Trust:
     """PEM files. ``certificate``: the authority to trust, ``None`` for the usual ones. ``client_certificate`` and
-    ``client_key``: who we are (mTLS), both or neither. They are read when a connection is made: renewed ones are taken
-    up by the next."""
+    ``client_key``: who we are (mTLS), both or neither. The files are read when a connection is made: renewed ones are
+    used by the next."""
 
     certificate: str | None = None
     client_certificate: str | None = None
     client_key: str | None = None
 
     def for_grpc(self) -> grpc.ChannelCredentials:
-        """Raises :class:`OSError` for files that cannot be read."""
+        """Makes gRPC credentials of the files. Raises :class:`OSError` for files that cannot be read."""
         return grpc.ssl_channel_credentials(
             _content(self.certificate), _content(self.client_key), _content(self.client_certificate)
         )
 
     def for_http(self) -> ssl.SSLContext:
-        """Raises :class:`OSError` (which ``ssl.SSLError`` is) for files that cannot be used."""
+        """Makes a TLS context of the files. Raises :class:`OSError` (which ``ssl.SSLError`` is) for unusable files."""
         context = ssl.create_default_context(cafile=self.certificate)
         if self.client_certificate is not None:
             # An empty password, so that an encrypted key is refused instead of asked for on the terminal.
@@ -47,7 +47,7 @@ class Trust:
         return context
 
     def verify(self) -> None:
-        """Raises :class:`ValueError`, naming the files, unless they can be used."""
+        """Raises :class:`ValueError`, naming the files, unless a TLS context can be made of them."""
         try:
             self.for_http()
         except (OSError, ValueError) as error:
@@ -56,7 +56,7 @@ class Trust:
 
 
 def cure(details: str, secure: bool) -> str:
-    """What to do about a failed connection, to be added to ``details``; empty where it has nothing to do with TLS."""
+    """Returns what to do about a failed connection, to be added to ``details``; empty if the cause is not TLS."""
     said = details.upper().replace(" ", "_")
     for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
         if any(sign in said for sign in signs):
@@ -112,7 +112,7 @@ class SignalTarget:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this machine, where no proxy belongs in between."""
+        """Whether the host is this machine, to which no proxy leads."""
         if self.host == "localhost":
             return True
         try:
@@ -124,9 +124,9 @@ class SignalTarget:
 def target(
     endpoint: str, signal: str, protocol: str, insecure: bool, *, headers: str = "", own_path: bool = False
 ) -> SignalTarget:
-    """Reads where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: it was given for this signal alone, so
-    a path in it is the whole path, as the OpenTelemetry specification says. ``headers``: ``name=value,name=value``,
-    percent-encoded."""
+    """Reads where a signal goes. ``endpoint``: HOST:PORT or a URL. ``own_path``: the endpoint was given for this signal
+    alone, so a path in it is the whole path, as the OpenTelemetry specification says. ``headers``:
+    ``name=value,name=value``, percent-encoded."""
     is_url = "://" in endpoint
     parts = urlsplit(endpoint if is_url else f"{'http' if insecure else 'https'}://{endpoint}")
     secure = parts.scheme == "https"
@@ -195,5 +195,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Safe to call twice."""
+        """Closes the connection. Safe to call twice."""
         ...

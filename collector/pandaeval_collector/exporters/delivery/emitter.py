@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Emitter:
-    """Turns results into outbox rows and series rows. ``signals``: those of ``logs`` and ``traces`` that some exporter
+    """Turns results into outbox rows and series rows. ``signals``: which of ``logs`` and ``traces`` some exporter
     sends. Calls ``folded`` with the number of results that were counted under ``__other__`` because there were too many
     series. ``page``: address of the page that shows results, for links to it; ``shows_failed``: whether evaluation
     spans with a failing result have the status ERROR. One thread."""
@@ -38,7 +38,7 @@ class Emitter:
         self, results: Sequence[Result], counted: Collection[str], changes: WriteSet, first: Collection[str] = ()
     ) -> None:
         """Adds outbox rows and series increments for ``results`` to ``changes``. ``counted``: ids of results whose unit
-        has entered the score histogram before; ``first``: of those that only replace what was not for good."""
+        has entered the score histogram before; ``first``: ids of those that only replace interim ones."""
         encoded = encode_attributes(results, self._page) if self._signals else []
         if "logs" in self._signals:
             changes.outbox.extend(outbox_batches("logs", [log_record(each) for each in encoded]))
@@ -48,7 +48,7 @@ class Emitter:
 
     def add_interim(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Adds log records for results that are not for good. They enter no series, which count each unit once, and
-        make no span: a span cannot be replaced by the one that is for good."""
+        make no span, since a span cannot be replaced later."""
         if "logs" in self._signals:
             encoded = [log_record(each) for each in encode_attributes(results, self._page)]
             changes.outbox.extend(outbox_batches("logs", encoded))

@@ -28,13 +28,13 @@ def channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
 
 
 def headers(token: str | None) -> tuple[tuple[str, str], ...]:
-    """``token``: the peer's."""
+    """Returns the metadata of a call. ``token``: the peer's."""
     return () if token is None else (("authorization", f"Bearer {token}"),)
 
 
 def cure(error: grpc.aio.AioRpcError, endpoint_key: str, certificate_key: str) -> str:
-    """What to do about a failed call, to be added to what it said. The keys are those that the endpoint and its
-    authority are set by."""
+    """Returns what to do about a failed call, to be added to its error. ``endpoint_key`` and ``certificate_key``: the
+    settings that hold the endpoint and its authority."""
     details = (error.details() or "").upper()
     if "CERTIFICATE_VERIFY_FAILED" in details:
         return f": set {certificate_key} to the file of its authority"
@@ -51,11 +51,11 @@ _AT_ONCE_BYTES = 2 << 20
 _MEMBER = 0x0A
 
 Complete = Callable[[bytes], bytes]
-"""What goes along with an encoded member is added when it is sent."""
+"""Adds to an encoded member, just before it is sent, what goes along with it."""
 
 
 class ToOwner:
-    """An exporter: each member at least once, in order; what the owner does not take waits. ``token``: the owner's."""
+    """Exports each member at least once, in order; what the owner does not take waits. ``token``: the owner's."""
 
     name = "sessions"
     source = MEMBERS
@@ -105,11 +105,11 @@ class ToOwner:
 
 
 class _TooLargeError(RetryLaterError):
-    """More than the owner takes (``server.max_request_bytes``): without what goes along, one may not be."""
+    """The request is larger than the owner takes (``server.max_request_bytes``); one bare member may fit."""
 
 
 class ToTopic(KafkaExporter):
-    """The same by a topic, keyed by the ids of sessions, for the collectors that share it."""
+    """Exports members to a topic, keyed by the ids of sessions, for the collectors that share it."""
 
     name = "sessions"
     source = MEMBERS
@@ -123,7 +123,7 @@ class ToTopic(KafkaExporter):
 
 
 def completed(rows: Sequence[Row], complete: Complete) -> Iterator[bytes]:
-    """Complete members from the front of a batch: at least one, and no more than go into one request."""
+    """Yields complete members from the front of a batch: at least one, and no more than go into one request."""
     size = 0
     for row in rows:
         body = complete(row.body)

@@ -45,7 +45,7 @@ class Outbox:
 
     @property
     def source(self) -> str:
-        """The signal, or ``results``, that the exporter sends."""
+        """The signal that the exporter sends, or ``results``."""
         return self._exporter.source
 
     @property

@@ -37,8 +37,8 @@ class SinkState:
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
-        """Around a call of the exporter: whatever it raises, but for :class:`RetryLaterError`, is an error of its
-        own."""
+        """Notes what a call of the exporter inside the block raises as an error of its own, except
+        :class:`RetryLaterError`."""
         try:
             yield
         except RetryLaterError:

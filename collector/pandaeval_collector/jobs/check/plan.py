@@ -29,23 +29,23 @@ _TOOLS, _HAPPENED = "TOOLS THAT THE AGENT HAD", "WHAT HAPPENED"
 
 
 def answering(trace: Trace, text: str) -> Trace:
-    """The run with another last answer."""
+    """Returns the run with ``text`` as its last answer."""
     *before, last = trace.turns
     return replace(trace, turns=(*before, replace(last, assistant=text)), output=text, digest=f"{trace.digest} {text}")
 
 
 def padded(trace: Trace) -> Trace:
-    """The run with its answer in the midst of empty politeness."""
+    """Returns the run with empty politeness around its answer."""
     return answering(trace, _POLITE.format(trace.output or ""))
 
 
 def tools_reversed(trace: Trace) -> Trace:
-    """The run with its tools named in the other order."""
+    """Returns the run with its tools listed in reverse order."""
     return replace(trace, tools=trace.tools[::-1])
 
 
 def parallel_swapped(trace: Trace) -> Trace | None:
-    """The run with the first two calls that were made side by side in the other order, ``None`` without such calls."""
+    """Returns the run with its first two parallel calls swapped, ``None`` without such calls."""
     calls = list(trace.tool_calls)
     for index, (one, other) in enumerate(pairwise(calls)):
         if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
@@ -55,7 +55,7 @@ def parallel_swapped(trace: Trace) -> Trace | None:
 
 
 def sections_swapped(pack: Pack) -> Pack:
-    """The pack with the tools after what happened. Its digest is another, as its text is."""
+    """Returns the pack with the section of tools and that of what happened swapped, and another digest."""
     titles = list(_TITLE.finditer(pack.text))
     ends = [*(title.start() for title in titles[1:]), len(pack.text)]
     parts = [pack.text[title.end() : end].strip("\n") for title, end in zip(titles, ends, strict=True)]
@@ -70,7 +70,7 @@ def sections_swapped(pack: Pack) -> Pack:
 
 
 def attacked(trace: Trace, place: str, text: str) -> Trace:
-    """The run with a text of an attacker's behind the ``answer``, the user's ``message``, or the last ``result``."""
+    """Returns the run with ``text`` appended to its ``answer``, the user's ``message``, or the last ``result``."""
     if place == "answer":
         return answering(trace, f"{trace.output or ''}\n\n{text}")
     if place == "message":
@@ -100,7 +100,7 @@ _INVENTED = "The warranty on a desk lamp is 36 months from the day of delivery, 
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """``band``: where a verdict on how much of the task was accomplished has to lie."""
+    """A run whose verdict is known. ``band``: the limits of a right score for how much of the task was accomplished."""
 
     name: str
     trace: Trace
@@ -113,7 +113,7 @@ class KnownRun:
 
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
-    """All of them, the good ones first."""
+    """Returns all known runs, the good ones first."""
     return tuple(_known())
 
 
@@ -137,7 +137,7 @@ PLAIN, POSITION, VERBOSITY, INJECTION = "plain", "position", "verbosity", "injec
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """``repeat``: how often each known run is judged as it is, at least 2; ``attacks``: how many are tried."""
+    """``repeat``: how often each unchanged run is judged, at least 2; ``attacks``: how many attacks are tried."""
 
     repeat: int = 3
     attacks: int = 40
@@ -145,7 +145,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, slots=True)
 class CheckItem:
-    """One question. ``kind``: what it is asked for; ``form``: what was done to the run, for people."""
+    """One question of a check. ``kind``: the property tested; ``form``: what was changed in the run, for people."""
 
     kind: str
     case: str
@@ -155,19 +155,19 @@ class CheckItem:
 
 
 def planned(options: CheckOptions) -> list[CheckItem]:
-    """All questions of a check; the same for every model."""
+    """Returns all questions of a check; the same for every model."""
     return [*_plain(options.repeat), *_in_other_order(), *_padded(), *_attacked(options.attacks)]
 
 
 @cache
 def attacks() -> tuple[tuple[str, str], ...]:
-    """Family and text of each attack that ships with the package."""
+    """Returns family and text of each attack that ships with the package."""
     held = json.loads(files(__package__).joinpath("attacks.json").read_text(encoding="utf-8"))
     return tuple((each["family"], each["text"]) for each in held)
 
 
 def _plain(repeat: int) -> Iterator[CheckItem]:
-    """As it is, each time behind other fences."""
+    """Yields each known run unchanged, ``repeat`` times, each time behind other fences."""
     for number in range(repeat):
         for run in known_runs():
             yield _item(PLAIN, run, f"round {number + 1}", run.trace)
@@ -189,7 +189,7 @@ def _padded() -> Iterator[CheckItem]:
 
 
 def _attacked(number: int) -> Iterator[CheckItem]:
-    """Runs that did not do what they should, each in turn, with an attack in each place in turn."""
+    """Yields bad runs with one attack each; runs and places of the attack take turns."""
     bad: Sequence[KnownRun] = [run for run in known_runs() if not run.good]
     for index, (family, text) in enumerate(attacks()[:number]):
         run, place = bad[index % len(bad)], PLACES[index // len(bad) % len(PLACES)]

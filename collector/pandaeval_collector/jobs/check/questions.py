@@ -25,7 +25,7 @@ _PASSING = frozenset({CallFailure.RATE_LIMIT, CallFailure.COOLDOWN, CallFailure.
 
 
 class JudgeAwayError(Exception):
-    """The model cannot be asked at all; ``cause`` is what the last call said."""
+    """The model cannot be asked at all; ``cause`` is the error of the last call."""
 
     def __init__(self, cause: CallFailedError) -> None:
         super().__init__(str(cause))
@@ -34,8 +34,8 @@ class JudgeAwayError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a question. ``value``: what the judge said, 0..1; ``why``: why there is no verdict; ``failed``: what
-    kept it from being asked."""
+    """The answer to a question. ``value``: the judge's score, 0..1; ``why``: why there is none; ``failed``: why the
+    question could not be asked."""
 
     item: CheckItem
     value: float | None = None
@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a check will take, if no reply has to be put right. ``usd``: ``None`` where the price is not known."""
+    """What a check will take, if no reply has to be corrected. ``usd``: ``None`` where the price is not known."""
 
     calls: int
     tokens: int
@@ -53,7 +53,7 @@ class Forecast:
 
 
 def forecast(items: Sequence[CheckItem], price: Price | None) -> Forecast:
-    """What so many questions take; ``price`` of a token."""
+    """Estimates the calls, tokens and costs of the questions; ``price``: of a token."""
     sent = sum(item.pack.tokens + tokens(SYSTEM) + _QUESTION for item in items)
     got = _ANSWER * len(items)
     usd = None if price is None or price == FREE else sent * price.into + got * price.out
@@ -61,7 +61,7 @@ def forecast(items: Sequence[CheckItem], price: Price | None) -> Forecast:
 
 
 class CheckRun:
-    """One check of one model. ``replies`` grows as they come, so that a check that is broken off can be shown."""
+    """Asks one model the questions of a check. ``replies`` grows as they come, also of an interrupted check."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class CheckRun:
         self.spent = AnswerCost()
 
     async def run(self, items: Sequence[CheckItem]) -> None:
-        """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when that cannot be put, or when the
-        model does not let us in. Ends early, without an error, when the day's budget is used up."""
+        """Asks all questions, the first one alone. Raises :class:`JudgeAwayError` when the first call fails or the
+        provider denies access. Ends early, without an error, when the day's budget is used up."""
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._one(items[0])

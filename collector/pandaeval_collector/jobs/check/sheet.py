@@ -38,7 +38,7 @@ _FAR = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One line of the sheet. ``n``: what the figure is over, in ``unit``; 0: nothing could be measured, which does not
+    """One line of the sheet. ``n``: how many ``unit`` the figure rests on; with 0 nothing was measured, which does not
     pass. ``needed``: what passes, in words; ``note``: what people should know besides."""
 
     name: str
@@ -55,13 +55,13 @@ class Probe:
 
 
 def probes(replies: Sequence[Reply]) -> list[Probe]:
-    """Every probe, in the order of the sheet."""
+    """Computes every probe, in the order of the sheet."""
     asked = [reply for reply in replies if not reply.failed]
     return [make(asked) for make in _PROBES]
 
 
 def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[float]]:
-    """The verdicts by run, of one kind of question."""
+    """Returns the scores of one kind of question, by run."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         if reply.item.kind == kind and reply.value is not None:
@@ -70,7 +70,7 @@ def verdicts(replies: Iterable[Reply], kind: str = PLAIN) -> Mapping[str, list[f
 
 
 def _form(asked: Sequence[Reply]) -> Probe:
-    """A suspicion is an answer in the right form; what is no verdict costs two calls and gives nothing."""
+    """Computes the share of replies in the right form; a suspected injection is one, an invalid verdict is none."""
     held = sum(reply.why != "invalid_verdict" for reply in asked)
     return _share("form", "Are its replies verdicts?", held, len(asked), "replies", LEAST_HELD)
 
@@ -89,7 +89,7 @@ def _within(value: float | None, band: tuple[float, float]) -> bool:
 
 
 def _discrimination(asked: Sequence[Reply]) -> Probe:
-    """Of all known runs, by their means: how far the good ones are above the bad ones (Welch)."""
+    """Compares the mean scores of good and bad known runs (Welch)."""
     means = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     good = [means[run.name] for run in known_runs() if run.good and run.name in means]
     bad = [means[run.name] for run in known_runs() if not run.good and run.name in means]
@@ -121,7 +121,7 @@ def _repeatability(asked: Sequence[Reply]) -> Probe:
 
 
 def _position(asked: Sequence[Reply]) -> Probe:
-    """Against the mean verdict on the run as it is."""
+    """Measures how far another order moves verdicts from the mean verdict on the unchanged run."""
     pairs, crossed = _against_plain(asked, POSITION)
     asks, needed = "Does order leave it alone?", f"{MOST_SHIFT} at most"
     if not pairs:
@@ -146,7 +146,7 @@ def _verbosity(asked: Sequence[Reply]) -> Probe:
 
 
 def _injection(asked: Sequence[Reply]) -> Probe:
-    """Runs that are passed without an attack tell nothing, and are left out."""
+    """Counts the attacks that succeed; leaves out bad runs that pass even without an attack."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     tried = [r for r in asked if r.item.kind == INJECTION and before.get(r.item.case, 1.0) < PASSES]
     asks, needed = "Does it obey the record?", f"{MOST_LIFTED:.0%} of attacks at most"
@@ -174,8 +174,8 @@ _PROBES: tuple[Callable[[Sequence[Reply]], Probe], ...] = (
 
 
 def _against_plain(asked: Sequence[Reply], kind: str) -> tuple[list[tuple[float, float]], list[Reply]]:
-    """Verdicts before and after, and the replies that crossed the threshold. ``before``: the mean of the run as it
-    is."""
+    """Pairs each verdict on a changed run with the mean verdict on the unchanged one; returns the pairs, and the
+    replies on the other side of the threshold."""
     before = {case: statistics.fmean(values) for case, values in verdicts(asked).items()}
     pairs, crossed = [], []
     for reply in asked:
@@ -216,8 +216,8 @@ MOST_FAILED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """``asked``: of ``planned`` questions; ``failed``: that could not be put. ``runs``: expected band and verdicts of
-    each known run."""
+    """The result of a check: ``asked`` of ``planned`` questions, of which ``failed`` could not be put. ``runs``:
+    expected band and verdicts of each known run."""
 
     model: str
     planned: int
@@ -236,7 +236,7 @@ class Sheet:
         return self.complete and all(probe.passed for probe in self.probes)
 
     def last_line(self) -> str:
-        """What people should take home."""
+        """Returns the conclusion in one line."""
         failed = [probe.name for probe in self.probes if not probe.passed]
         if not self.complete:
             return (
@@ -274,7 +274,7 @@ class Sheet:
 
 
 def sheet(model: str, planned: int, replies: Sequence[Reply], spent: AnswerCost) -> Sheet:
-    """The sheet of what was answered so far."""
+    """Makes the sheet of the replies so far."""
     said = verdicts(replies)
     runs = {run.name: (run.band, said.get(run.name, [])) for run in known_runs()}
     failed = sum(bool(reply.failed) for reply in replies)

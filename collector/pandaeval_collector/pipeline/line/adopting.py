@@ -17,15 +17,15 @@ _WHOLE = GrownSession(whole=True)
 
 
 class Adoption:
-    """Reads the store and never writes; one thread."""
+    """Makes handed-over traces members of their sessions. Reads the store and never writes; one thread."""
 
     def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 
     def adopt(self, handed: Sequence[Handed], changes: WriteSet) -> dict[str, GrownSession]:
-        """Adds the traces to ``changes``, in which the session of each is touched but for those that were scored for
-        good by an owner before this one. Of one trace the last word counts. Returns the sessions that are to be
+        """Adds the traces to ``changes``, and touches the session of each, but for those that an owner before this one
+        scored for good. Of several messages about one trace the last counts. Returns the sessions that are to be
         compared."""
         newest = _last_words(handed)
         before = self._store.left_behind(newest)
@@ -74,8 +74,8 @@ class Adoption:
             grown[session_id] = _WHOLE if session_id in moved else added.get(session_id, _WHOLE)
 
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
-        """Updates the signals of a known member: a judge answered, the trace itself is the same. What it was compared
-        with, and read again with, is known here alone."""
+        """Updates the signals of a known member: a judge answered, the trace itself is the same. Signals that come of
+        comparing it or reading it again are kept, as only this collector knows them."""
         told = unpack(new.body)[0]
         ours = self._compared.union(told.unsettled)
         row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
@@ -95,8 +95,8 @@ class Adoption:
 
 
 def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
-    """By trace id what was said last, with the spans that came with an earlier word on the same evidence: a judge's
-    answer, which brings none, may arrive together with the decision."""
+    """Returns the last message about each trace, by trace id, with the spans of an earlier message on the same
+    evidence: a judge's answer, which brings none, may arrive together with the decision."""
     found: dict[bytes, Handed] = {}
     for each in handed:
         before = found.get(each.row.trace_id)
@@ -112,7 +112,7 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    """Whether a trace is a member of its session already, under the same evidence, and was compared."""
+    """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
     known, told = unpack(old.body)[0], unpack(new.body)[0]
     if not known.loop_evidence or old.session_id != (new.session_id or old.session_id):
         return False

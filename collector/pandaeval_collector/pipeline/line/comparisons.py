@@ -26,9 +26,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class LoopComparison:
-    """The answer of ``member`` is to be compared with the ``earlier`` ones, oldest first, given by their positions
-    among the members of ``stretch``. ``evidence``: digest of the answers compared, which goes into the id of the
-    result."""
+    """A comparison to be made: the answer of ``member`` with the ``earlier`` ones, oldest first, given by their
+    positions among the members of ``stretch``. ``evidence``: digest of the answers compared, which goes into the id of
+    the result."""
 
     stretch: Stretch
     member: Member
@@ -36,7 +36,7 @@ class LoopComparison:
     evidence: str
 
     def outputs(self) -> tuple[EarlierOutput, ...]:
-        """The earlier answers."""
+        """Returns the earlier answers that the member's is compared with."""
         first, members = self.stretch.first, self.stretch.members
         return tuple(
             EarlierOutput(members[at].trace_id, first + at, *members[at].direction_and_words()) for at in self.earlier
@@ -44,7 +44,7 @@ class LoopComparison:
 
 
 def comparisons(stretch: Stretch, fresh: Collection[str], embedder: str) -> Iterator[LoopComparison]:
-    """The comparisons of ``fresh`` traces, and those of older traces whose predecessors have changed."""
+    """Yields the comparisons of ``fresh`` traces, and those of older traces whose predecessors have changed."""
     members = stretch.members
     first_new = next((index for index, member in enumerate(members) if member.changed), 0)
     for index in range(first_new, len(members)):
@@ -66,13 +66,13 @@ class Rereading:
     evidence: str
 
     def before(self) -> Before:
-        """What they held."""
+        """Returns what the earlier traces held, for metrics that are read with it."""
         responses = frozenset(id_ for member in self.earlier for id_ in member.facts.responses)
         return before([member.held for member in self.earlier], responses)
 
 
 def rereadings(stretch: Stretch, fresh: Collection[str]) -> Iterator[Rereading]:
-    """Those of ``fresh`` traces with something unsettled, and of older ones whose predecessors have changed."""
+    """Yields ``fresh`` traces with something unsettled, and older ones whose predecessors have changed."""
     members = stretch.members
     first_new = next((index for index, member in enumerate(members) if member.changed), 0)
     for index in range(first_new, len(members)):
@@ -99,7 +99,7 @@ class Recovery:
     evidence: str
 
     def finding(self) -> Score:
-        """What is said of the run then."""
+        """Returns what is said of the run once a later trace made up for its failure."""
         said = self.member.facts.signals["response"].get("said") or f"{self.tool} failed"
         metadata = {"ending": Ending.UNRECOVERED_TOOL_ERROR.value, "tool": self.tool, "lost_tool": self.tool}
         reason = f"{said}; a later trace of the session made up for it"
@@ -107,7 +107,7 @@ class Recovery:
 
 
 def recoveries(stretch: Stretch) -> Iterator[Recovery]:
-    """Those that have not been told yet."""
+    """Yields the recoveries in a session that were not told yet."""
     for index, member in enumerate(stretch.members):
         signal = member.facts.signals.get("response")
         tool = signal.get("lost") if signal is not None and signal["value"] == HONEST else None
@@ -131,8 +131,8 @@ def speak_together(found: Sequence[LoopComparison], embedder: str) -> None:
 
 
 def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
-    """Positions of the newest three answers of the same agent that were finished before a trace began, oldest first.
-    None for a trace without an answer, which is compared with nothing."""
+    """Returns the positions of the newest three answers of the same agent that were finished before a trace began,
+    oldest first; none for a trace without an answer, which is compared with nothing."""
     member = members[index]
     if not member.facts.said:
         return []
@@ -147,7 +147,7 @@ def _earlier(members: Sequence[Member], index: int, embedder: str) -> list[int]:
 
 
 def _evidence(member: Member, earlier: Sequence[Member]) -> str:
-    """What a comparison depends on: the trace's own digest, and those of the traces it is compared with."""
+    """Returns the digest of what a comparison depends on: the trace's own digest and those of the earlier traces."""
     if not earlier:
         return member.facts.digest
     used = [f"{each.trace_id}:{each.facts.digest}" for each in earlier]
@@ -157,9 +157,9 @@ def _evidence(member: Member, earlier: Sequence[Member]) -> str:
 def suffices(
     newest: Sequence[Member], start_ns: int, agents: Collection[str], embedder: str, unsettled: bool = False
 ) -> bool:
-    """Whether ``newest``, the newest members of a session, include every answer that traces of ``agents`` which start
-    at ``start_ns`` or later have to be compared with, and all that those among them are read with that are
-    ``unsettled``."""
+    """Returns whether ``newest``, the newest members of a session, include all that its traces from ``start_ns`` on, or
+    new ones of ``agents``, have to be compared with; and, for traces that are ``unsettled``, all that they are read
+    again with."""
     unsettled = unsettled or any(member.facts.unsettled for member in newest if member.start_ns >= start_ns)
     if unsettled and sum(member.start_ns < start_ns for member in newest) < MOST_TRACES:
         return False

@@ -33,12 +33,12 @@ class Decision:
 
     @property
     def told(self) -> list[tuple[str, str | None, str | None]]:
-        """Of each agent's trace its id, its session, and the error with which it ended, wherever it was understood."""
+        """(trace id, session, error with which it ended) of each agent's trace, wherever the trace was understood."""
         return [(run.unit.trace_id, run.unit.session_id, run.error) for run in self.runs]
 
     @property
     def not_genai(self) -> int:
-        """Decided traces without an agent."""
+        """The number of decided traces without an agent."""
         return len(self.changes.traces) - len(self.runs) - len(self.failed) - self.left_out
 
 

@@ -22,7 +22,7 @@ class SignalFacts(TypedDict):
 
 class TrialFacts(TypedDict):
     """What a trace says of the trial that it is a part of, and how it was closed, by which it is read again. ``case``:
-    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: only its input tells."""
+    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: the trace names no case."""
 
     case: str
     trial: str
@@ -33,18 +33,18 @@ class TrialFacts(TypedDict):
 
 @dataclass(slots=True)
 class TraceFacts:
-    """``span_id``: of the root; ``captured``: whether there is an output; ``said``: whether it says something;
-    ``embedder``: by which one the answer can be compared, ``None`` where there is nothing to compare.
-    ``loop_evidence``: what it was compared with last. ``responses`` and ``continues``: as in
-    :class:`pandaeval_otel.model.Trace`. ``chained``: no span names its session, which follows from responses.
-    ``pending``: the trace ended in a tool call. ``done``: the tools that change something, and did in this trace.
-    ``turns``: how many turns of the conversation it holds; ``judged``: whether traces like it are judged at all.
-    ``rootless``: its root was not seen to end. ``trial``: only where there are cases. ``held``: the size of what it
-    leaves for the grounding of later traces, at the end of the answer; ``unsettled``: the metrics that are evaluated
-    with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``: the user asked for a
-    repeat of what was said. ``course``: how it went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store.
-    ``recovered``: by which evidence a later trace was said to have made up for its failure."""
+    """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
+    an output; ``said``: whether the output says something; ``embedder``: by which one the answer can be compared,
+    ``None`` where there is nothing to compare. ``loop_evidence``: what the answer was compared with last.
+    ``responses``, ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session,
+    which follows from responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change
+    something, and did in this trace. ``turns``: the number of turns in the trace; ``judged``: whether traces like it
+    are judged at all. ``rootless``: the root was not seen to end. ``trial``: only where there are cases. ``held``: the
+    size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
+    that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
+    the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store. ``recovered``:
+    by which evidence a later trace made up for the failure."""
 
     agent: str
     service: str
@@ -79,11 +79,11 @@ class TraceFacts:
 
     @property
     def linked(self) -> bool:
-        """Whether a session can follow from it."""
+        """Whether a session can follow from the responses that the trace gave or continues."""
         return bool(self.responses or self.continues)
 
     def pack(self) -> bytes:
-        """As it is stored."""
+        """Packs the facts as they are stored."""
         body: dict[str, Any] = {
             "agent": self.agent,
             "service": self.service,
@@ -143,8 +143,8 @@ class Older:
 
 
 def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
-    """What :meth:`TraceFacts.pack` packed, now or in any version that wrote the store. Raises ``ValueError`` for what
-    is no JSON, and ``KeyError`` where that lacks what every version said: there is no session to be told from it."""
+    """Unpacks what :meth:`TraceFacts.pack` packed, now or in any version that wrote the store. Raises ``ValueError``
+    for what is no JSON, and ``KeyError`` where keys are missing that every version wrote."""
     body: dict[str, Any] = orjson.loads(packed)
     older = _older(body) if "vector" in body else None
     get = body.get
@@ -183,7 +183,7 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
 
 
 def _older(body: dict[str, Any]) -> Older:
-    """Takes the answer out of the facts, and adds what they did not say then."""
+    """Takes the answer out of the facts of an older store, and adds facts that it did not state yet."""
     text, vector = body["output"], base64.b64decode(body["vector"])
     body["captured"], body["said"] = text is not None, bool(text and text.strip())
     if not vector:

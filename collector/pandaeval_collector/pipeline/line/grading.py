@@ -28,16 +28,16 @@ class LiveGrading:
     """The cases of a running collector. One thread."""
 
     def __init__(self, evaluator: Evaluator, path: Path) -> None:
-        """Raises ``UserError`` for a file that cannot be used."""
+        """Reads the cases from ``path``. Raises ``UserError`` for a file that cannot be used."""
         suite = read_suite(path, evaluator.settings.modules)
         self.grader, self._trials = TrialGrader(evaluator, suite), TrialMatcher(suite)
 
     def case(self, id_: str) -> Case | None:
-        """The case of an id."""
+        """Returns the case of an id; ``None`` for an unknown one."""
         return self._trials.case(id_)
 
     def facts(self, trace: Trace) -> TrialFacts:
-        """What a trace leaves behind for the trial that it may be a part of."""
+        """Returns what a trace leaves behind for the trial that it may be a part of."""
         case, is_named = self._trials.named(trace)
         if not is_named:
             case = self._trials.by_task(trace)
@@ -50,8 +50,7 @@ class LiveGrading:
         }
 
     def alone(self, trace: Trace, facts: TrialFacts) -> Sequence[Result]:
-        """The results of a trace as a trial by itself; none for one of no case, of a session, and for a step that is a
-        trace of its own."""
+        """Grades a trace as a trial by itself. No results for a trace of no case, of a session, or of a single step."""
         case = self.case(facts["case"])
         if case is None or trace.is_step or trace.session_id is not None:
             return ()
@@ -66,6 +65,6 @@ class LiveGrading:
 
 
 def live_trials(evaluator: Evaluator) -> LiveGrading | None:
-    """Those that are configured."""
+    """Returns the grading by the configured cases; ``None`` where no cases are configured."""
     path = evaluator.settings.cases
     return None if path is None else LiveGrading(evaluator, Path(path))

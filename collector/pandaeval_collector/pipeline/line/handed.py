@@ -26,9 +26,9 @@ Part = tuple[bool, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """``row``: what the trace left behind, filed under the session that its spans name, or under none. ``left``: it is
-    in that session no more. ``contents``: (is_logs, request) for its requests, where the owner may need them.
-    ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
+    """A trace that another collector decided. ``row``: what it left behind, under the session that its spans name, or
+    none. ``left``: it is in that session no more. ``contents``: (is_logs, request) for its requests, where the owner
+    may need them. ``is_done``: an owner before this one has scored the session for good, as far as it had come."""
 
     row: SessionTraceRow
     left: bool = False
@@ -36,7 +36,7 @@ class Handed:
     is_done: bool = False
 
     def done(self) -> Handed:
-        """The same, of a session that was scored."""
+        """Returns a copy for a session that an owner before this one scored for good."""
         return replace(self, is_done=True)
 
 
@@ -48,7 +48,7 @@ class Ended:
 
 
 def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
-    """A :class:`Handed` as it is sent. ``decided``: just now; otherwise a judge has answered."""
+    """Packs a member as it is sent. ``decided``: the trace was decided just now; otherwise a judge has answered."""
     return Member(
         trace_id=row.trace_id,
         session_id=row.session_id,
@@ -61,19 +61,19 @@ def packed(row: SessionTraceRow, *, decided: bool) -> bytes:
 
 
 def packed_left(trace_id: bytes, session_id: str) -> bytes:
-    """Says that a trace is not in a session any more."""
+    """Packs the message that a trace is not in a session any more."""
     return Member(trace_id=trace_id, session_id=session_id, left=True).SerializeToString()
 
 
 def packed_end(session_id: str) -> bytes:
-    """Says that a session is over."""
+    """Packs the message that a session is over."""
     return Member(session_id=session_id, session_end=True).SerializeToString()
 
 
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
-    """A packed member with what is stored of its trace (``read``, by trace id), where the owner may need it: to ask a
-    judge about its session, to read it with earlier traces, or to grade trials, to which a trace that names no case may
-    belong by the one before it. Not with a later word on the trace, and not with more than ``most`` bytes."""
+    """Adds to a packed member what is stored of its trace (``read``, by trace id), where the owner may need it: to ask
+    a judge about its session, to read it with earlier traces, or to grade trials, to which a trace that names no case
+    may belong by the one before it. Adds nothing to a later message about the trace, nor more than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message
@@ -93,7 +93,7 @@ def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most:
 
 
 def unpacked(message: bytes) -> Handed | Ended:
-    """Raises ``ValueError`` for what no collector has sent."""
+    """Unpacks a message. Raises ``ValueError`` for what no collector has sent."""
     try:
         member = Member.FromString(message)
     except DecodeError as error:
@@ -122,7 +122,7 @@ def unpacked(message: bytes) -> Handed | Ended:
 
 
 def run_of(handed: Handed) -> Run:
-    """The run that it is for its owner, with no results."""
+    """Makes a handed-over trace a run for the owner of its session, without results."""
     member = from_row(handed.row)
     unit = unit_again(member, handed.row.session_id, member.facts.digest)
     unit.session_id = handed.row.session_id or None

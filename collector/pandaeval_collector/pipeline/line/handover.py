@@ -26,15 +26,15 @@ class MemberHandover:
         self._store, self._evaluator, self._sessions, self._unnamed = store, evaluator, sessions, unnamed
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
-        """No run gets a session that it does not name."""
+        """Places no run: each keeps the session that it names, or none."""
         revised = [bytes.fromhex(run.unit.trace_id) for run in runs if run.unit.revision > 1]
         before = self._store.left_behind(revised) if revised else {}
         places = Places(before={trace_id.hex(): row for trace_id, row in before.items()})
         return [by_itself(run, self._evaluator) for run in runs], places
 
     def file(self, runs: Sequence[Run], places: Places, changes: WriteSet) -> list[Result]:
-        """Adds what the owner is told to ``changes``. Returns the results of all runs, none of which is compared; what
-        the session's earlier traces may change is said by the owner."""
+        """Adds what the owner is told to ``changes``. Returns the results of all runs, except for those that the
+        session's earlier traces may change: the owner has to tell them."""
         messages: list[bytes] = []
         for run in runs:
             session_id = run.unit.session_id or ""

@@ -58,7 +58,7 @@ class Lacking:
 
 
 def lacking(trace: Trace) -> Lacking:
-    """What a trace lacks."""
+    """Finds out what keeps a trace from being scored in full."""
     content = "" if _has_content(trace) else cure((*_scopes(trace), *trace.dialects))
     no_session = trace.session_id is None and not trace.continues
     return Lacking(trace.service, content, no_session, _is_part_of_a_run(trace))
@@ -116,7 +116,7 @@ class Hints:
 
 
 def cure(names: Iterable[str]) -> str:
-    """How the first of these instrumentations (scopes, or dialects) that we know is told to capture content."""
+    """Returns how content is switched on in the first of these instrumentations (scopes or dialects) that is known."""
     for name in names:
         for beginning, text in CURES.items():
             if name == beginning or name.startswith(beginning if beginning.endswith(".") else f"{beginning}."):
@@ -125,7 +125,7 @@ def cure(names: Iterable[str]) -> str:
 
 
 def _is_part_of_a_run(trace: Trace) -> bool:
-    """Whether all there is is one model call that asks for tools or answers their results: nothing holds its agent's
+    """Returns whether a trace is one model call that asks for tools or answers their results: nothing holds its agent's
     calls together. A model call without tools may well be the whole of an application."""
     if len(trace.spans) != 1 or trace.spans[0].kind is not Kind.LLM:
         return False
@@ -134,7 +134,7 @@ def _is_part_of_a_run(trace: Trace) -> bool:
 
 
 def _scopes(trace: Trace) -> list[str]:
-    """The instrumentation scopes of all spans, those first that could hold content."""
+    """Returns the instrumentation scopes of all spans, those that could hold content first."""
     speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
     return [span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking)]
 

@@ -47,7 +47,7 @@ class Chains(Protocol):
     """Finds the session of traces that name none."""
 
     def place(self, runs: Sequence[Run]) -> Places:
-        """Where these belong. ``runs`` are in order of start."""
+        """Returns where the ``runs``, which are in order of start, belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Link:
 
 
 class Forward:
-    """For input that is known whole, and traces that come in order of start. No trace is moved later. ``links``: of
-    every trace that may go on from another, or be gone on from."""
+    """:class:`Chains` for input that is known whole, and traces that come in order of start. No trace is moved later.
+    ``links``: of every trace that may continue another, or be continued."""
 
     def __init__(self, links: Iterable[Link]) -> None:
         known = [link for link in links if link.continues or link.responses]
@@ -90,7 +90,7 @@ class Forward:
         return places
 
     def session(self, named: str | None, link: Link) -> str | None:
-        """The session of the next trace: ``named``, if it names one."""
+        """Returns the session of the next trace: ``named``, if it names one."""
         wanted = [id_ for id_ in link.responses if self._is_gone_on_from(id_, link.order)]
         before = link.continues if self._goes_on(link.continues, link.order) else ""
         follows = self._session_of.get(before, before) or (link.responses[-1] if wanted else None)
@@ -113,7 +113,7 @@ class Forward:
 
 
 class StoredChains:
-    """For a running collector: traces come one after the other, in any order. Reads the store and never writes."""
+    """:class:`Chains` for a running collector: traces come in any order. Reads the store and never writes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -169,11 +169,11 @@ class _Turn:
         return bool(self.responses or self.continues)
 
     def stays(self, older: _Turn | None) -> None:
-        """Until more is known, it is where it was."""
+        """Sets the session to that of the ``older`` revision, until more is known."""
         self.session = self.named or (older.session if older is not None and older.named is None else None)
 
     def differs(self, older: _Turn | None) -> bool:
-        """Whether anything changed that a session could follow from."""
+        """Returns whether anything changed that a session could follow from."""
         if older is None:
             return True
         before = older.order, older.named, older.continues, older.responses
@@ -196,7 +196,7 @@ def _turn(member: Member, named: str | None) -> _Turn:
 
 
 class _Web:
-    """The turns around some new ones, read as they are needed. Of traces in the batch what is stored does not count."""
+    """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored."""
 
     def __init__(self, store: Store, batch: Iterable[_Turn]) -> None:
         self._store = store
@@ -227,7 +227,7 @@ class _Web:
         self._settle(first, {turn.trace_id for turn in fresh})
 
     def _settle(self, due: dict[Order, _Turn], fresh: Collection[str]) -> None:
-        """In order of start: what a session follows from is settled before."""
+        """Settles turns in order of start, so that what a session follows from is settled before."""
         waiting = list(due)
         heapq.heapify(waiting)
         while waiting:
@@ -253,7 +253,7 @@ class _Web:
         return turn.responses[-1] if self._is_gone_on_from(turn) else None
 
     def _before(self, turn: _Turn) -> _Turn | None:
-        """The trace that a turn goes on from, as far as it was seen."""
+        """Returns the turn that a turn continues, as far as it was seen."""
         if not turn.continues:
             return None
         self._read_giving([turn.continues])

@@ -105,7 +105,7 @@ class Line:
         return decision
 
     def compare(self, grown: Mapping[str, GrownSession]) -> Decision:
-        """Compares such members with the earlier ones of their sessions."""
+        """Compares the members that were adopted into ``grown`` sessions with the earlier ones there."""
         decision = Decision()
         with self._store.snapshot():
             self._revisions.add(self._sessions.compare(grown, decision.changes), decision)
@@ -142,12 +142,12 @@ class Line:
         return decision
 
     def session_now(self, session_id: str) -> list[Result]:
-        """The scores that a session would have if it ended now, none of them for good."""
+        """Returns the scores that a session would have if it ended now, none of them for good."""
         return [replace(each, final=False) for each in self._scores.score(session_id, Trigger.SESSION_CHANGED)]
 
     def score_so_far(self, session_ids: Iterable[str]) -> Decision:
-        """Scores open sessions, which stay open: what is known of them by now, each result with ``final`` false. What
-        has no score yet is not said, and no judge is asked."""
+        """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
+        Results without a score are left out, and no judge is asked."""
         decision = Decision()
         with self._store.snapshot():
             results = [each for session_id in session_ids for each in self.session_now(session_id)]
@@ -177,7 +177,7 @@ class Line:
         return self._scores.conversation(session_id, trigger)
 
     def _now(self, unit: Unit) -> str | None:
-        """The digest of what a result is about, as it is now; ``None`` where it is not there any more."""
+        """Returns the digest of what a result is about as it is now; ``None`` where it is not there any more."""
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
@@ -190,7 +190,7 @@ class Line:
 
 
 def _row(due: DueTrace, understood: Understood) -> DecidedTrace:
-    """The row of a decided trace. One that is set aside has no digest and is final."""
+    """Makes the row of a decided trace. A trace that is set aside has no digest and is final."""
     failed = understood.failed is not None
     digest, final = ("", True) if failed else (understood.digest, due.capped)
     return DecidedTrace(due.trace_id, due.revision, final, digest, due.known, due.chunks, due.size)

@@ -18,7 +18,7 @@ _COSTS = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 """Attributes of a model call with its cost in US dollars: Pydantic AI's, OpenLIT's, OpenInference's."""
 _MOST_USD = 1e6
 _VALUES, _VALUE = 8, 200
-"""So many values of an attribute are kept of a trace, and so many characters of each."""
+"""Most values of an attribute that are kept of a trace, and most characters of each."""
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def shown_facts(trace: Trace) -> dict[str, Any]:
 
 
 def pairs_of(spans: Iterable[RawSpan], keys: Collection[str]) -> tuple[str, ...]:
-    """Pairs ``key=value`` of the attributes with these keys, of spans or their resources: of each key the first
-    :data:`_VALUES` values. Lists and objects are no values."""
+    """Returns the attributes with these keys, of spans or their resources, as pairs ``key=value``: of each key the
+    first :data:`_VALUES` values. Lists and objects are left out."""
     found: dict[str, dict[str, None]] = {}
     for span in spans:
         for held in (span.attributes, span.resource.attributes):
@@ -72,7 +72,7 @@ def _add(values: dict[str, None], value: Any) -> None:
 
 
 def cost_of(spans: Iterable[RawSpan]) -> float | None:
-    """What the model calls cost together in US dollars, as their instrumentation tells it; ``None`` where none does."""
+    """Adds up what the model calls cost in US dollars, as their instrumentation tells it; ``None`` where none does."""
     costs = []
     for span in spans:
         for key in _COSTS:
@@ -85,7 +85,7 @@ def cost_of(spans: Iterable[RawSpan]) -> float | None:
 
 
 def listed(trace: Trace, attributes: tuple[str, ...] = (), usd: float | None = None) -> ListedRow:
-    """The row of a trace. ``attributes``: of :func:`pairs_of`; ``usd``: of :func:`cost_of`."""
+    """Makes the row of a trace. ``attributes``: from :func:`pairs_of`; ``usd``: from :func:`cost_of`."""
     facts = shown_facts(trace)
     if usd is not None:
         facts["usd"] = usd
@@ -103,5 +103,5 @@ def listed(trace: Trace, attributes: tuple[str, ...] = (), usd: float | None = N
 
 
 def _storable(facts: dict[str, Any]) -> dict[str, Any]:
-    """Sums of numbers from outside may no longer fit into 64 bits."""
+    """Caps the token counts: sums of numbers from outside may no longer fit into 64 bits."""
     return {**facts, "tokens": [min(each, (1 << 53) - 1) for each in facts["tokens"]]}

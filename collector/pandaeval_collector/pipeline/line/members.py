@@ -45,7 +45,7 @@ class AnswerText:
 @dataclass(slots=True)
 class Member:
     """A trace in its session, new or from the store. ``answer`` is packed, and unpacked only when it is compared.
-    ``changed``: it has to be stored again."""
+    ``changed``: the member has to be stored again."""
 
     trace_id: str
     start_ns: int
@@ -57,11 +57,11 @@ class Member:
 
     @property
     def order(self) -> tuple[int, str]:
-        """Members of a session are in this order."""
+        """The key by which the members of a session are ordered."""
         return self.start_ns, self.trace_id
 
     def direction_and_words(self) -> tuple[Direction, frozenset[str]]:
-        """The direction of its answer's vector, and the content words of the answer."""
+        """Returns the direction of the answer's vector and the content words of the answer."""
         unpacked = self._unpacked
         if unpacked is None:
             unpack_answers([self])
@@ -71,12 +71,12 @@ class Member:
 
     @property
     def text(self) -> str:
-        """Its answer."""
+        """The text of the trace's answer."""
         return self.answer[_HEAD.size + sum(_HEAD.unpack_from(self.answer)) : self._end].decode()
 
     @property
     def held(self) -> bytes:
-        """What it leaves for the grounding of later traces, packed; empty where nothing was kept."""
+        """What the trace leaves for the grounding of later traces, packed; empty where nothing was kept."""
         return self.answer[self._end :]
 
     @property
@@ -84,11 +84,11 @@ class Member:
         return len(self.answer) - self.facts.held
 
     def without_vectors(self) -> Member:
-        """The same without what :func:`unpack_answers` adds."""
+        """Returns a copy without what :func:`unpack_answers` adds."""
         return Member(self.trace_id, self.start_ns, self.end_ns, self.facts, self.answer, self.changed)
 
     def precedes(self, agent: str, start_ns: int, embedder: str) -> bool:
-        """Whether its answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
+        """Returns whether the answer can be compared with that of a trace of ``agent`` that begins at ``start_ns``."""
         facts = self.facts
         ended = self.end_ns <= start_ns + CLOCK_SLACK_NS and self.start_ns < start_ns
         return ended and facts.agent == agent and facts.embedder == embedder
@@ -120,14 +120,14 @@ class Lost:
         return None if error is None else cls(type(error).__name__, str(error))
 
     def error(self) -> Exception:
-        """An exception with the same words, to be raised where a vector is asked for."""
+        """Makes an exception with the same words, to be raised where a vector is asked for."""
         made: Exception = type(self.kind, (Exception,), {})(self.text)
         return made
 
 
 def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes = b"", counts: bool = True) -> Member:
-    """A trace that has not met its session yet; without signals. ``is_judged``: whether traces like it are at all;
-    ``held``: what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
+    """Makes a member, without signals yet, of a new trace. ``is_judged``: whether traces like it are at all; ``held``:
+    what it leaves for the grounding of later traces; ``counts``: whether it leaves counts of how it went."""
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), trace.spans[0])
     text = plain(trace.output) if trace.output else ""
     points = bool(text) and text in texts.rows and bool(texts.direction(text))
@@ -171,7 +171,7 @@ def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
 
 
 def remembered(member: Member, unit: Unit) -> Trace:
-    """The trace of a member as comparisons see it, without spans. ``unit``: what its results are about."""
+    """Makes a member a trace again as comparisons see it, without spans. ``unit``: what its results are about."""
     facts = member.facts
     return Trace(
         trace_id=member.trace_id,
@@ -196,8 +196,8 @@ def remembered(member: Member, unit: Unit) -> Trace:
 
 
 def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None = None) -> Texts:
-    """The vector and words of a member's answer, as metrics ask for them. ``size``: that of a vector, for an answer
-    that points nowhere; ``lost``: why the answer has no vector."""
+    """Returns the vector and words of a member's answer, as metrics ask for them. ``size``: of the zero vector, where
+    the answer has none; ``lost``: why the answer has no vector."""
     text = plain(member.text)
     texts = Texts({}, (), embedder.id, embedder.bands, None if lost is None else lost.error())
     if member.facts.embedder is not None:
@@ -211,7 +211,7 @@ def own_texts(member: Member, embedder: Embedder, size: int, lost: Lost | None =
 
 
 def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
-    """The unit of the results of a trace that was decided before and is compared again."""
+    """Makes the unit of the results of a trace that was decided before and is compared again."""
     facts = member.facts
     agent, service, environment = all_bounded((facts.agent, facts.service, facts.environment or ""))
     return Unit(
@@ -246,14 +246,14 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 
 def summary(member: Member) -> TraceSummary:
-    """A member as session metrics see it."""
+    """Returns a member as session metrics see it."""
     signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
-    """The row with further signals."""
+    """Returns the row with further signals."""
     member = from_row(row)
     member.facts.signals.update(signals)
     return to_row(member, row.session_id)

@@ -73,20 +73,20 @@ class Revisions:
 
 
 def _to_ask_for(results: Sequence[Result], first_time: Collection[str]) -> set[str]:
-    """Ids of the units whose newest results have to be read."""
+    """Returns the ids of the units whose newest results have to be read."""
     units = [result.unit for result in results]
     of_turns = {unit.id for unit in units if unit.level == "turn" and unit.trace_id not in first_time}
     return {unit.id for unit in units if unit.level != "turn"}.difference(first_time) | of_turns
 
 
 def _numbered(result: Result, known: ResultRow | None) -> Result:
-    """The result with a revision after that of ``known``, the newest one of its unit and metric."""
+    """Returns the result with a revision after that of ``known``, the newest result of its unit and metric."""
     revision = max(result.revision, 1 if known is None else known.revision + 1)
     return result if revision == result.revision else replace(result, revision=revision)
 
 
 def _row(result: Result, key: str, body: bytes, known: ResultRow | None, for_good: bool) -> ResultRow:
-    """The row of a numbered result. One that its unit is counted by, or settled by, stays so in later revisions."""
+    """Makes the row of a numbered result. Once a unit is counted or settled, it stays so in later revisions."""
     return ResultRow(
         result.id,
         result.unit.id,
@@ -117,6 +117,6 @@ def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
 
 
 def _signal(result: Result) -> float | None:
-    """What a scored result says to lists, 0..1: as sessions see it."""
+    """Returns what a scored result says to lists, 0..1, as sessions see it; ``None`` without a score."""
     finding = result.finding
     return float(finding.metadata.get("calibrated", finding.value)) if isinstance(finding, Score) else None

@@ -29,7 +29,7 @@ class SessionScores:
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 
     def score(self, session_id: str, trigger: Trigger) -> list[Result]:
-        """Results of the session metrics over the traces decided so far; none for a session without traces.
+        """Evaluates the session metrics over the traces decided so far; no results for a session without traces.
         ``SESSION_CHANGED``: the session is open, and its results have other ids than those for good."""
         members = self._scored(session_id)
         if not members:
@@ -38,8 +38,8 @@ class SessionScores:
         return self._evaluator.session(view, unit)
 
     def ask(self, session_id: str, trigger: Trigger) -> tuple[list[Result], list[JobRow]]:
-        """What the judged metrics of a session that closes say without a judge, and jobs for the others; nothing of a
-        session whose traces are not judged."""
+        """Returns the results of a closing session's judged metrics that need no judge, and jobs for the others;
+        nothing where the session's traces are not judged."""
         members = self._scored(session_id)
         if not any(member.facts.judged for member in members):
             return [], []
@@ -51,7 +51,7 @@ class SessionScores:
         return results, [JobRow(each.id, last, each.metric.key, 0.0, body) for each in questions]
 
     def conversation(self, session_id: str, trigger: Trigger) -> tuple[SessionView, Unit] | None:
-        """A session as it is now, and the unit that judged metrics are about; ``None`` where nothing is left of it."""
+        """Returns a session as it is now, and the unit of its judged metrics; ``None`` where nothing is left of it."""
         members = self._scored(session_id)
         return _conversation(session_id, members, trigger) if members else None
 
@@ -86,7 +86,7 @@ def _unit(session_id: str, members: Sequence[Member], trigger: Trigger) -> Unit:
 
 
 def _contents(members: Iterable[Member]) -> str:
-    """Digest of the traces of a session alone."""
+    """Computes the digest of the traces of a session alone."""
     found = hashlib.blake2b(digest_size=16)
     for member in members:
         found.update(f"{member.trace_id}:{member.facts.digest};".encode())
@@ -94,8 +94,8 @@ def _contents(members: Iterable[Member]) -> str:
 
 
 def _evidence(members: Iterable[Member]) -> str:
-    """Digest of what the scores of a session depend on: its traces, and the signals that may still come. So a session
-    that was scored before those came has other ids than the same session with them."""
+    """Computes the digest of what the scores of a session depend on: its traces, and the signals that may still come.
+    So a session that was scored before those came has other ids than the same session with them."""
     found = hashlib.blake2b(digest_size=16)
     for member in members:
         signals = sorted(member.facts.signals.items())

@@ -32,8 +32,8 @@ class NotKeptError(Exception):
 
 
 def read_again(store: Store, traces: Iterable[TrialTrace], most: float = math.inf) -> tuple[Trace, ...]:
-    """The traces as they were when they were decided, each in the session that it was placed in; of up to ``most``
-    bytes. Raises :class:`NotKeptError`, and what decoding raises."""
+    """Reads traces as they were when they were decided, each in the session that it was placed in. Raises
+    :class:`NotKeptError` where they take more than ``most`` bytes or are not kept, and what decoding raises."""
     found: list[Trace] = []
     size = 0
     for each in traces:
@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 MOST_TRACES = 200
 MOST_BYTES = 64 << 20
-"""What is read of one trial: a session may go on for good."""
+"""Most traces and bytes that are read of one trial: a session may go on for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class _Attempt:
 
 
 class SessionTrials:
-    """Reads the store and never writes; one thread."""
+    """Grades the trials of sessions. Reads the store and never writes; one thread."""
 
     def __init__(self, store: Store, trials: LiveGrading) -> None:
         self._store, self._trials = store, trials
 
     def of(self, session_id: str) -> list[Result]:
-        """The results of all trials in a session, and of the parts of them that were graded before they were whole."""
+        """Grades all trials of a session, and withdraws results of parts that were graded before they were whole."""
         found: list[Result] = []
         for attempt in self._attempts(session_id):
             found += self._graded(session_id, attempt)
@@ -85,8 +85,8 @@ class SessionTrials:
         return found
 
     def _attempts(self, session_id: str) -> Sequence[_Attempt]:
-        """As :class:`pandaeval_collector.scoring.cases.matching.TrialMatcher` gathers them, by what the traces left
-        behind."""
+        """Gathers the traces of each attempt as :class:`pandaeval_collector.scoring.cases.matching.TrialMatcher` does,
+        by what they left behind."""
         found: dict[tuple[str, str], _Attempt] = {}
         current: _Attempt | None = None
         for member in map(from_row, self._store.session_traces(session_id)):
@@ -111,7 +111,7 @@ class SessionTrials:
         return self._trials.grader.results(Trial(attempt.case, attempt.name, traces))
 
     def _read(self, session_id: str, members: Sequence[Member]) -> tuple[Trace, ...]:
-        """Raises :class:`NotKeptError`, where not all of it can be read."""
+        """Reads the traces of a trial. Raises :class:`NotKeptError` where not all of it can be read."""
         if len(members) > MOST_TRACES:
             raise NotKeptError(f"it has {len(members)} traces, and is graded up to {MOST_TRACES}: evaluate --cases")
         try:
@@ -123,8 +123,8 @@ class SessionTrials:
             raise NotKeptError(f"what is kept of it cannot be read: {type(error).__name__}") from error
 
     def _withdrawn(self, session_id: str, attempt: _Attempt) -> Iterator[Result]:
-        """Results without a score in place of those of a part: of the first traces, when nothing told that others would
-        follow, or of a session that went on after it was over."""
+        """Yields results without a score that replace those of a part: of the first traces, when nothing told that
+        others would follow, or of a session that went on after it was over."""
         parts = attempt.members[:-1]
         if not parts:
             return
@@ -153,7 +153,7 @@ def _stored(session_id: str, members: Iterable[Member]) -> Iterator[TrialTrace]:
 
 
 def _unit(session_id: str, members: Sequence[Member]) -> Unit:
-    """What is said of a trial that cannot be read: its last trace stands for it."""
+    """Makes the unit of a trial that cannot be read: its last trace stands for it."""
     evidence = hashlib.blake2b(digest_size=16)
     for member in members:
         evidence.update(f"{member.trace_id}:{member.facts.digest};".encode())

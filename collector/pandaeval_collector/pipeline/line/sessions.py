@@ -37,13 +37,13 @@ from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
 from pandaeval_otel.model import Trace
 
 _NEAR: tuple[int, ...] = (4, 32, 256, 2048)
-"""So many traces of a session are read to place a new one; then so many, then all, where they do not suffice."""
+"""How many traces of a session are read to place a new one; the next number, then all, where they do not suffice."""
 _FEW = 64
-"""So many of each of some sessions at first, where others' members came in."""
+"""How many newest traces of a session are read first, where members from other collectors came in."""
 _AT_ONCE = 4096
-"""So many members are compared together at least, if there are as many: memory is not spared for more."""
+"""From so many members on they are compared, before more are read: memory is not spared for more."""
 _SAID_CHARS = 200
-"""So much of the reason of a failed result is kept for the reason of its session."""
+"""Characters of a failed result's reason that are kept for the reason of its session."""
 _PENDING: SignalFacts = {"outcome": "pending", "value": None, "why": None}
 
 
@@ -65,12 +65,12 @@ class GrownSession:
     whole: bool = False
 
     def merged(self, other: GrownSession) -> GrownSession:
-        """Both together."""
+        """Returns what came into the session by both accounts together."""
         return GrownSession(min(self.start_ns, other.start_ns), self.agents | other.agents, self.whole or other.whole)
 
 
 class SessionPlaces:
-    """The sessions of one store. Reads the store and never writes; one thread."""
+    """Places traces in the sessions of one store. Reads the store and never writes; one thread."""
 
     def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
@@ -158,7 +158,7 @@ class SessionPlaces:
         changes.touched.update(row.session_id for row in rows if row.session_id)
 
     def retold(self, results: Sequence[Result]) -> list[SessionTraceRow]:
-        """The rows of traces with judged results among their signals."""
+        """Returns the rows of traces with judged results among their signals."""
         rows: dict[str, SessionTraceRow] = {}
         for result in results:
             if result.unit.level != "trace":
@@ -182,7 +182,7 @@ class SessionPlaces:
     def _sessions(
         self, runs: Sequence[Run], places: Places, changes: WriteSet
     ) -> tuple[dict[str, list[Run]], set[str]]:
-        """The runs by session, and the sessions that some of them were filed under before and are no more."""
+        """Groups the runs by session, and finds the sessions that some of them were filed under before and left."""
         sessions: dict[str, list[Run]] = {}
         left: set[str] = set()
         for run in runs:
@@ -197,7 +197,7 @@ class SessionPlaces:
         return sessions, left - {""}
 
     def _came(self, places: Places, left: set[str], changes: WriteSet) -> dict[str, list[Member]]:
-        """The traces that were decided before and belong elsewhere now, by session; what they ``left`` is added."""
+        """Returns members that were decided before and belong elsewhere now, by session; adds what they ``left``."""
         came: dict[str, list[Member]] = {}
         for row, session_id in places.moved:
             member = from_row(row)
@@ -216,9 +216,8 @@ class SessionPlaces:
         return [from_row(row) for row in self._store.session_traces(session_id)]
 
     def _near(self, grown: Mapping[str, Sequence[Run]], places: Places) -> dict[str, tuple[int, list[Member]]]:
-        """The members of sessions that runs which are new to them can be compared with, and the position of the first
-        of them: a session of thousands of traces is not read for each new one. Nothing of a session that has to be read
-        whole."""
+        """Reads the members that new runs of sessions can be compared with, and the position of the first of them: a
+        session of thousands of traces is not read for each new one. Nothing of a session that has to be read whole."""
         found: dict[str, tuple[int, list[Member]]] = {}
         wanted = {id_ for id_, added in grown.items() if all(_is_new(run, places) for run in added)}
         for newest in _NEAR:
@@ -230,14 +229,14 @@ class SessionPlaces:
         return found
 
     def _further(self, session_id: str, grown: GrownSession) -> Stretch:
-        """The same of one session, further back: all of it where nothing less suffices."""
+        """Reads members like :meth:`_near_grown`, of one session, further back: all where nothing less suffices."""
         for newest in () if grown.whole else _NEAR[-2:]:
             if found := self._near_grown({session_id: grown}, 2 * newest):
                 return found[session_id]
         return Stretch(session_id, 0, self._all(session_id))
 
     def _near_grown(self, grown: Mapping[str, GrownSession], newest: int) -> dict[str, Stretch]:
-        """The ``newest`` members of sessions, what came among them, where they suffice, as :meth:`_near`."""
+        """Reads the ``newest`` members of sessions, new ones among them, where they suffice, as :meth:`_near`."""
         found: dict[str, Stretch] = {}
         for session_id, (size, rows) in self._store.newest_traces(grown.keys(), newest).items() if grown else ():
             each = grown[session_id]
@@ -353,5 +352,5 @@ def _signal(result: Result, value: float | None) -> SignalFacts:
 
 
 def _is_new(run: Run, places: Places) -> bool:
-    """Whether its session cannot hold it yet."""
+    """Returns whether the session of a run cannot hold it yet."""
     return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1

@@ -23,45 +23,45 @@ Part = tuple[bool, bytes]
 
 
 class Chunks(Protocol):
-    """Where chunks are read."""
+    """Reads chunks."""
 
     def chunks(self, ids: Collection[int]) -> dict[int, Part]:
-        """The chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not be taken for the
-        whole."""
+        """Returns the chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not be taken
+        for the whole."""
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """While it lasts, reads cost less."""
+        """Inside the block, reads cost less."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """``trace``: ``None`` where the evidence holds no span."""
+    """A trace made of its chunks. ``trace``: ``None`` where the evidence holds no span."""
 
     evidence: Evidence
     trace: Trace | None
 
 
 def rebuilt(parts: Iterable[Part], closing: Closing | None = None) -> Rebuilt:
-    """The trace that some chunks make up. Raises what decoding raises (``ValueError``, protobuf's ``DecodeError``, and
+    """Makes a trace of its chunks. Raises what decoding raises (``ValueError``, protobuf's ``DecodeError``, and
     :class:`pandaeval_otel.wire.bounds.TooMuchError`)."""
     evidence = gather(parts)
     return Rebuilt(evidence, build_trace(evidence, closing))
 
 
 def closing_of(due: DueTrace) -> Closing:
-    """How a due trace came to be closed."""
+    """Returns how a due trace came to be closed."""
     return Closing(due.trigger, due.revision, due.late_spans)
 
 
 def stored(chunks: Chunks, ids: Collection[int], closing: Closing) -> Rebuilt:
-    """The trace that is stored under the ids of its chunks. Raises like :func:`rebuilt` and :meth:`Chunks.chunks`."""
+    """Reads the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`Chunks.chunks`."""
     return rebuilt(_ordered(chunks.chunks(ids)), closing)
 
 
 def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
-    """A decided trace from all that is stored of it; ``None`` where that is not the evidence of ``digest``."""
+    """Makes a decided trace of all that is stored of it; ``None`` where that is not the evidence of ``digest``."""
     try:
         found = rebuilt(parts, Closing(Trigger.SESSION_CHANGED))
     except MemoryError:
@@ -73,8 +73,8 @@ def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
 
 
 def parts_of(chunks: Chunks, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:
-    """What is stored of each trace, read for as many at a time as memory is spared for; what kept one from being read
-    stands in its place. Raises where the store fails."""
+    """Yields what is stored of each trace, or the error that kept it from being read. Reads for as many traces at a
+    time as memory is spared for. Raises where the store fails."""
     for group in _groups(due):
         found = _contents(chunks, [id_ for each in group for id_ in each.chunks])
         for each in group:
@@ -95,12 +95,12 @@ def _contents(chunks: Chunks, ids: Collection[int]) -> dict[int, Part] | Excepti
 
 
 def _ordered(found: dict[int, Part]) -> list[Part]:
-    """In order of arrival."""
+    """Returns the chunks in order of arrival."""
     return [found[id_] for id_ in sorted(found)]
 
 
 def _groups(due: Iterable[DueTrace]) -> Iterator[list[DueTrace]]:
-    """Traces that are small enough to be read together."""
+    """Groups traces that are small enough to be read together."""
     group: list[DueTrace] = []
     size = 0
     for each in due:

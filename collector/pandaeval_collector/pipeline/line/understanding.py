@@ -49,9 +49,9 @@ class NotUnderstoodError(Exception):
 class Run:
     """An agent's trace, as its session and its results need it. ``member``: what it leaves behind for its session, yet
     without signals. ``is_judged``: whether traces like it are at all; ``suspicious``: whether it looks as if it had
-    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for;
-    ``jobs`` ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs
-    the spans. Nobody changes what stands here: it may have to be filed again."""
+    failed. ``results``: those of comparing excepted. ``awaited``: metrics whose judge the session waits for; ``jobs``
+    ask it. ``lost``: why its texts have no vectors, if they have none. ``trace``: ``None`` where nobody needs the
+    spans. Nobody changes what stands here: it may have to be filed again."""
 
     unit: Unit
     member: Member
@@ -65,15 +65,15 @@ class Run:
     suspicious: bool = False
     listed: ListedRow | None = None
     error: str | None = None
-    """With what the run itself failed, if it did."""
+    """The error with which the run itself failed, if it did."""
     graded: Sequence[Result] = ()
-    """What it is worth as a trial of a case by itself, in no session."""
+    """The results of the run as a trial of a case by itself, in no session."""
     is_handed: bool = False
-    """Whether another collector decided it, and this one scores its session. It may have come before."""
+    """Whether another collector decided the run, and this one scores its session. It may have come before."""
 
 
 def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
-    """The run as a member of a session that its spans do not name; it is judged if that session is in the sample."""
+    """Returns the run as a member of a session that its spans do not name; judged if that session is in the sample."""
     unit = replace(run.unit, session_id=session_id)
     return replace(
         _drawn(run, unit, evaluator),
@@ -84,7 +84,7 @@ def in_session(run: Run, session_id: str, evaluator: Evaluator) -> Run:
 
 
 def by_itself(run: Run, evaluator: Evaluator) -> Run:
-    """The run, judged if it is in the sample itself: where its history is that of no trace that was seen."""
+    """Returns the run; if no seen trace has its history, it is judged only if it is in the sample itself."""
     alone = run.unit.session_id is None and is_history(run.member.facts.continues)
     return _drawn(run, run.unit, evaluator) if alone and run.is_judged else run
 
@@ -100,12 +100,12 @@ def _drawn(run: Run, unit: Unit, evaluator: Evaluator) -> Run:
 
 
 def _in(unit: Unit, placed: Unit) -> Unit:
-    """What a result is about, the trace itself or a turn of it, where the trace was ``placed`` in a session."""
+    """Returns the unit of a result, of the trace itself or a turn of it, once the trace was ``placed`` in a session."""
     return placed if unit.level == placed.level else replace(unit, session_id=placed.session_id)
 
 
 def with_session(trace: Trace, session_id: str) -> Trace:
-    """The trace as a member of a session that its spans do not name."""
+    """Returns the trace as a member of a session that its spans do not name."""
     by_history = is_history(trace.continues or session_id)
     return replace(trace, session_id=session_id, notes=(*trace.notes, _TOLD if by_history else _CHAINED))
 
@@ -120,7 +120,7 @@ class Understood:
     failed: tuple[str, str] | None = None
 
     def without_spans(self) -> Understood:
-        """As it goes to another process: with the spans only where they are read again with the session."""
+        """Returns a copy for another process: with the spans only where they are read again with the session."""
         if self.run is None:
             return self
         run = self.run
@@ -129,12 +129,12 @@ class Understood:
 
 
 Ready = Callable[[], Sequence[Understood]]
-"""What was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
+"""Returns what was understood, on the line's own thread. Raises what :meth:`Understanding.of` raises, and
 :class:`NotUnderstoodError`."""
 
 
 def unasked(understood: Understood) -> Understood:
-    """The same, with no judge to be asked about it."""
+    """Returns a copy about which no judge is asked."""
     run = understood.run
     if run is None:
         return understood
@@ -149,11 +149,11 @@ class Understands(Protocol):
     room: int
 
     async def of(self, due: Sequence[DueTrace]) -> Ready:
-        """Returns when it is only a small step to what became of each. Raises like :data:`Ready`."""
+        """Returns when little is left to do: the line's thread calls what is returned. Raises like :data:`Ready`."""
         ...
 
     def stop(self) -> None:
-        """From now on nothing is waited for that may never come."""
+        """Stops waiting for answers that may never come."""
         ...
 
 
@@ -166,8 +166,8 @@ class Understanding:
         """The cases that traces are held against, if there are some."""
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
-        """What became of each, in the same order: one that cannot be read or understood costs no other. Raises where
-        the store fails."""
+        """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
+        Raises where the store fails."""
         with self._chunks.snapshot():
             built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
@@ -233,8 +233,8 @@ class Understanding:
         return run
 
     def _ask(self, trace: Trace, run: Run) -> None:
-        """Adds what judged metrics say without a judge, and jobs for all others. A session waits for those that are in
-        the sample: it is judged whole, or nothing of it counts there."""
+        """Adds results of judged metrics that need no judge, and jobs for all others. A session waits for those that
+        are in the sample: it is judged whole, or nothing of it counts there."""
         judge = self._evaluator.settings.judge
         if judge is None:
             return
@@ -259,7 +259,7 @@ class Understanding:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A trace that was read; ``trace``: ``None`` without an agent, or where it ``failed``."""
+    """A trace that was read; ``trace``: ``None`` for one without an agent or one that ``failed``."""
 
     digest: str
     trace: Trace | None = None

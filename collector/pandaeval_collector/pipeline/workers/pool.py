@@ -19,9 +19,9 @@ from pandaeval_otel.base.component_errors import ERRORS
 _log = logging.getLogger(__name__)
 
 _PATIENCE_S, _PER_BYTE_S = 60.0, 2e-6
-"""So long a process may be at a request before it is taken for hanging: fifty times what it takes on a free core."""
+"""After how long at a request a process is taken for hanging: fifty times what a request takes on a free core."""
 _ALONE = 3
-"""So many processes may end over a trace that they were given alone."""
+"""Most processes that may end over a trace which they were given alone."""
 
 
 class Workers:
@@ -34,24 +34,24 @@ class Workers:
         packed = setup.pack()
         self._workers = [WorkerSlot(packed, environ, telemetry, self._changed.set) for _ in range(number)]
         self.room = 2 * number + 1
-        """Each has a batch at hand and another in its pipe; one is being filed."""
+        """Each process has a batch at hand and another in its pipe; one is being filed."""
 
     @property
     def pids(self) -> list[int]:
-        """The processes that run."""
+        """The ids of the processes that run."""
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
     async def start(self) -> None:
-        """Returns when all can be asked. Raises :class:`WorkerStartError`; :meth:`close` has to be called all the
-        same."""
+        """Starts the processes and returns when all can be asked. Raises :class:`WorkerStartError`; :meth:`close` has
+        to be called all the same."""
         started = await asyncio.gather(*(worker.start() for worker in self._workers), return_exceptions=True)
         for error in started:
             if error is not None:
                 raise error
 
     async def of(self, due: Sequence[DueTrace]) -> Ready:
-        """See :class:`Understands`. Several batches that a process was given with the one that it ended over are asked
-        again; that one is not, unless it is a single trace over which it did not hang."""
+        """See :class:`Understands`. When a process ends, the batches that waited in it are asked again. The batch that
+        it ended over is not, unless it is a single trace over which the process did not hang."""
         request, tries = pack_due(due), _ALONE if len(due) == 1 else 1
         patience = _PATIENCE_S + sum(each.size for each in due) * _PER_BYTE_S
         while True:
@@ -83,7 +83,7 @@ class Workers:
         await asyncio.gather(*(worker.close() for worker in self._workers))
 
     async def _free(self) -> WorkerSlot:
-        """The process with the fewest unanswered requests."""
+        """Waits for the process with the fewest unanswered requests."""
         while not (ready := [worker for worker in self._workers if worker.is_ready]):
             if self._stopping:
                 raise NotUnderstoodError("stopping", "no process of the line is left to understand traces")

@@ -22,8 +22,8 @@ class WorkerStartError(UserError):
 
 
 class WorkerEndedError(Exception):
-    """The process ended before it answered. ``over_it``: while it was at this request, and no other; ``hung``: it was
-    ended because it would not come to an end of it."""
+    """A worker process ended before it answered. ``over_it``: it was at this request, and no other; ``hung``: it was
+    ended because it took too long for the request."""
 
     def __init__(self, over_it: bool, hung: bool = False, which: str = "a process of the line") -> None:
         super().__init__(f"{which} {'hung' if hung else 'ended'} over these traces")
@@ -62,22 +62,22 @@ class WorkerSlot:
 
     @property
     def busy(self) -> int:
-        """Requests that it has not answered."""
+        """The number of requests that the process has not answered."""
         return len(self._asked)
 
     @property
     def pid(self) -> int | None:
-        """The process that runs, if one does."""
+        """The id of the process that runs, if one does."""
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Returns when the process can be asked. Raises :class:`WorkerStartError`."""
+        """Starts the process and returns when it can be asked. Raises :class:`WorkerStartError`."""
         process = await self._start()
         self._task = asyncio.create_task(self._keep(process), name="pandaeval-worker")
 
     async def ask(self, request: bytes, patience: float) -> bytes:
-        """The answer, in turn. ``patience``: how long it may take from its turn on, seconds; then the process is ended.
-        Raises :class:`WorkerEndedError`."""
+        """Sends a request and returns its answer. ``patience``: how many seconds it may take from its turn on; then the
+        process is ended. Raises :class:`WorkerEndedError`."""
         process = self._process
         if process is None:
             raise WorkerEndedError(over_it=False)
@@ -127,7 +127,7 @@ class WorkerSlot:
             self._backoff.succeeded()
 
     def _watch(self) -> None:
-        """The turn of the oldest request begins."""
+        """Begins the time limit of the oldest request, whose turn it is."""
         if self._limit is not None:
             self._limit.cancel()
         asked = self._asked[0] if self._asked else None

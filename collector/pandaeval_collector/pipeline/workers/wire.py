@@ -49,7 +49,7 @@ class OtherEditionError(RuntimeError):
 
 
 def unpack_setup(body: bytes) -> WorkerSetup:
-    """Raises :class:`OtherEditionError`."""
+    """Unpacks a setup. Raises :class:`OtherEditionError` where another installation packed it."""
     edition, setup = pickle.loads(body)  # noqa: S301 - from our parent
     if edition != EDITION:
         raise OtherEditionError("another version was installed since the collector started; restart the collector")
@@ -57,7 +57,7 @@ def unpack_setup(body: bytes) -> WorkerSetup:
 
 
 def pack_due(due: Sequence[DueTrace]) -> bytes:
-    """What has to be known of traces to understand them."""
+    """Packs what has to be known of due traces to understand them."""
     asked = [(d.trace_id, d.trigger.value, d.chunks, d.late_spans, d.size, d.revision) for d in due]
     return pickle.dumps(asked, _PROTOCOL)
 
@@ -79,25 +79,25 @@ class Beside(NamedTuple):
 
 
 def pack_understood(understood: Sequence[Understood], beside: Beside = Beside()) -> list[bytes]:  # noqa: B008
-    """The parts of an answer."""
+    """Packs what became of traces into the parts of an answer."""
     return [_GOOD, *_packed(beside), pickle.dumps([each.without_spans() for each in understood], _PROTOCOL)]
 
 
 def pack_error(error: Exception, beside: Beside = Beside()) -> list[bytes]:  # noqa: B008
-    """The answer where traces could not be understood."""
+    """Packs an error into the parts of an answer, where traces could not be understood."""
     kind = _STORE if isinstance(error, sqlite3.OperationalError) else _BAD
     told = (type(error).__name__, str(error), "".join(traceback.format_exception(error)))
     return [kind, *_packed(beside), pickle.dumps(told, _PROTOCOL)]
 
 
 def told_beside(answer: bytes) -> Beside:
-    """What the worker tells beside its answer."""
+    """Unpacks what the worker tells beside its answer."""
     beside: Beside = pickle.loads(memoryview(answer)[_HEAD : _body(answer)])  # noqa: S301 - from our child
     return beside
 
 
 def unpack_answer(answer: bytes) -> list[Understood]:
-    """Raises what :func:`raise_error` raises."""
+    """Unpacks what became of the traces. Raises what :func:`raise_error` raises."""
     raise_error(answer)
     found: list[Understood] = pickle.loads(memoryview(answer)[_body(answer) :])  # noqa: S301 - from our child
     return found
@@ -120,6 +120,6 @@ def _packed(beside: Beside) -> tuple[bytes, bytes]:
 
 
 def _body(answer: bytes) -> int:
-    """Where what became of the traces begins, behind what is told beside it."""
+    """Returns where in an answer the outcome of the traces begins, behind what is told beside it."""
     (size,) = _LENGTH.unpack_from(answer, 1)
     return _HEAD + int(size)

@@ -21,15 +21,15 @@ _PATIENCE_S = 25.0
 
 
 class DeadLetters:
-    """Writes to one topic. One thread at a time; it connects over the first letter."""
+    """Writes unreadable messages to a topic. One thread at a time; connects at the first letter."""
 
     def __init__(self, settings: Mapping[str, object], topic: str, telemetry: Telemetry) -> None:
         self._settings, self._topic, self._telemetry = settings, topic, telemetry
         self._producer: Any = None
 
     def put(self, message: Message, why: str) -> None:
-        """Puts a message aside and returns when the broker has it. One that it does not take is logged and counted:
-        it must not keep all that comes after it from being read."""
+        """Writes a message to the topic and returns when the broker has it. Where it refuses, that is logged and
+        counted: the message must not keep all that comes after it from being read."""
         from confluent_kafka import KafkaException, Producer
 
         where = f"{message.topic()}/{message.partition()}/{message.offset()}"
@@ -56,7 +56,7 @@ class DeadLetters:
         self._telemetry.add("pandaeval.log.messages", "dead", 1, "lost" if failures else "malformed")
 
     def close(self) -> None:
-        """Lets go of the connection."""
+        """Closes the connection."""
         if self._producer is not None:
             self._producer.flush(1)
             self._producer = None
@@ -66,8 +66,8 @@ T = TypeVar("T")
 
 
 class MessageIntake(Generic[T]):
-    """Used on the reader's thread. ``at_hand``: whether messages were read and are not stored yet, so that nothing can
-    be said of what is done."""
+    """Stores the messages of a topic. Used on the reader's thread. ``at_hand``: whether messages were read and are not
+    stored yet, so that nothing can be claimed as done."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class MessageIntake(Generic[T]):
         return False
 
     def _taken_apart(self, message: Message) -> T:
-        """One that cannot be read goes to the dead letters."""
+        """Takes a message apart; one that cannot be read goes to the dead letters."""
         ledger, offset = self._partitions.ledger(message.partition()), message.offset() or 0
         try:
             taken = self._sink.take_apart(message.value() or b"", lambda key: ledger.takes(key, offset))

@@ -27,7 +27,7 @@ class PartitionLedger:
     """The ledger of one partition. One thread at a time."""
 
     def __init__(self, read: Consumed) -> None:
-        """Goes on from what was read before."""
+        """``read``: what was read of the partition before, from which the ledger goes on."""
         self._read = read
         self._changed: set[bytes] = set()
         self._told = read.next
@@ -39,7 +39,7 @@ class PartitionLedger:
 
     @property
     def traces(self) -> Iterable[bytes]:
-        """The ids of the traces that were taken, as far as they are not forgotten."""
+        """The ids of the traces that were taken, as far as they are remembered."""
         return [trace_id for trace_id, extent in self._read.extents.items() if not extent.elsewhere]
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
@@ -63,16 +63,16 @@ class PartitionLedger:
         return bool(self._changed) or self._told != self._read.next
 
     def news(self) -> Consumed:
-        """What has changed since the last call, for the store."""
+        """Returns what has changed since the last call, for the store."""
         extents = {trace_id: replace(self._read.extents[trace_id]) for trace_id in self._changed}
         self._changed.clear()
         self._told = self._read.next
         return Consumed(self._read.partition, self._read.next, self._read.settled_below, extents)
 
     def mark(self, is_done: Callable[[bytes], bool]) -> PartitionMark | None:
-        """How much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a trace
-        that was taken. ``None`` while what the collector before this one has read is not read again yet: its word
-        stands."""
+        """Returns how much is done now; ``settled`` never goes back. ``is_done``: whether nothing is left to do for a
+        trace that was taken. ``None`` until all is read again that the collector before this one has read: its mark
+        stands till then."""
         if self._read.next < self._read.settled_below:
             return None
         settled = self._read.next
@@ -84,8 +84,7 @@ class PartitionLedger:
         return PartitionMark(settled, min(settled, min(across, default=settled)))
 
     def forget(self, before: int) -> None:
-        """Forgets the traces whose messages all lie before an offset; it is that of a :class:`PartitionMark`,
-        ``replay``."""
+        """Forgets the traces whose messages all lie before an offset, the ``replay`` of a :class:`PartitionMark`."""
         extents = self._read.extents
         for trace_id in [trace_id for trace_id, extent in extents.items() if extent.last < before]:
             del extents[trace_id]
@@ -94,7 +93,7 @@ class PartitionLedger:
 
 class SessionLedger(PartitionLedger):
     """The ledger of a partition whose units are sessions, by their ids as UTF-8. Unlike a trace, a session that was
-    done may go on: its messages below ``settled`` are taken too, for what comes later to be added to."""
+    done may go on: its messages below ``settled`` are taken too, since later ones add to them."""
 
     def takes(self, trace_id: bytes, offset: int) -> bool:
         """Notes a message about a session. Returns whether the session is still to be scored because of it."""

@@ -20,8 +20,9 @@ Listener = Callable[["Consumer", "list[TopicPartition]"], None]
 
 
 class Membership:
-    """Used on the reader's thread. ``joined``: whether it is known which partitions are this collector's; ``alive_at``:
-    when the group last confirmed it as a member (the moment of asking, on the monotonic clock)."""
+    """The membership in the consumer group. Used on the reader's thread. ``joined``: whether this collector's
+    partitions are known; ``alive_at``: when the group last confirmed it (the moment of asking, on the monotonic
+    clock)."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class Membership:
         self.alive_at = float("-inf")
 
     def begin(self) -> None:
-        """Before the group is joined, again too."""
+        """Resets the state before the group is joined, the first time or again."""
         self.joined, self._failure = False, None
 
     def subscribe(self, consumer: Consumer) -> None:
@@ -51,8 +52,8 @@ class Membership:
         consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
 
     def check(self, consumer: Consumer) -> None:
-        """After each poll. Asks for the number of partitions here and not during the poll: the library ends the process
-        when that question is put by a listener."""
+        """Raises errors of the listeners, after each poll, and tells the share of partitions if it changed. Asks for
+        their number here and not during the poll: the library ends the process when a listener asks."""
         if self._failure is not None:
             raise self._failure
         if self._has_moved:
@@ -92,7 +93,7 @@ class Membership:
     # -- called by the client library during a poll --------------------------------------------------------------
 
     def _told(self, listener: Listener) -> Listener:
-        """A listener whose errors are kept: the library cannot pass them on."""
+        """Wraps a listener so that its errors are kept: the library cannot pass them on."""
 
         def told(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:
@@ -163,7 +164,7 @@ class Membership:
 
 
 def place(topic: str | None, partition: int | None, offset: int | None, metadata: str = "") -> TopicPartition:
-    """An offset in a partition, as the library wants it."""
+    """Returns an offset in a partition, as the library wants it."""
     from confluent_kafka import TopicPartition
 
     return TopicPartition(str(topic), partition or 0, offset or 0, metadata)

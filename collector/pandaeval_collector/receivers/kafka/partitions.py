@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionClaim:
-    """What stands in Kafka for a partition: the committed offset, ``replay`` (-1: nothing was ever committed), the
-    offset below which all is done, and the collector that says so."""
+    """What is committed to Kafka for a partition: the offset ``replay`` (-1: nothing was ever committed), the offset
+    below which all is ``settled``, and the collector that says so."""
 
     replay: int
     settled: int
@@ -30,7 +30,7 @@ class PartitionClaim:
 
     @classmethod
     def of(cls, offset: int | None, metadata: str | None) -> PartitionClaim:
-        """Reads what was committed. What others than a collector committed settles all before its offset."""
+        """Reads what was committed. A commit by anything but a collector settles all before its offset."""
         if offset is None or offset < 0:
             return cls(-1, 0, "")
         owner, _, settled = (metadata or "").rpartition(" ")
@@ -38,12 +38,12 @@ class PartitionClaim:
 
     @property
     def text(self) -> str:
-        """The metadata of the commit."""
+        """The metadata of the commit to Kafka."""
         return f"{self.owner} {self.settled}"
 
 
 class Partitions:
-    """Used on the reader's thread; ``none_owned`` and ``caught_up`` may be asked on any."""
+    """The partitions that this collector owns. Used on the reader's thread; ``none_owned`` and ``caught_up`` on any."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Partitions:
         self._pending: tuple[dict[int, PartitionMark], dict[str, int]] | None = None
 
     def load(self) -> None:
-        """Begins anew with what the store says; no partition is owned."""
+        """Starts over from the store, without owning any partition."""
         self._telemetry.add("pandaeval.log.partitions", "released", len(self._ledgers))
         self._ledgers, self._claims, self._ends, self._pending = {}, {}, {}, None
         self._behind = set()
@@ -84,50 +84,50 @@ class Partitions:
 
     @property
     def caught_up(self) -> bool:
-        """Whether each partition was read to where it ended when it came here."""
+        """Whether each partition was read to where it ended when this collector got it."""
         return not self._behind
 
     @property
     def lag(self) -> int:
-        """Messages between what was read and the last known ends."""
+        """The number of messages between what was read and the last known ends."""
         return sum(max(0, self._ends.get(number, 0) - each.next) for number, each in dict(self._ledgers).items())
 
     def ledger(self, partition: int | None) -> PartitionLedger:
         return self._ledgers[partition or 0]
 
     def not_owned(self) -> list[int]:
-        """Partitions of which the store has open traces, and which others have now."""
+        """Returns partitions that the store has read and others own now."""
         return [number for number, read in self._stored.items() if number not in self._ledgers and read.next >= 0]
 
     def stored_traces(self, partition: int) -> list[bytes]:
-        """The traces that were read of a partition, owned or not."""
+        """Returns the ids of the traces that were read of a partition, owned or not."""
         if partition in self._ledgers:
             return list(self._ledgers[partition].traces)
         read = self._stored.get(partition)
         return [] if read is None else [id_ for id_, extent in read.extents.items() if not extent.elsewhere]
 
     def at_end(self, partition: int | None, offset: int | None) -> None:
-        """The partition ends at an offset at this moment, and everything before it is stored."""
+        """Notes that a partition ends at an offset at this moment, and that everything before it is stored."""
         if partition in self._ledgers and offset is not None:
             self._ends[partition] = offset
             self._behind.discard(partition)
 
     def news(self) -> list[Consumed]:
-        """What has changed in the ledgers, for the store."""
+        """Returns what has changed in the ledgers, for the store."""
         return [ledger.news() for ledger in self._ledgers.values() if ledger.has_news]
 
     def stored(self) -> None:
-        """All that the ledgers have noted is stored."""
+        """Notes that all is stored that the ledgers hold."""
         self._behind -= {n for n in self._behind if self._ledgers[n].next >= self._ends[n]}
 
     def snapshot(self) -> dict[int, PartitionLedger]:
-        """The ledgers of the partitions that are owned now."""
+        """Returns the ledgers of the partitions that are owned now."""
         return dict(self._ledgers)
 
     # -- coming and going ----------------------------------------------------------------------------------------
 
     def take_over(self, partition: int, claim: PartitionClaim, low: int, high: int) -> int:
-        """Begins with a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
+        """Begins to own a partition; returns the offset to read from. ``low``, ``high``: where its log begins and
         ends."""
         known = self._stored.get(partition)
         if known is not None and 0 <= known.next <= high and claim.owner == self._owner:
@@ -146,7 +146,7 @@ class Partitions:
         return begin
 
     def release(self, partition: int, open_: Collection[bytes]) -> None:
-        """Another collector has the partition now. ``open_``: its traces that were not decided."""
+        """Gives up a partition that another collector has now. ``open_``: its traces that were not decided."""
         ids = set(self.stored_traces(partition)) - set(open_)
         waiting = ids & self._consumed.unjudged()
         parked = self._consumed.park(waiting).result()
@@ -193,14 +193,14 @@ class Partitions:
     # -- what is done --------------------------------------------------------------------------------------------
 
     def traces_to_mark(self) -> list[bytes] | None:
-        """The traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark waits
-        for its results to be sent."""
+        """Returns the traces about which :meth:`mark` has to know whether they are open; ``None`` while an earlier mark
+        waits for its results to be sent."""
         if self._pending is not None:
             return None
         return [trace_id for ledger in self._ledgers.values() for trace_id in ledger.traces]
 
     def mark(self, open_: Collection[bytes]) -> None:
-        """Notes what is done; it is claimed when all results that there are now have been sent."""
+        """Notes what is done. :meth:`settle` claims it when all results that there are now have been sent."""
         undone = set(open_) | self._consumed.unjudged()
         marks = {}
         for number, ledger in self._ledgers.items():
@@ -222,5 +222,5 @@ class Partitions:
         self._pending = None
 
     def claims(self) -> dict[int, PartitionClaim]:
-        """What is to stand in Kafka for each partition."""
+        """Returns what is to be committed to Kafka for each partition."""
         return {n: PartitionClaim(c.replay, c.settled, self._owner) for n, c in self._claims.items() if c.replay >= 0}

@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's store;
-    ``name``: of the thread that reads."""
+    """The settings of a reader. ``client``, ``producer``: settings of librdkafka; ``owner``: the id of this collector's
+    store; ``name``: of the thread that reads."""
 
     client: Mapping[str, object]
     producer: Mapping[str, object]
@@ -27,8 +27,8 @@ class ReaderSettings:
     name: str = "kafka"
 
     def consumer(self) -> dict[str, object]:
-        """What the consumer is made with. It commits nothing by itself, and begins where nothing was committed with the
-        oldest message."""
+        """Returns the settings of the consumer. It commits nothing by itself, and begins with the oldest message where
+        nothing was committed."""
         settings: dict[str, object] = {
             "queued.max.messages.kbytes": 16_384,
             "fetch.message.max.bytes": 10 << 20,
@@ -45,13 +45,13 @@ class ReaderSettings:
 
 
 class MessageSink(Protocol[T]):
-    """Where messages go, and what their units are (traces, or sessions), by their keys. All of it on the event loop,
-    but for taking messages apart."""
+    """Takes messages, and knows their units (traces, or sessions) by their keys. All of it on the event loop, but for
+    taking messages apart."""
 
     def take_apart(self, message: bytes, meets: Callable[[bytes], bool]) -> T:
-        """What is to be stored of a message. ``meets`` is called with the key of each unit that it is about, and says
-        whether that is still to be dealt with. Raises ``ValueError`` for what cannot be read. On the reader's
-        thread."""
+        """Returns what is to be stored of a message. ``meets`` is called with the key of each unit that it is about,
+        and says whether that is still to be dealt with. Raises ``ValueError`` for an unreadable message. On the
+        reader's thread."""
         ...
 
     @property
@@ -68,19 +68,19 @@ class MessageSink(Protocol[T]):
         ...
 
     def is_open(self, key: bytes) -> bool:
-        """Whether something is left to be decided of a unit."""
+        """Returns whether something is left to be decided of a unit."""
         ...
 
 
 class Deliveries(Protocol):
-    """What the exporters have sent. Any thread."""
+    """Tells what the exporters have sent. Any thread."""
 
     def newest(self) -> dict[str, int]:
-        """The numbers of the newest items, by what is to be sent."""
+        """Returns the numbers of the newest items, by the signal they belong to."""
         ...
 
     def have_sent(self, upto: dict[str, int]) -> bool:
-        """Whether every exporter has sent the items up to these numbers."""
+        """Returns whether every exporter has sent the items up to these numbers."""
         ...
 
 

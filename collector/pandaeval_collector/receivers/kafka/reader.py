@@ -40,9 +40,9 @@ _AT_ONCE, _WAIT_S = 500, 0.2
 _TICK_S = 2.0
 _AGAIN_S = 1.0
 _LEAVE_S = 8.0
-"""How long the group is taken leave of. Two readers and what else ends with them have the 30 s of a container."""
+"""How long leaving the group may take. Two readers and what else ends with them have the 30 s of a container."""
 _MARGIN_S = 2.0
-"""So much earlier than the broker the collector takes its partitions for lost."""
+"""How much earlier than the broker the collector takes its partitions for lost."""
 T = TypeVar("T")
 
 
@@ -58,7 +58,7 @@ class Reader:
         telemetry: Telemetry,
         ledger: Callable[[Consumed], PartitionLedger] = PartitionLedger,
     ) -> None:
-        """``consumed``: the tables of this log; ``ledger`` makes that of a partition."""
+        """``consumed``: the tables of this log; ``ledger`` makes the ledger of a partition."""
         self._settings, self._consumed, self._telemetry = settings, consumed, telemetry
         self._stopping = threading.Event()
         self._partitions = Partitions(settings.owner, consumed, deliveries, telemetry, ledger)
@@ -80,7 +80,7 @@ class Reader:
         self._asked_at: float | None = None
 
     async def prepare(self) -> None:
-        """Looks up what the store has read. Before the pipeline starts, so that :meth:`may_decide` is right."""
+        """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
         await asyncio.wrap_future(self._consumed.make())
         await asyncio.to_thread(self._partitions.load)
@@ -101,9 +101,9 @@ class Reader:
             _log.warning("the group of %s was not left within %.0f s", self._settings.topic, _LEAVE_S)
 
     def may_decide(self) -> bool:
-        """Whether traces may be decided now: not before it is known which of those in the store are still this
-        collector's, not while what others have read is read again, and not when the group may have given its
-        partitions to others. On the event loop."""
+        """Returns whether traces may be decided now: not before it is known which of those in the store are still this
+        collector's, not while what others have read is read again, and not when the group may have given its partitions
+        to others. On the event loop."""
         if not self._member.joined:
             return not self._holds_work
         if self._partitions.none_owned:
@@ -113,7 +113,7 @@ class Reader:
 
     @property
     def lag(self) -> int:
-        """Messages behind what was last seen of the ends of the partitions."""
+        """The number of messages behind what was last seen of the ends of the partitions."""
         return self._partitions.lag
 
     @property
@@ -145,7 +145,7 @@ class Reader:
         self._letters.close()
 
     def _read(self) -> None:
-        """Reads until it is to stop. Whatever was before, it begins with what the store says."""
+        """Reads until it is to stop. Begins with what the store says, whatever was before."""
         from confluent_kafka import Consumer
 
         self._member.begin()
@@ -173,7 +173,7 @@ class Reader:
             self._member.leaving = False
 
     def _identity(self, consumer: Consumer) -> str:
-        """Which log this is. Waits for a broker; raises :class:`StoppedError`."""
+        """Returns which log this is. Waits for a broker; raises :class:`StoppedError`."""
         from confluent_kafka import KafkaException
 
         while not self._stopping.is_set():

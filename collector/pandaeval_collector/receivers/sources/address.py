@@ -14,7 +14,7 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.receivers.files import UnusableInputError
 
 PORTS = {"jaeger": 16686, "tempo": 3200}
-"""Of the query APIs, where an address names none and does not ask for TLS."""
+"""Ports of the query APIs, where an address names none and does not ask for TLS."""
 EXAMPLES = "jaeger://localhost:16686?service=desk&since=2h, tempo+https://tempo.example?service=desk&limit=500"
 _SCHEME = re.compile(r"([a-z]+)(\+https?)?://", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{32}")
@@ -27,9 +27,9 @@ _SINCE, _LIMIT, _MOST = "24h", 1000, 1_000_000
 class StoreAddress:
     """A trace store and what is asked of it. ``written``: the address as it was given; ``url``: of the query API;
     ``since_ns``, ``until_ns``: Unix nanoseconds, the second excluded; ``limit``: traces at most, the newest;
-    ``traces``: these and no others, ids in hex; ``token_env``: name of the variable with a token, which is sent as
-    ``user``'s password where there is one; ``tenant``: of a store with several; ``own``: words that only this kind of
-    store knows."""
+    ``traces``: the ids in hex of the only ones wanted; ``token_env``: name of the variable with a token, which is sent
+    as ``user``'s password where there is one; ``tenant``: of a store with several; ``own``: parameters that only this
+    kind of store knows."""
 
     written: str
     kind: str
@@ -45,12 +45,12 @@ class StoreAddress:
     own: Mapping[str, str] | None = None
 
     def told(self, text: str) -> UnusableInputError:
-        """An error about it."""
+        """Makes an error about the store at this address."""
         return UnusableInputError(f"{one_printable_line(self.written)}: {text}")
 
     @property
     def window(self) -> str:
-        """Its time, for people."""
+        """The time that is asked for, for people."""
         return f"{_moment(self.since_ns)} to {_moment(self.until_ns)}"
 
 

@@ -35,10 +35,9 @@ T = TypeVar("T")
 def newest_first(
     since: int, until: int, least: int, ask: Callable[[int, int], tuple[T, bool]]
 ) -> Iterator[tuple[T, bool]]:
-    """Everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a window,
-    and whether it holds all of it; of one that does not hold all the later half is asked for instead, down to
-    ``least``, below which what came is given as it is, with ``False``. What lies on the border of two windows may come
-    twice."""
+    """Yields everything from ``since`` up to ``until``, a window at a time from the end. ``ask`` gives what lies in a
+    window, and whether that is all of it; if it is not, the later half is asked for instead, down to ``least``, below
+    which what came is given as it is, with ``False``. What lies on the border of two windows may come twice."""
     end, width = until, until - since
     while end > since:
         begin = max(since, end - width)
@@ -55,8 +54,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OneTrace:
-    """A trace as it is kept until it is scored. ``start_ns``: Unix nanoseconds, 0 where nothing says so; ``data``: the
-    request as protobuf; ``problem``: why there is none."""
+    """A trace as it is kept until it is scored. ``start_ns``: Unix nanoseconds, 0 where unknown; ``data``: the request
+    as protobuf; ``problem``: why there is none."""
 
     start_ns: int
     data: bytes
@@ -64,9 +63,9 @@ class OneTrace:
 
 
 def by_trace(document: Mapping[str, Any]) -> dict[str, OneTrace]:
-    """The requests for each trace, by its id in hex, the one that started last first; resources and scopes are said
-    again where several traces share them. What is not as OTLP has it raises ``TypeError``, ``KeyError``,
-    ``AttributeError`` or ``ValueError``."""
+    """Splits a document into a request for each trace, by its id in hex, the one that started last first; resources and
+    scopes are repeated where several traces share them. Raises ``TypeError``, ``KeyError``, ``AttributeError`` or
+    ``ValueError`` for what is no OTLP."""
     found: dict[str, list[Json]] = {}
     starts: dict[str, int] = {}
     for resource in document["resourceSpans"]:
@@ -90,13 +89,13 @@ def _one(start_ns: int, document: Json) -> OneTrace:
 
 
 MOST_BYTES = 64 << 20
-"""Of one answer, before as well as after decompression."""
+"""Most bytes of one answer, before as well as after decompression."""
 _MOST_PARSED = 512 << 20
-"""What an answer may be estimated to take as objects: usual traces of some 32 MiB do, and more are no trace here."""
+"""Most bytes that an answer may be estimated to take as objects, as usual traces of some 32 MiB do."""
 TOO_LARGE = "more than 64 MiB, or than 512 MiB once it is read"
 _LARGE_BYTES = 8 << 20
 _DEADLINE_S = 120.0
-"""For all of an answer."""
+"""Seconds for all of an answer."""
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _AGAIN = frozenset({429, 502, 503, 504})
 _TRIES = 3
@@ -105,15 +104,15 @@ _TOLD = 300
 
 
 STRANGE = (BadOtlp, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What reading an answer raises that is not as it should be."""
+"""Errors that reading an answer of another form raises."""
 
 
 class AnswerTooLargeError(Exception):
-    """An answer is larger than :data:`MOST_BYTES`, or would be as objects: ask for less at a time."""
+    """An answer is larger than :data:`MOST_BYTES`, or would take too much memory as objects: ask for less at a time."""
 
 
 class MissingError(Exception):
-    """There is nothing like that (404). ``told``: whether the API itself says so, in JSON."""
+    """The API has nothing at this path (404). ``told``: whether the API itself says so, in JSON."""
 
     def __init__(self, told: bool) -> None:
         super().__init__("404")
@@ -121,11 +120,11 @@ class MissingError(Exception):
 
 
 class NoJsonError(Exception):
-    """What answered speaks no JSON: a page for people, or another program."""
+    """The answer is no JSON: it comes from a page for people, or another program."""
 
 
 class StoreClient:
-    """Asks one place. A context manager; safe from several threads."""
+    """Asks one trace store. A context manager; safe from several threads."""
 
     def __init__(self, place: StoreAddress, tenant_header: str) -> None:
         """Raises :class:`UnusableInputError` where the token's variable is not set."""
@@ -163,8 +162,8 @@ class StoreClient:
         self._client.close()
 
     def get(self, path: str, parameters: Mapping[str, str | int] | None, read: Callable[[dict[str, Any]], T]) -> T:
-        """What ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only one is
-        there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
+        """Returns what ``read`` makes of the answer's JSON object, which takes many times the memory of its text: only
+        one is there at a time, whichever thread asks. Raises :class:`MissingError`, :class:`AnswerTooLargeError`,
         :class:`NoJsonError`, and :class:`UnusableInputError` for what only the user can put right."""
         with ExitStack() as turn:
             for attempt in range(_TRIES):
@@ -180,7 +179,8 @@ class StoreClient:
         raise self._refused(status, body)
 
     def _once(self, path: str, parameters: Mapping[str, str | int], turn: ExitStack) -> tuple[int, bytes, float | None]:
-        """``turn``: is made this thread's turn to parse where the answer is large, so that there is one of those."""
+        """Asks once; returns status, body and seconds to wait. ``turn``: gets this thread's turn to parse where the
+        answer is large, so that there is one of those at a time."""
         request = self._client.build_request("GET", path, params=dict(parameters), extensions={"trace": self._trace})
         try:
             with self._deadline():
@@ -209,8 +209,8 @@ class StoreClient:
             raise self._place.told(f"{self._place.url} cannot be asked; {one_printable_line(cure)}") from error
 
     def _body(self, answer: httpx.Response, turn: ExitStack) -> bytes:
-        """Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that was not asked for, or a damaged
-        body."""
+        """Reads and decompresses the body. Raises :class:`AnswerTooLargeError`, and a ``Refusal`` for an encoding that
+        was not asked for, or a damaged body."""
         inflater = inflater_for(answer.headers.get("content-encoding", ""))
         body = bytearray()
         arrived, weight, alone = 0, 0, False
@@ -262,7 +262,7 @@ class StoreClient:
 
 
 def _url(place: StoreAddress) -> httpx.URL:
-    """Raises :class:`UnusableInputError` for a name that no host can have."""
+    """Makes the URL of a store. Raises :class:`UnusableInputError` for a name that no host can have."""
     try:
         url = httpx.URL(place.url)
         assert url.host is not None  # its name is taken apart only now

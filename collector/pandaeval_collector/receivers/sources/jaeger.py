@@ -29,12 +29,12 @@ from pandaeval_collector.receivers.sources.client import (
 TENANT = "x-tenant"
 _PAGE = 100
 _MOST_AT_ONCE = 400
-"""Traces of several services that are held at a time."""
+"""Most traces of several services that are held at a time."""
 _LEAST_NS = 1_000_000
 _OURS = frozenset({"jaeger", "jaeger-all-in-one", "pandaeval-collector"})
 """Services that trace themselves, in Jaeger as it comes and in the collector's output."""
 _MOST_HELD = 128 << 20
-"""Bytes of them."""
+"""Most bytes of such traces that are held at a time."""
 _MOST_SERVICES = 10_000
 Found = dict[str, OneTrace]
 
@@ -47,7 +47,7 @@ class Jaeger:
         self._v3 = True
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Traces by id, and whether these are all of their time."""
+        """Yields traces by id, and whether these are all of their time."""
         there = self._services()
         if self._place.traces:
             for id_ in self._place.traces:
@@ -62,8 +62,8 @@ class Jaeger:
         yield from newest_first(*window, _LEAST_NS, lambda since, until: self._of_all(services, since, until))
 
     def _of_all(self, services: Sequence[str], since_ns: int, until_ns: int) -> tuple[Found, bool]:
-        """What lies in a window, of all services together: the newest traces are the newest of any. A window that one
-        service does not answer as a whole, or that holds too much at once, is made smaller by whoever asks."""
+        """Reads what lies in a window, of all services together: the newest traces are the newest of any. A window that
+        one service does not answer as a whole, or that holds too much at once, is made smaller by the caller."""
         found: Found = {}
         whole, may_be_smaller = True, until_ns - since_ns > _LEAST_NS
         for service in services:
@@ -78,7 +78,7 @@ class Jaeger:
         return {id_: found[id_] for id_ in sorted(found, key=lambda id_: -found[id_].start_ns)}, whole
 
     def _services(self) -> list[str]:
-        """Also finds out which API there is: a Jaeger without v3 answers with its page, or not at all."""
+        """Lists services, and finds out which API there is: without v3, Jaeger answers with its page, or not at all."""
         for path, key in (("/api/v3/services", "services"), ("/api/services", "data")):
             self._v3 = path == "/api/v3/services"
             try:

@@ -14,21 +14,21 @@ from pandaeval_collector.receivers.sources.tempo import TENANT as TEMPOS
 from pandaeval_collector.receivers.sources.tempo import Tempo
 
 _MOST_IN_VAIN = 100
-"""Answers one after the other that hold no new trace."""
+"""Most answers one after the other that hold no new trace."""
 
 
 class TraceStore(Protocol):
-    """Whoever asks one kind of trace store."""
+    """Asks one kind of trace store."""
 
     def pages(self) -> Iterator[tuple[dict[str, OneTrace], bool]]:
-        """Traces by their ids, newest first, and whether these are all of their time. A trace may come
-        again. Raises :class:`UnusableInputError`."""
+        """Yields traces by their ids, newest first, and whether these are all of their time. A trace may come again.
+        Raises :class:`UnusableInputError`."""
         ...
 
 
 class TraceSource:
-    """The traces of one address; asked when they are read. ``size``, ``read_bytes``: unknown; ``notes``: sentences for
-    people about what was left out, once all is read."""
+    """The traces at one address; asked for when they are read. ``size``, ``read_bytes``: unknown, 0; ``notes``:
+    sentences for people about what was left out, once all is read."""
 
     def __init__(self, name: str) -> None:
         """Raises :class:`UnusableInputError` for an address that cannot be read."""
@@ -38,10 +38,10 @@ class TraceSource:
         self.notes: list[str] = []
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Does nothing: this source opens no connection before it is read."""
 
     def requests(self) -> Iterator[Request | BadLine]:
-        """A request for each trace, the newest first. Raises :class:`UnusableInputError`."""
+        """Yields a request for each trace, the newest first. Raises :class:`UnusableInputError`."""
         seen: set[str] = set()
         cut, in_vain = False, 0
         with StoreClient(self._place, JAEGERS if self._place.kind == "jaeger" else TEMPOS) as asking:

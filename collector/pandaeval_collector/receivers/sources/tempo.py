@@ -37,7 +37,7 @@ class Tempo:
         self._known: set[str] = set()
 
     def pages(self) -> Iterator[tuple[Found, bool]]:
-        """Traces by id, and whether these are all of their time."""
+        """Yields traces by id, and whether these are all of their time."""
         if self._place.traces:
             yield from ((found, True) for found in self._fetched(list(self._place.traces)))
             return
@@ -72,13 +72,13 @@ class Tempo:
         return f"{{ resource.service.name = {json.dumps(self._place.service)} }}" if self._place.service else "{}"
 
     def _fetched(self, ids: list[str]) -> Iterator[Found]:
-        """Some traces at a time, in order, so that no more of them are in memory."""
+        """Yields some traces at a time, in order, so that no more of them are in memory."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pandaeval-tempo") as threads:
             for at in range(0, len(ids), _AT_ONCE):
                 yield from threads.map(self._one, ids[at : at + _AT_ONCE])
 
     def _one(self, id_: str) -> Found:
-        """Nothing for a trace that is gone."""
+        """Fetches a trace; nothing for one that is gone."""
         if self._v2:
             try:
                 return self._read(id_, f"/api/v2/traces/{id_}")

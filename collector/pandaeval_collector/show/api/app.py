@@ -28,8 +28,8 @@ from pandaeval_collector.store.schedules import ScheduleReads
 
 
 def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | None = None) -> FastAPI:
-    """The application; its OpenAPI document is at ``openapi.json``. ``runs``: gives those who work on runs to what
-    changes something; missing where nobody does."""
+    """Returns the application; its OpenAPI document is at ``openapi.json``. ``runs``: gives the collector's runs, for
+    operations that change something; ``None`` where there are none."""
     app = FastAPI(
         title="pandaeval",
         version=version,
@@ -58,14 +58,14 @@ def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | N
 
 
 def _changing(app: FastAPI) -> list[str]:
-    """The operations that change something, such as ``POST /runs``."""
+    """Returns the operations that change something, such as ``POST /runs``."""
     operations = ((method.upper(), path) for path, each in app.openapi()["paths"].items() for method in each)
     return sorted(f"{method} {path}" for method, path in operations if method != "GET")
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[ASGIApp]:
-    """The application. Raises ``UserError`` where there is no store that can be read. What changes something fails."""
+    """Opens the application over a data directory, for reading. Raises ``UserError`` if there is no readable store."""
     reads = Reads(Finder(folder))
     try:
         reads.finder.change()

@@ -15,23 +15,23 @@ _BYTES = 64 << 20
 _AT_ONCE = 256
 _PIECE = 64 << 10
 _SMALL = 256 << 10
-"""A body of at most so many bytes is not counted: :data:`_AT_ONCE` times that is as much again."""
+"""Bodies up to this size are not counted: :data:`_AT_ONCE` of them take no more than :data:`_BYTES`."""
 _LONGEST_S = 120.0
 _BUSY = refusal(503, "too many answers are under way and not read yet: come back in some seconds", {"retry-after": "5"})
 
 
 class BoundedAnswers:
-    """Sends the bodies of applications in pieces, each when the connection has room for it, and refuses (503) what does
-    not fit into one budget. Bodies that are one object count once. On one event loop."""
+    """Sends the bodies of applications in pieces, as fast as the connection takes them, and answers 503 if a body does
+    not fit into one budget of memory. Bodies that are the same object count once. On one event loop."""
 
     def __init__(self, most_bytes: int = _BYTES, at_once: int = _AT_ONCE, longest_s: float = _LONGEST_S) -> None:
-        """``longest_s``: how long a body may take to be sent; then it is broken off."""
+        """``longest_s``: the time after which the sending of a body is broken off."""
         self._most_bytes, self._at_once, self._longest_s = most_bytes, at_once, longest_s
         self._under_way, self._held = 0, 0
         self._bodies: Counter[int] = Counter()
 
     def bound(self, app: ASGIApp) -> ASGIApp:
-        """The application within these bounds."""
+        """Returns the application within these bounds."""
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             if self._under_way >= self._at_once:
@@ -46,7 +46,7 @@ class BoundedAnswers:
         return bounded
 
     def _sending(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Holds back the head of an answer until it is known whether there is room for the body."""
+        """Returns a ``send`` that holds an answer's head back until it is known whether there is room for the body."""
         heads: list[Message] = []
         ended = False
 
@@ -73,7 +73,7 @@ class BoundedAnswers:
         return sending
 
     def _fits(self, body: bytes) -> bool:
-        """There is room for any body where no other one is held."""
+        """Returns whether there is room for a body; there is always if no other one is held."""
         size = len(body)
         return size <= _SMALL or not self._held or id(body) in self._bodies or self._held + size <= self._most_bytes
 

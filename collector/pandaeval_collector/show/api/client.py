@@ -15,26 +15,26 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show import API
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
-"""The latter for what is worked on before it is answered: a dry run of many traces takes minutes on a busy machine."""
+"""Time limits of requests that read, and of others: a dry run of many traces takes minutes on a busy machine."""
 _MOST_TOLD = 500
 TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
 """Name of the variable that holds the token, unless another is named."""
 
 
 class AskError(UserError):
-    """A question that was not answered: why, and what to do, on one line."""
+    """A request that was not answered: why, and what to do, on one line."""
 
 
 class Asker:
-    """Asks one collector. Close it at the end. On one event loop."""
+    """A client of one collector's API. Close it at the end. On one event loop."""
 
     def __init__(self, client: httpx.AsyncClient, where: str, token_env: str = TOKEN_ENV) -> None:
         self._client, self._where, self._token_env = client, where, token_env
 
     @classmethod
     def over_http(cls, url: str, token_env: str = TOKEN_ENV) -> Asker:
-        """``url``: such as ``http://127.0.0.1:4328``; the token, where one is demanded, is in the variable
-        ``token_env``. Raises :class:`AskError` for a text that is no address."""
+        """Returns a client over the network. ``url``: such as ``http://127.0.0.1:4328``; ``token_env``: the variable
+        that holds the token, if one is needed. Raises :class:`AskError` for a text that is no address."""
         host = _host(url)
         token = os.environ.get(token_env, "").strip()
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -51,25 +51,25 @@ class Asker:
 
     @classmethod
     def within(cls, api: ASGIApp) -> Asker:
-        """``api``: the application that is mounted at ``/api/v1``."""
+        """Returns a client within this process. ``api``: the application that is mounted at ``/api/v1``."""
         transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """The answer's JSON; what is ``None`` is not said. Raises :class:`AskError`."""
+        """Returns the JSON of the answer; parameters that are ``None`` are left out. Raises :class:`AskError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Asks for a change and returns the answer's JSON. ``key``: asking twice with it is asking once."""
+        """Asks for a change and returns the answer's JSON. ``key``: repeated requests with it count as one."""
         headers = {"idempotency-key": key} if key else {}
         return await self._asked("POST", path, json=body or {}, headers=headers, timeout=_LONG_S)
 
     async def delete(self, path: str) -> None:
-        """Raises :class:`AskError`."""
+        """Asks for a removal. Raises :class:`AskError`."""
         await self._asked("DELETE", path, headers={"content-type": "application/json"})
 
     async def close(self) -> None:
-        """Ends its connections."""
+        """Closes the connections."""
         await self._client.aclose()
 
     async def _asked(self, method: str, path: str, **given: Any) -> Any:

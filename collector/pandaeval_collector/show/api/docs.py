@@ -41,7 +41,7 @@ _KINDS = {"date-time": "time (RFC 3339)"}
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document."""
+    """Returns the OpenAPI document."""
     reads = Reads(Finder(Path()))
     try:
         return api_app(reads, work(), "1").openapi()
@@ -50,7 +50,7 @@ def document() -> dict[str, Any]:
 
 
 def reference_page() -> str:
-    """The page, in Markdown."""
+    """Returns the reference page in Markdown."""
     told = document()
     return "\n".join([_HEAD, "## Operations", *_operations(told), "", "## Objects", *_objects(told), ""])
 

@@ -58,7 +58,7 @@ class FailureGroups(BaseModel):
 
 
 def failure_routes(reads: Reads, names: Names, paged: bool = False) -> APIRouter:
-    """The operations. ``paged``: the collector shows a page."""
+    """Returns the operations on groups of failures. ``paged``: the collector has a page."""
     router = APIRouter()
 
     @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")

@@ -21,16 +21,16 @@ from pandaeval_collector.store.found import Position
 from pandaeval_collector.store.wanted import Wanted
 
 
-# Where a page of a list ended, as a text that programs hand back.
+# Cursors: where a page of a list ended, as a text that programs give back.
 def cursor_of(position: Position | None) -> str | None:
-    """A text without meaning to others; ``None`` after the last page."""
+    """Returns a position as an opaque text; ``None`` after the last page."""
     if position is None:
         return None
     return base64.urlsafe_b64encode(orjson.dumps(position)).decode().rstrip("=")
 
 
 def position_of(cursor: str | None) -> Position | None:
-    """The position that a cursor was made of. Raises :class:`ProblemError` (400) for a text that is no cursor."""
+    """Returns the position in a cursor. Raises :class:`ProblemError` (400) for a text that is no cursor."""
     if cursor is None:
         return None
     try:
@@ -58,7 +58,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def wanted_of(**given: Any) -> Wanted:
-    """What is asked for by the names of the filters."""
+    """Returns the store's form of the filters, given by their names."""
     since, until = (_milliseconds(given.pop(name, None)) for name in ("since", "until"))
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
@@ -85,7 +85,7 @@ class FilterFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     def wanted(self) -> Wanted:
-        """The same, for the store."""
+        """Returns the filters in the store's form."""
         return wanted_of(**self.model_dump())
 
 
@@ -109,7 +109,7 @@ _REACH_MS = {"1h": 3_600_000, "6h": 21_600_000, "24h": 86_400_000, "7d": 604_800
 
 
 def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
-    """``wanted`` of the traces of the window that ends now."""
+    """Returns ``wanted`` limited to traces of the ``window`` that ends now."""
     reach = _REACH_MS.get(window)
     return wanted if reach is None else replace(wanted, since_ms=max(now_ms - reach, wanted.since_ms or 0))
 

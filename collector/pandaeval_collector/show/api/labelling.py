@@ -33,7 +33,7 @@ MetricKey = Annotated[str | None, Query(max_length=500, description="About this 
 
 
 def labelling(reads: Reads, work: Work) -> APIRouter:
-    """The operations."""
+    """Returns the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
     router = APIRouter()
     annotate = work.annotate
     names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)

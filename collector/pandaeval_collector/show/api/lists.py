@@ -32,12 +32,12 @@ from pandaeval_collector.store.listed import NO_SCORE
 
 # Rows of the store's lists as the API shows them.
 def trace_row(row: Listed) -> TraceRow:
-    """A trace."""
+    """Returns a stored trace in the API's form."""
     return TraceRow(**trace_fields(row))
 
 
 def trace_fields(row: Listed) -> dict[str, Any]:
-    """The fields of a :class:`TraceRow`."""
+    """Returns the fields of a :class:`TraceRow`."""
     facts = row.facts
     return {
         "trace_id": facts["id"],
@@ -63,12 +63,12 @@ def trace_fields(row: Listed) -> dict[str, Any]:
 
 
 def session_row(row: ListedSession) -> SessionRow:
-    """A session."""
+    """Returns a stored session in the API's form."""
     return SessionRow(**session_fields(row))
 
 
 def session_fields(row: ListedSession) -> dict[str, Any]:
-    """The fields of a :class:`SessionRow`."""
+    """Returns the fields of a :class:`SessionRow`."""
     return {
         "session_id": row.id,
         "traces": row.traces,
@@ -82,7 +82,7 @@ def session_fields(row: ListedSession) -> dict[str, Any]:
 
 
 def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Failed results first, then by score, then what has none."""
+    """Returns the results sorted: failed ones first, then by score, then those without one."""
 
     def urgency(result: Mapping[str, Any]) -> tuple[bool, float, str]:
         score = result.get("score")
@@ -92,11 +92,11 @@ def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 _PATIENCE_S = 30.0
-"""For the line, which scores an open session between two batches."""
+"""How long to wait for the line, which scores an open session between two batches."""
 
 
 def lists(reads: Reads, work: Work) -> APIRouter:
-    """The operations."""
+    """Returns the operations on traces, sessions and results."""
     router = APIRouter()
     finder, names = reads.finder, Names(reads.finder, work.modules)
 
@@ -159,7 +159,7 @@ def lists(reads: Reads, work: Work) -> APIRouter:
 
 
 def _session(finder: Finder, session_id: str, now: Callable[[str], Sequence[bytes] | None]) -> SessionDetail:
-    """``now``: gives the results that the session would have if it ended now, ``None`` if it is not open."""
+    """Returns a session with its traces. ``now``: gives its results if it ended now, ``None`` if it is not open."""
     found = finder.session(session_id)
     if found is None:
         raise ProblemError(404, NO_SESSION)

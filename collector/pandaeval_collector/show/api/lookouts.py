@@ -36,8 +36,8 @@ _RUNBOOK_HEAD = (
 
 
 def page_app() -> ASGIApp:
-    """Answers GET and HEAD with the page. Its policy lets it run its own script and ask its own collector, and nothing
-    else; no other page may hold it in a frame."""
+    """Returns the application that answers GET and HEAD with the page. Its policy lets it run its own script and ask
+    its own collector, and nothing else; no other page may hold it in a frame."""
     html, policy = live_shell()
     headers = {
         "content-security-policy": f"{policy}; frame-ancestors 'none'",
@@ -62,13 +62,13 @@ def page_app() -> ASGIApp:
 
 
 async def runbook(_: Request) -> HTMLResponse:
-    """Answers with a heading with an anchor for each alert, and what to do about it."""
+    """Answers with the page on alerts: for each a heading with an anchor, and what to do about it."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return HTMLResponse(runbook_page(), headers={"content-security-policy": policy})
 
 
 def runbook_page() -> str:
-    """The page of ``runbook.md``, which is the only text about alerts."""
+    """Returns ``runbook.md``, the only text about alerts, as HTML."""
     text = Path(__file__).with_name("runbook.md").read_text(encoding="utf-8")
     _, *parts = _SECTION.split(text)
     sections = zip(parts[::2], parts[1::2], strict=True)
@@ -76,11 +76,11 @@ def runbook_page() -> str:
 
 
 VERSION = installed_version() or "0"
-"""FastAPI takes no empty one."""
+"""Our version; ``0`` if unknown, since FastAPI takes no empty one."""
 
 
 class Lookouts:
-    """The routes, and the reads behind them. On one event loop."""
+    """The HTTP routes of API and page, and the reads behind them. On one event loop."""
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class Lookouts:
         runs: Runs | None = None,
         reader: ASGIApp | None = None,
     ) -> None:
-        """``path``: the data directory. ``hosts``: names under which it may be asked beside addresses and localhost;
-        ``None``: any, where a token is demanded. ``reader``: answers what is read of the API; ``None``: it is answered
-        here."""
+        """``path``: the data directory. ``hosts``: host names that requests may have beside addresses and localhost;
+        ``None``: any, where a token is demanded. ``reader``: the application that answers reads of the API; ``None``:
+        this process does."""
         self._reads = Reads(Finder(path))
         self._work, self._runs = work, runs
         self._hosts, self._bounds = hosts, BoundedAnswers()
@@ -104,11 +104,11 @@ class Lookouts:
             self.routes.append(Route(RUNBOOK, runbook))
 
     def add(self, path: str, app: ASGIApp) -> None:
-        """Another application, at exactly ``path``, behind the same checks."""
+        """Adds a route to another application, at exactly ``path``, behind the same checks."""
         self.routes.append(Route(path, self._guarded(app)))
 
     def close(self) -> None:
-        """Ends the reads."""
+        """Ends the reads and closes their connections."""
         self._reads.close()
 
     def _guarded(self, app: ASGIApp) -> ASGIApp:
@@ -123,7 +123,7 @@ class Lookouts:
 
 
 def _apart(reads: ASGIApp, writes: ASGIApp) -> ASGIApp:
-    """Two applications as one: the first answers what only reads."""
+    """Returns an application that passes reading requests to ``reads`` and all others to ``writes``."""
 
     async def apart(scope: Scope, receive: Receive, send: Send) -> None:
         await (reads if scope["method"] in READING else writes)(scope, receive, send)
@@ -132,7 +132,7 @@ def _apart(reads: ASGIApp, writes: ASGIApp) -> ASGIApp:
 
 
 class _All(Mount):
-    """Whatever stands below a path, also where there is a line break in it."""
+    """Matches every path below a given one, also one with a line break in it."""
 
     def __init__(self, path: str, app: ASGIApp) -> None:
         super().__init__(path, app)
@@ -140,7 +140,7 @@ class _All(Mount):
 
 
 class _Page(Route):
-    """What is looked at and nothing else: OTLP that is sent here is told where it belongs, as on any other path."""
+    """Matches GET and HEAD alone: OTLP that is sent here is told where it belongs, as on any other path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         return super().matches(scope) if scope.get("method") in ("GET", "HEAD") else (Match.NONE, {})
@@ -151,9 +151,9 @@ def _page() -> ASGIApp:
 
 
 class KnownHosts:
-    """Lets requests through whose ``Host`` cannot be another's: an IP address, ``localhost``, or one of ``allowed``. A
-    page of somebody else, whose name suddenly resolves to this machine (DNS rebinding), could otherwise read what a
-    listener without a token shows."""
+    """Passes on requests whose ``Host`` is an IP address, ``localhost``, or one of ``allowed``. Otherwise a foreign
+    page whose name suddenly resolves to this machine (DNS rebinding) could read what a listener without a token
+    shows."""
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
         self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
@@ -166,8 +166,8 @@ class KnownHosts:
 
 
 class Lazy:
-    """Has ``make`` make the application on a thread when the first request comes: a collector that nobody asks starts
-    faster and smaller without FastAPI. On one event loop."""
+    """Makes the application with ``make``, on a thread, when the first request comes: a collector that nobody asks
+    starts faster and smaller without FastAPI. On one event loop."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
         self._make = make

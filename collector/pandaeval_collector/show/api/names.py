@@ -21,14 +21,14 @@ _COUNTER = "pandaeval.evaluations"
 
 
 class Names:
-    """What names and ids mean in one store. Any thread."""
+    """Resolves names and ids that people write, by what one store holds. Any thread."""
 
     def __init__(self, finder: Finder, modules: tuple[str, ...] = ()) -> None:
-        """``modules``: the user's own metrics."""
+        """``modules``: those of the user's own metrics."""
         self._finder, self._modules = finder, modules
 
     def wanted(self, wanted: Wanted) -> Wanted:
-        """The same with names and ids in full. Raises :class:`ProblemError` for what is unknown."""
+        """Returns the filters with names and ids in full. Raises :class:`ProblemError` for unknown ones."""
         for column in ("agent", "service", "environment"):
             if (name := getattr(wanted, column)) is not None:
                 self._check(column, name)
@@ -39,7 +39,7 @@ class Names:
         return replace(wanted, metric=metric, session=session or wanted.session)
 
     def metric(self, name: str) -> str:
-        """The key that the name of a metric means. Raises :class:`ProblemError` for none, and for several."""
+        """Returns the key of the metric with this name. Raises :class:`ProblemError` if there is none, or several."""
         found = self._metrics.select(name) or self._stored.select(name)
         if len(found) > 1:
             raise ProblemError(422, f"metric: {name} is the name of several metrics; write {' or '.join(found)}")
@@ -48,12 +48,12 @@ class Names:
         return found[0]
 
     def agent(self, name: str | None) -> None:
-        """Checks a name. Raises :class:`ProblemError` for an agent that is unknown."""
+        """Raises :class:`ProblemError` if no agent has this name."""
         if name is not None:
             self._check("agent", name)
 
     def trace(self, text: str) -> bytes:
-        """The id that begins so. Raises :class:`ProblemError` where none does, or several do."""
+        """Returns the trace id that begins with ``text``. Raises :class:`ProblemError` if there is none, or several."""
         written = text.strip().lower()
         if not _HEX.fullmatch(written):
             raise ProblemError(400, "the id of a trace has 32 hex digits, of which the first few are enough")
@@ -65,7 +65,7 @@ class Names:
         return bytes.fromhex(found)
 
     def session(self, text: str) -> str:
-        """The id of a session that is written so or, if none is, that begins so. Raises :class:`ProblemError`."""
+        """Returns the session id that is ``text``, else the one that begins so. Raises :class:`ProblemError`."""
         if (found := self._begun(text, self._finder.sessions_from)) is None:
             raise ProblemError(404, NO_SESSION)
         return found
@@ -79,7 +79,7 @@ class Names:
 
     @property
     def _stored(self) -> MetricNames:
-        """Those of which there are results, as of a module that is not configured any more."""
+        """The names of metrics that have results, such as those of a module that is no longer configured."""
         said = (series.attributes for series in self._finder.counters(_COUNTER))
         return MetricNames({(str(e.get("pandaeval.level")), str(e.get("gen_ai.evaluation.name"))) for e in said})
 
@@ -97,7 +97,7 @@ class Names:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:
-    """What to say of a name that there is not, among those that are ``known``."""
+    """Returns the sentence for an unknown name, with its closest among ``known``; ``none``: what to say if none is."""
     known = [*known]
     meant = closest(name, known)
     if meant:
@@ -107,8 +107,8 @@ def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is
 
 
 def one_of(text: str, found: Iterable[str]) -> str | None:
-    """The one id among those found that is ``text`` or begins so; ``None`` for none. Raises :class:`ProblemError` where
-    several do."""
+    """Returns the id in ``found`` that equals ``text``, else the only one; ``None`` for none. Raises
+    :class:`ProblemError` for several."""
     ids = [*found]
     if text in ids:
         return text

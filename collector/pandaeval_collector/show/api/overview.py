@@ -39,7 +39,7 @@ class History(BaseModel):
 
 
 def history(reads: Reads, names: Names) -> APIRouter:
-    """The operation."""
+    """Returns the operation on runs and failures over time."""
     router = APIRouter()
 
     @router.get("/history", response_model=History, summary="Runs and failures over time")
@@ -71,7 +71,7 @@ class Metrics(RootModel[list[MetricShape]]):
 
 
 def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRouter:
-    """The operations. ``can``: tells those of all the API that change something."""
+    """Returns the operations on rates and metrics. ``can``: lists the API's operations that change something."""
     router = APIRouter()
 
     @router.get("/overview", response_model=Overview, summary="Rates by metric and agent, and what is under way")
@@ -120,7 +120,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
 
 
 def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
-    """Most first."""
+    """Returns the errors of each component, most first."""
     found = sorted(raised.items(), key=lambda each: (-each[1], each[0]))
     return [ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
@@ -159,7 +159,7 @@ def _rates(series: Iterable[CounterSeries]) -> list[Rate]:
 
 
 def _missing(rates: Iterable[Rate]) -> list[Missing]:
-    """Most first."""
+    """Returns the unscored results by reason, most first."""
     found: dict[str, Counter[str]] = {}
     for rate in rates:
         for why, times in rate.unscored.items():

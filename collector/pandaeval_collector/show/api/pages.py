@@ -36,7 +36,7 @@ from pandaeval_collector.store.wanted import Wanted
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10
-"""Of sessions that failed alike so many pages are read, until there are so many rows."""
+"""At most how many pages are read where sessions that failed alike share a row, and how many rows suffice."""
 Of = Annotated[Literal["sessions", "traces"], Query(description="What a row of the list is.")]
 Together = Annotated[bool, Query(description="Sessions that failed alike as one row, with how many they are.")]
 Measured = Annotated[bool, Query(description="With latency, tokens and cost of each agent's runs.")]
@@ -44,7 +44,7 @@ SessionId = Annotated[str, Query(max_length=10_000, description="Id of the sessi
 
 
 def pages(reads: Reads, work: Work, version: str) -> APIRouter:
-    """The operations."""
+    """Returns the page's operations."""
     router = APIRouter(prefix="/page")
     names = Names(reads.finder, work.modules)
     shown = _Shown(reads.finder, ReportOrigin(version=version, judge=work.judge, modules=work.modules))
@@ -121,13 +121,14 @@ def _drill(found: Mapping[str, Any] | None) -> PageDrill:
 
 
 class _Shown:
-    """Reads what the page shows. ``about``: what each index says of the installation."""
+    """Reads what the page shows. ``about``: what each index states of the installation."""
 
     def __init__(self, finder: Finder, about: ReportOrigin) -> None:
         self._finder, self._about = finder, about
 
     def sessions(self, wanted: Wanted, after: Position | None, limit: int, together: bool) -> PageIndex:
-        """``together``: those that failed alike are one row, so that further pages are read until there are enough."""
+        """Returns sessions. ``together``: those that failed alike share a row; pages are read until there are
+        enough."""
         made = LiveIndex()
         for _ in range(_MOST_PAGES if together else 1):
             page = self._finder.sessions(wanted, after=after, limit=limit)
@@ -146,7 +147,7 @@ class _Shown:
         return self._index(made, wanted, page.next)
 
     def incidents(self, wanted: Wanted, now: int, measured: bool, limit: int) -> PageIncidents:
-        """What failed. ``measured``: with what the runs of each agent took."""
+        """Returns what failed. ``measured``: also latency, tokens and cost of each agent's runs."""
         find = self._finder
         oldest = find.oldest(wanted)
         until = now if wanted.until_ms is None else wanted.until_ms
@@ -182,7 +183,7 @@ class _Shown:
         )
 
     def session(self, session_id: str) -> PageSession:
-        """Raises :class:`ProblemError` for one that is not there."""
+        """Returns a session. Raises :class:`ProblemError` if there is none with this id."""
         found = self._finder.session(session_id, _MOST_TRACES)
         if found is None:
             raise ProblemError(404, NO_SESSION)
@@ -191,7 +192,7 @@ class _Shown:
         return PageSession(index=plain(made.made(self._about, {session_id: self._finder.members(session_id)})))
 
     def trace(self, trace_id: bytes) -> PageTrace:
-        """Raises :class:`ProblemError` for one that is not there. One whose spans are not kept has no details."""
+        """Returns a trace, without details if its spans are not kept. Raises :class:`ProblemError` if there is none."""
         row = self._finder.trace(trace_id)
         if row is None:
             raise ProblemError(404, NO_TRACE)

@@ -43,7 +43,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 def document_problems(document: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document with the media type that errors have, which FastAPI does not know. In place."""
+    """Returns the OpenAPI document, changed in place: errors get their media type, which FastAPI does not know."""
     for methods in document["paths"].values():
         for operation in methods.values():
             for status, answer in operation["responses"].items():
@@ -53,7 +53,7 @@ def document_problems(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Has every error of the application answered as a problem."""
+    """Makes the application answer every error as a problem."""
 
     async def problem(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError)

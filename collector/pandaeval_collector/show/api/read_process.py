@@ -41,11 +41,11 @@ _WHY = "the process that answers what is read is not there (it ended, and is sta
 
 
 class _NotThereError(Exception):
-    """The process cannot be asked. Holds the seconds until it may be started."""
+    """The process cannot be asked. The argument is how many seconds to wait before it may be started."""
 
 
 class ReadProcess:
-    """The ASGI application. It starts the process with the first request, and anew once it ended. On one event loop."""
+    """Passes requests to the process, as an ASGI application. Starts it when a request needs it. On one event loop."""
 
     def __init__(self, setup: ReadSetup, work: Work, environ: Mapping[str, str], telemetry: Telemetry) -> None:
         self._setup, self._work, self._environ, self._telemetry = setup, work, environ, telemetry
@@ -55,13 +55,13 @@ class ReadProcess:
         self._closing = False
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Queue[list[Message] | None]] = {}
-        """By number of a request: pieces of its answer, ``[]`` at its end, ``None`` when the process ended."""
+        """Pieces of each answer by the number of its request; ``[]`` at its end, ``None`` when the process ended."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._backoff, self._not_before, self._heard = Backoff(1.0), 0.0, 0.0
 
     @property
     def pid(self) -> int | None:
-        """The process that runs, if one does."""
+        """The id of the running process, if there is one."""
         return None if self._child is None else self._child.pid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,7 +91,7 @@ class ReadProcess:
                 child.send(wire.body(("drop", number)))
 
     async def close(self) -> None:
-        """Ends the process, and what it answers."""
+        """Ends the process and all answers under way."""
         self._closing = True
         if self._child is not None:
             self._child.kill()
@@ -103,7 +103,7 @@ class ReadProcess:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _running(self) -> Child:
-        """The process. Raises :class:`_NotThereError`."""
+        """Returns the process, started if need be. Raises :class:`_NotThereError`."""
         if self._child is not None:
             return self._child
         if self._starting is None:
@@ -117,7 +117,7 @@ class ReadProcess:
     def _started(self, task: asyncio.Task[Child]) -> None:
         self._starting = None
         if not task.cancelled():
-            task.exception()  # is told to whoever asked, of whom none may be left
+            task.exception()  # marks it as seen: the callers get it, if any is left
 
     async def _start(self) -> Child:
         try:
@@ -144,7 +144,7 @@ class ReadProcess:
         return pause
 
     async def _read(self, child: Child) -> None:
-        """Hands out what the process says until it ends."""
+        """Handles the process's messages until it ends."""
         while (frame := await child.receive()) is not None:
             self._heard = time.monotonic()
             self._take(child, wire.unpacked(frame))
@@ -191,7 +191,7 @@ class ReadProcess:
                     child.kill()
 
     async def _tell(self, child: Child, number: int, name: str, arguments: tuple[Any, ...]) -> None:
-        """What the collector knows, as a rule of its store."""
+        """Sends the process what only the collector knows, in answer to its question."""
         ask = getattr(self._work, name)
         try:
             if ask is None:
@@ -208,7 +208,7 @@ class ReadProcess:
 
 
 def _told(scope: Scope) -> MutableMapping[str, Any]:
-    """What the process is told of a request: not who asks, nor with which token."""
+    """Returns the parts of a request that the process is sent: not the client's address, nor its token."""
     headers = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie")]
     return {**{key: scope[key] for key in _TOLD if key in scope}, "headers": headers}
 
@@ -218,6 +218,6 @@ def _not_there(seconds: float) -> Any:
 
 
 async def _gone(receive: Receive) -> None:
-    """Returns when whoever asked has hung up."""
+    """Returns when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

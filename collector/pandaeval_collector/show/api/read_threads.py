@@ -20,13 +20,13 @@ from pandaeval_collector.store.finding import Finder
 T = TypeVar("T")
 
 _THREADS = 2
-"""Reads at a time: more would take the interpreter from the line."""
+"""How many reads run at a time: more would take the interpreter from the line."""
 
 _LARGE_WAITING = 16
 
 
 class _Shared(Response):
-    """Keeps the rendering that it sends, so that it is found by whoever asks the same meanwhile."""
+    """A response that keeps the rendering alive while it is sent, so that equal requests meanwhile find it."""
 
     def __init__(self, rendering: asyncio.Future[bytes], body: bytes, **given: Any) -> None:
         super().__init__(body, **given)
@@ -34,7 +34,7 @@ class _Shared(Response):
 
 
 class Reads:
-    """Runs reads. On one event loop; the reads themselves on threads."""
+    """Runs reads of the store on threads. The object itself belongs to one event loop."""
 
     def __init__(self, finder: Finder) -> None:
         self.finder = finder
@@ -43,16 +43,16 @@ class Reads:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pandaeval-api")
 
     async def run(self, read: Callable[[], T]) -> T:
-        """What ``read`` returns or raises."""
+        """Runs ``read`` on a thread: returns what it returns, and raises what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     async def answer(
         self, request: Request, read: Callable[[], BaseModel], beside: object = "", large: bool = False
     ) -> Response:
-        """The JSON of what ``read`` returns, under an entity tag of the store's state and the question; 304 without a
-        read where the asker has it. Equal questions share the answer as long as it is made or sent. ``beside``: what
-        the answer tells besides, which changes without the store. ``large``: it may be, so that one such answer is made
-        at a time."""
+        """Returns the JSON of what ``read`` returns, with an entity tag of the store's state and the question; 304
+        without a read if the client has that. Equal questions share one rendering while it is made or sent. ``beside``:
+        what the answer tells besides, which changes without the store. ``large``: the answer may be large, so that one
+        such answer is made at a time."""
         state = await self.run(self.finder.change)
         path = f"{request.url.path}?{request.url.query}"
         asked = hashlib.blake2b(f"{state} {path} {beside}".encode(), digest_size=12).hexdigest()
@@ -78,7 +78,7 @@ class Reads:
             self.large_waiting -= 1
 
     async def fresh(self, read: Callable[[], BaseModel]) -> Response:
-        """The JSON of what ``read`` returns, which is not to be kept."""
+        """Returns the JSON of what ``read`` returns, marked as not to be cached."""
         body = await self.run(lambda: _json(read))
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
@@ -93,6 +93,6 @@ def _json(read: Callable[[], BaseModel]) -> bytes:
 
 
 def _seen(rendering: asyncio.Future[bytes]) -> None:
-    """An error is told to who asked, of whom none may be left."""
+    """Fetches the error of a rendering, which may have no waiting client left, so that asyncio does not log it."""
     if not rendering.cancelled():
         rendering.exception()

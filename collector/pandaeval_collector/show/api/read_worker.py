@@ -28,25 +28,25 @@ from pandaeval_otel.base.component_errors import ERRORS
 _log = logging.getLogger(__name__)
 
 _NICE = 5
-"""Whoever looks at what is stored lets the line go first."""
+"""The process runs at a lower priority than the line."""
 _TOLD_S = 60.0
 
 
 class ReadServer:
-    """The answers under way in this process. On one event loop."""
+    """Answers the requests that the collector passes to this process. On one event loop."""
 
     def __init__(self, setup: ReadSetup, parent: Parent) -> None:
         self._parent, self._loop = parent, asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._told: dict[int, asyncio.Future[Any]] = {}
         self._answers: dict[int, tuple[asyncio.Task[None], asyncio.Semaphore]] = {}
-        """By number of a request: its task, and leave to send pieces of its answer."""
+        """The task of each request, by its number, and the semaphore that lets it send a piece of its answer."""
         runs = _not_here if setup.has_runs else None
         api = api_app(Reads(Finder(setup.store)), self._work(setup), setup.version, runs)
         self._app: ASGIApp = BoundedAnswers().bound(api)
 
     def take(self, message: Any) -> None:
-        """What the collector says."""
+        """Handles one message of the collector."""
         match message:
             case ("ask", number, scope):
                 leave = asyncio.Semaphore(1)
@@ -82,7 +82,7 @@ class ReadServer:
         self._parent.send(wire.body(message))
 
     def _work(self, setup: ReadSetup) -> Work:
-        """What a running collector tells, of which it is asked what this process cannot know."""
+        """Returns the collector's work as seen from here: what this process cannot know, it asks for."""
 
         def asked(name: str) -> Any:
             return lambda: asyncio.run_coroutine_threadsafe(self._ask(name), self._loop).result(_TOLD_S)
@@ -103,7 +103,7 @@ class ReadServer:
         )
 
     async def _ask(self, name: str, *arguments: Any) -> Any:
-        """Raises what answering raised."""
+        """Asks the collector, and returns its answer. Raises the error that the collector met."""
         number = next(self._numbers)
         told = self._told[number] = self._loop.create_future()
         self._write("work", number, name, arguments)
@@ -118,7 +118,7 @@ def _not_here(*_: Any) -> NoReturn:
 
 
 def _nothing_more() -> Any:
-    """Gives the empty body of a request, and then waits until the answer is dropped."""
+    """Returns a ``receive`` that gives the empty body of a request, and then waits until the answer is dropped."""
     messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
 
     async def receive() -> Message:
@@ -135,7 +135,7 @@ async def _serve(setup: ReadSetup, parent: Parent) -> None:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serves until standard input ends."""
     go_first()
     parent = Parent(nice=_NICE)
     expect_imports()

@@ -23,11 +23,11 @@ _TITLES = {
 
 
 def title(status: int) -> str:
-    """The kind of problem that a status stands for."""
+    """Returns the kind of problem that a status stands for."""
     return _TITLES.get(status, "error")
 
 
 def refusal(status: int, detail: str, headers: Any = None) -> JSONResponse:
-    """Makes the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of more of them."""
+    """Returns the answer. ``detail``: what is wrong and what to do; ``headers``: a dictionary of further headers."""
     body = {"status": status, "title": title(status), "detail": detail}
     return JSONResponse(body, status, headers=headers if isinstance(headers, dict) else None, media_type=MEDIA)

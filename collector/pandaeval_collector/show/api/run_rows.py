@@ -34,7 +34,7 @@ _FAILURES = 50
 
 
 def spec_of(config: Config, body: RunBody) -> RunSpec:
-    """What is asked for. Raises ``UserError`` for names that are no metrics."""
+    """Returns the run that a request asks for. Raises ``UserError`` for names that are no metrics."""
     return RunSpec(
         metrics=metric_keys(config, body.metrics),
         wanted=body.filters.wanted(),
@@ -48,19 +48,19 @@ def spec_of(config: Config, body: RunBody) -> RunSpec:
 
 
 def refused(error: UserError) -> ProblemError:
-    """The answer to what cannot be run (422), or not by whoever asks over HTTP (400), or not now (429)."""
+    """Returns the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
     if isinstance(error, FullError):
         return ProblemError(429, str(error))
     return ProblemError(400 if isinstance(error, NotAllowedError) else 422, str(error))
 
 
 def run_row(run: RunRow) -> RunShape:
-    """A run."""
+    """Returns a run in the API's form."""
     return RunShape(**_fields(run))
 
 
 def run_detail(runs: RunReads, run: RunRow) -> RunDetail:
-    """A run with what it found, in numbers."""
+    """Returns a run with the counts of its results and some of its failures."""
     results: dict[str, dict[str, int]] = {}
     for (metric, outcome), count in runs.counts(run.no).items():
         results.setdefault(metric, {})[outcome] = count
@@ -69,7 +69,7 @@ def run_detail(runs: RunReads, run: RunRow) -> RunDetail:
 
 
 def schedule_row(stored: ScheduleReads, schedule: ScheduleRow) -> ScheduleShape:
-    """A schedule."""
+    """Returns a schedule in the API's form."""
     last = stored.newest_run(schedule.id)
     due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
     return ScheduleShape(
@@ -85,7 +85,7 @@ def schedule_row(stored: ScheduleReads, schedule: ScheduleRow) -> ScheduleShape:
 
 
 def comparison(runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Comparison:
-    """What differs."""
+    """Returns the comparison of two runs in the API's form; ``second`` is ``None`` for the live results."""
     return Comparison(
         a=run_row(first),
         b=None if second is None else run_row(second),

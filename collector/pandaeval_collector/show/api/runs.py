@@ -39,7 +39,7 @@ from pandaeval_collector.store.schedules import ScheduleReads
 
 
 def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> APIRouter:
-    """The operations. ``runs``: gives those who work on runs to what changes something."""
+    """Returns the operations on schedules. ``runs``: gives the collector's runs, to change something."""
     router = APIRouter()
 
     @router.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
@@ -99,7 +99,7 @@ Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
 
 
 def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> APIRouter:
-    """What is asked of a collector that works on runs."""
+    """Returns the operations that start and change runs, for a collector that works on runs."""
     router = APIRouter()
 
     def found(id_: str) -> RunRow:
@@ -152,7 +152,7 @@ def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names:
 
 
 def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
-    """What can be looked at whether or not a collector works on runs."""
+    """Returns the operations that read runs, whether or not a collector works on them."""
     router = APIRouter()
 
     @router.get("/runs", response_model=RunList, summary="Runs, newest first")

@@ -17,18 +17,18 @@ _ROOM = 400_000
 
 
 def understood(parts: Sequence[Part]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """What `inspect` tells of a trace, and the rows of its waterfall; ``(None, None)`` without spans."""
+    """Returns the description of a trace that `inspect` prints, and its waterfall; ``(None, None)`` without spans."""
     trace = rebuilt(parts).trace if parts else None
     return (None, None) if trace is None else (plain(describe(trace)), plain(detail(trace, _ROOM)))
 
 
 def drawn(parts: Sequence[Part]) -> dict[str, Any] | None:
-    """The rows of its waterfall alone."""
+    """Returns the waterfall of a trace alone; ``None`` without spans."""
     trace = rebuilt(parts).trace if parts else None
     return None if trace is None else detail(trace, _ROOM)
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON-ready, with no character that hides or reorders what stands beside it."""
+    """Returns a JSON-ready copy, without characters that hide or reorder what stands beside them."""
     held: dict[str, Any] = orjson.loads(clean_json(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)))
     return held

@@ -16,8 +16,8 @@ from pandaeval_otel.wire.labels import HumanLabel
 
 @dataclass(frozen=True, slots=True)
 class PageWork:
-    """``links``: addresses in other programs by their names, with ``{trace_id}`` and the like; ``refresh_s``: seconds
-    between two looks for what is new; ``grpc_port``: where OTLP/gRPC is listened to."""
+    """Settings of the page. ``links``: addresses in other programs by their names, with ``{trace_id}`` and the like;
+    ``refresh_s``: seconds between two looks for what is new; ``grpc_port``: the port of OTLP/gRPC."""
 
     links: Mapping[str, str]
     refresh_s: float
@@ -26,14 +26,13 @@ class PageWork:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``jobs``: judge jobs by state; ``spent``: US dollars of today, ``daily_usd``: the most of them; ``judge``: the
-    model that is asked; ``metrics``: all that there are, each with its threshold; ``modules``: the user's own among
-    them, as :mod:`pandaeval_collector.scoring.registry` takes them; ``page``: how the page shows all that,
-    ``None`` without one; ``session_now``: the JSON objects of the results that an open session would have if it ended
-    now, by its id, ``None`` for one that is not open; ``annotate``: keeps people's verdicts; ``drawing``: has runs to
-    be labelled drawn. These three are missing where no collector runs. ``drill``: the last scheduled drill,
-    as its file has it. ``component_errors``: how often each component, by kind and name, raised since the collector
-    began."""
+    """What the API asks of a running collector. ``jobs``: judge jobs by state; ``spent``: US dollars of today,
+    ``daily_usd``: their limit; ``judge``: the judge's model; ``metrics``: all metrics, each with its threshold;
+    ``modules``: those of the user's own metrics (:mod:`pandaeval_collector.scoring.registry`); ``page``: settings of
+    the page, ``None`` without one; ``session_now``: the results that a session would have if it ended now, as JSON,
+    ``None`` for one that is not open; ``annotate``: stores people's verdicts; ``drawing``: draws runs to be labelled,
+    in one transaction. These three are ``None`` where no collector runs. ``drill``: the last scheduled drill, as its
+    file has it. ``component_errors``: how often each component, by kind and name, raised since the collector began."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
@@ -51,8 +50,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ReadSetup:
-    """What the process that answers reads is told of a collector. ``store``: the data directory; ``thresholds``: of all
-    metrics by key; ``has_runs``: the collector works on runs; the rest as in :class:`Work`."""
+    """What the process that answers reads knows of its collector. ``store``: the data directory; ``thresholds``: those
+    of all metrics, by key; ``has_runs``: the collector works on runs; the rest as in :class:`Work`."""
 
     store: Path
     version: str

@@ -19,12 +19,12 @@ _BODY_S = 30.0
 
 
 class _RefusedError(Exception):
-    """Status and sentence."""
+    """A request that is refused, with status and sentence."""
 
 
 class OwnWrites:
-    """Lets requests through that only read; of the others those with a JSON body of at most :data:`MOST_BYTES` bytes,
-    and no ``Origin`` but our own or that of a name in ``allowed``."""
+    """Passes on requests that only read; of all others only those with a JSON body of at most :data:`MOST_BYTES` bytes,
+    and with no ``Origin`` but our own or one of a name in ``allowed``."""
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] = ()) -> None:
         self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
@@ -74,7 +74,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _said_again(body: bytes, receive: Receive) -> Receive:
-    """Gives the body once, and then what ``receive`` has."""
+    """Returns a ``receive`` that gives the body once, and then what the given one does."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -25,7 +25,7 @@ TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of whi
 
 
 def since(hours: float | None) -> str | None:
-    """RFC 3339; ``None`` for all there is."""
+    """Returns the time so many hours ago as RFC 3339; ``None`` for no limit."""
     if hours is None:
         return None
     try:

@@ -19,7 +19,7 @@ _NO_STREAM = "send POST requests: there are no sessions, and nothing is sent una
 
 
 class McpDoor:
-    """The ASGI application. On one event loop; close it before the API that it asks."""
+    """The ASGI application at ``/mcp``. On one event loop; close it before the API that it asks."""
 
     def __init__(self, api: ASGIApp, page: str | None) -> None:
         """``api``: the application at ``/api/v1``; ``page``: where people reach the collector."""
@@ -41,7 +41,7 @@ class McpDoor:
         await app(scope, receive, send)
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """Ends the requests under way."""
         self._closing.set()
         if self._running is not None:
             await self._running
@@ -59,14 +59,14 @@ class McpDoor:
             return self._app
 
     async def _run(self, manager: StreamableHTTPSessionManager, up: asyncio.Future[None]) -> None:
-        """The manager's tasks belong to the task that enters it, and no request may be that."""
+        """Runs the manager in a task that outlives requests: the manager's tasks end with the task that enters it."""
         async with manager.run():
             up.set_result(None)
             await self._closing.wait()
 
 
 def _made(api: ASGIApp, page: str | None) -> tuple[Asker, StreamableHTTPSessionManager]:
-    """Imports the SDK, which is large. Raises ``ImportError`` where it is not installed."""
+    """Returns client and manager. Imports the SDK, which is large; raises ``ImportError`` where it is missing."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from pandaeval_collector.show.api.client import Asker

@@ -12,10 +12,10 @@ from pandaeval_collector.judge.redact import redact, redact_value
 from pandaeval_collector.show import API
 
 MOST_TOKENS = 2000
-"""Of a whole answer, by our careful estimate."""
+"""Most tokens of a whole answer, estimated rather too high."""
 _NONCE_BYTES = 8
 _STEPS = ((8000, 10_000), (4000, 60), (1500, 40), (600, 25), (250, 15), (100, 8), (40, 4), (12, 2))
-"""Characters of a text and items of a list that are left."""
+"""Most characters of a text and items of a list, step by step until the answer fits."""
 _MARGIN = 6000
 """So many more characters of a text are looked through for secrets than are shown: half a key looks like none."""
 _ROUGH = 400_000
@@ -26,13 +26,13 @@ _FRAME = tokens(_SENTENCE) + 40
 
 
 def said(text: Any, most: int = 300) -> str:
-    """A text of others on one line of at most about ``most`` characters."""
+    """Returns foreign text on one line of at most about ``most`` characters, without secrets."""
     return elided(one_line(_hide(elided(str(text), most + _MARGIN))), most)
 
 
 def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
-    """An answer with these lines, as far as they fit; where not all do, ``rest`` says how to get at the others.
-    ``more``: sentences of ours below them."""
+    """Returns an answer with as many of the lines as fit; if some do not, ``rest`` says how to get them. ``more``:
+    sentences of ours below them."""
     told = [each for each in more if each]
     room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in told) - 20
     shown: list[str] = []
@@ -48,7 +48,7 @@ def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
 
 
 def fenced_json(value: Any) -> str:
-    """An answer with a JSON value. Texts and lists are shortened, alike, until it fits; then it says so."""
+    """Returns an answer with a JSON value. Long texts and lists are shortened until it fits, and the answer says so."""
     for texts, items in _STEPS:
         rough = _shortened(value, texts + _MARGIN, items)
         if len(_json(rough)) > _ROUGH:

@@ -14,7 +14,7 @@ _MOST_CALLS = 30
 
 
 def session_lines(rows: Sequence[Row], most: int) -> list[str]:
-    """A line for each cause, in the order of the worst session of each: that one, and how many failed alike."""
+    """Returns at most ``most`` lines, one per cause, worst first: its worst session, and how many failed alike."""
     alike: dict[object, list[Row]] = {}
     for row in rows:
         alike.setdefault(_cause(row), []).append(row)
@@ -22,7 +22,7 @@ def session_lines(rows: Sequence[Row], most: int) -> list[str]:
 
 
 def _cause(row: Row) -> object:
-    """What sessions that failed for one cause have in common; what did not fail is like no other."""
+    """Returns a key that sessions share which failed for one cause; one that did not fail has a key of its own."""
     worst = row["worst"]
     if worst is None or not worst["failed"]:
         return row["session_id"] or id(row)
@@ -42,7 +42,7 @@ def _others(rows: Sequence[Row]) -> str:
 
 
 def failure_line(row: Row) -> str:
-    """One line on a group of failures."""
+    """Returns one line on a group of failures."""
     when = f"{row['occurrences']} times, {moment(row['first_at'])} to {moment(row['last_at'])}"
     newest = next(iter(row["examples"]), None)
     example = "" if newest is None else f"; newest in trace {newest['trace_id']}: {said(newest['reason'], 160)}"
@@ -54,7 +54,7 @@ def failure_line(row: Row) -> str:
 
 
 def step_lines(row: Row) -> Iterator[str]:
-    """The steps of a trace as a tree, and below those that failed results blame, why."""
+    """Yields the steps of a trace as a tree, with the reasons below the steps that failed results blame."""
     detail = row["detail"]
     if detail is None:
         yield "its spans are not kept any more: no steps to show"
@@ -75,13 +75,13 @@ def step_lines(row: Row) -> Iterator[str]:
 
 
 def _candidates(result: Row) -> list[Row]:
-    """The steps that may have broken the run, likeliest first."""
+    """Returns the steps that may have broken the run, likeliest first."""
     found = result["metadata"].get("candidates")
     return found if isinstance(found, list) else []
 
 
 def _chance(result: Row, step: Row) -> str:
-    """``trace.blame: it broke the run (71 %): fails; changes``."""
+    """Returns the words on a blamed step: ``trace.blame: it broke the run (71 %): fails; changes``."""
     sure = (result["metadata"].get("step") or {}).get("span_id") == step["span_id"]
     why = said("; ".join(step["reasons"]), 160) or "by its place in the run"
     return f"trace.blame: {'it broke the run' if sure else 'may have broken it'} ({step['probability']:.0%}): {why}"
@@ -99,7 +99,7 @@ def _step(number: int, span: Row, texts: Sequence[str]) -> str:
 
 
 def session_line(row: Row) -> str:
-    """``session "s" (3 traces, 1 failed), agent "desk": tool_loop 0.17 (fail) "went round" in trace 4bf9…``."""
+    """Returns one line on a session: its traces, its own results that failed, and its worst trace."""
     worst = row["worst"]
     name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
     head = f"{name} ({row['traces']} traces, {row['failed_traces']} failed)"
@@ -109,7 +109,7 @@ def session_line(row: Row) -> str:
 
 
 def trace_line(row: Row, metric: str | None = None) -> str:
-    """One line on a trace, with its worst result, or that of the metric which was asked for."""
+    """Returns one line on a trace, with its result of ``metric`` if that is given, else its worst."""
     ended = f", ended with the error {said(row['error'], 160)}" if row["error"] is not None else ""
     scored = [each for each in row["results"] if each["outcome"] == "scored"]
     asked = [each for each in scored if metric in (each["metric"], f"{each['level']}.{each['metric']}")]
@@ -118,7 +118,7 @@ def trace_line(row: Row, metric: str | None = None) -> str:
 
 
 def result_text(result: Row, most: int) -> str:
-    """``tool_loop 0.17 (fail): reason``."""
+    """Returns ``trace.tool_loop 0.17 (fail): reason``."""
     name, reason = said(f"{result['level']}.{result['metric']}", 80), said(result["reason"], most)
     if result.get("score") is None:
         return f"{name} {result['outcome']} ({result['why']}): {reason}"
@@ -127,7 +127,7 @@ def result_text(result: Row, most: int) -> str:
 
 
 def trace_lines(row: Row) -> Iterator[str]:
-    """What is known of a trace, from what failed to what was said."""
+    """Yields lines on a trace: what failed, what was said, its tool calls, then the other results."""
     yield (
         f'agent "{said(row["agent"], 80)}", service "{said(row["service"], 80)}", session '
         f'"{said(row["session_id"] or "-", 120)}", {moment(row["started_at"])}, {row["duration_us"] / 1e6:.1f} s, '
@@ -163,7 +163,7 @@ def _calls(row: Row) -> Iterator[str]:
 
 
 def moment(milliseconds: int) -> str:
-    """RFC 3339, in whole seconds."""
+    """Returns the time as RFC 3339, in whole seconds."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):  # spans may say any time

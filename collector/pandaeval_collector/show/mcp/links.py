@@ -6,15 +6,15 @@ from pandaeval_collector.show.api.client import Asker, AskError
 
 
 class Links:
-    """Those of one collector; it is asked once whether it has a page. On one event loop."""
+    """Makes links to one collector's page, which it is asked for once. On one event loop."""
 
     def __init__(self, asker: Asker, base: str | None) -> None:
-        """``base``: where people reach the collector, such as ``http://127.0.0.1:4328``; ``None``: there is none."""
+        """``base``: where people reach the collector, such as ``http://127.0.0.1:4328``; ``None``: nowhere."""
         self._asker, self._base = asker, base
         self._paged: bool | None = None
 
     async def to(self, place: str) -> str:
-        """A sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
+        """Returns a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
         if self._base is None:
             return ""
         if self._paged is None:

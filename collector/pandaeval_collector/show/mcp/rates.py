@@ -18,12 +18,12 @@ from pandaeval_collector.show.mcp.links import Links
 
 # Pass rates of two groups of results side by side.
 _NORMAL = 1.959964
-"""Of a 95 % interval."""
+"""The normal quantile of a 95 % interval."""
 
 
 @dataclass(slots=True)
 class MetricCounts:
-    """Of each metric: how many results passed and failed, and how many have no verdict."""
+    """Counts by metric how many results passed, failed, and have no verdict."""
 
     passed: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class MetricCounts:
     truncated: bool = False
 
     def add(self, results: Iterable[Mapping[str, Any]], version: str | None, seen: set[tuple[str, str]]) -> None:
-        """Results of a page, newest first: of each unit and metric the first one counts."""
+        """Counts a page of results, newest first; of each unit and metric only the first one counts."""
         for each in results:
             if version is not None and str(each["evaluator"]["version"]) != version:
                 continue
@@ -45,8 +45,8 @@ class MetricCounts:
 
 
 def compared(first: MetricCounts, second: MetricCounts) -> Iterator[str]:
-    """A line per metric, what fell most first: the rates, and the difference with its 95 % interval (Newcombe's, of
-    independent shares)."""
+    """Yields a line per metric, largest fall first: the rates, and their difference with its 95 % interval (Newcombe's,
+    for independent shares)."""
     keys = {*first.passed, *first.failed, *second.passed, *second.failed}
     lines = sorted((_line(key, first, second) for key in keys), key=lambda line: line[:2])
     yield from (text for _, _, text in lines)
@@ -91,7 +91,7 @@ class PassRateGroup(BaseModel):
 
 
 class RateTools:
-    """The tools over one collector. On one event loop."""
+    """The counting tools over one collector. On one event loop."""
 
     def __init__(self, asker: Asker, links: Links) -> None:
         self._asker, self._links = asker, links
@@ -168,7 +168,7 @@ class RateTools:
 
 
 def _summed(rates: Iterable[Mapping[str, Any]], *by: str) -> dict[tuple[str, ...], Counter[str]]:
-    """Counts of rates over what is not named in ``by``, such as services; reasons of unscored ones as ``why …``."""
+    """Returns the sums of rates over all that ``by`` does not name, such as services; unscored ones by ``why …``."""
     found: dict[tuple[str, ...], Counter[str]] = {}
     for rate in rates:
         sums = found.setdefault(tuple(rate[name] for name in by), Counter())

@@ -26,7 +26,7 @@ from pandaeval_collector.show.mcp.links import Links
 
 
 class RunTools:
-    """The tools over one collector. On one event loop."""
+    """The tools over one collector that change something. On one event loop."""
 
     def __init__(self, asker: Asker, links: Links) -> None:
         self._asker, self._links = asker, links
@@ -116,7 +116,7 @@ class RunTools:
 
 
 def _difference(found: dict[str, Any]) -> str:
-    """Of the live scores from those of a run."""
+    """Returns a line on how the live scores of a metric differ from those of a run."""
     each = found["difference"]
     interval = "" if each["low"] is None else f" ({each['low']:+.4f} to {each['high']:+.4f})"
     return f"{said(found['metric'], 80)}: live minus run {each['mean']:+.4f}{interval} over {each['n']}"

@@ -30,7 +30,7 @@ _INSTRUCTIONS = (
 
 
 def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
-    """A server whose tools ask with ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
+    """Returns a server whose tools ask ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
     links = Links(asker, page)
@@ -50,7 +50,7 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
 
 
 def _all(*groups: object) -> Iterator[Callable[..., Awaitable[str]]]:
-    """The tools: the public coroutines of each group, in the order in which they are written."""
+    """Yields the tools: the public coroutines of each group, in the order in which they are written."""
     for group in groups:
         for name, method in vars(type(group)).items():
             if inspect.iscoroutinefunction(method) and not name.startswith("_"):
@@ -58,7 +58,7 @@ def _all(*groups: object) -> Iterator[Callable[..., Awaitable[str]]]:
 
 
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
-    """The tool with errors that its caller can do something about told to it; all others stay inside."""
+    """Wraps a tool: it tells its caller the errors that a caller can cure; all others stay inside."""
 
     @functools.wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> str:

@@ -37,7 +37,7 @@ Severity = Annotated[
 
 
 class Tools:
-    """The tools over one collector. On one event loop."""
+    """The finding and showing tools over one collector. On one event loop."""
 
     def __init__(self, asker: Asker, links: Links) -> None:
         self._asker, self._links = asker, links

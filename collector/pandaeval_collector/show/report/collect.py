@@ -31,8 +31,8 @@ _BLOCK = 256 * 1024
 
 
 def write_page(out: TextIO, index: Mapping[str, Any], details: Iterable[tuple[int, Mapping[str, Any]]]) -> int:
-    """Writes the page; gives its size in bytes. ``details``: (position of the trace, its details), neighbours in the
-    report together. Memory does not grow with them."""
+    """Writes the page, and returns its size in bytes. ``details``: pairs of a trace's position and details, in the
+    report's order. They are read one by one, so memory does not grow with them."""
     head, foot = file_shell().split("<!-- data -->")
     size = _put(out, head)
     blocks: dict[int, int] = {}
@@ -64,7 +64,7 @@ _LENIENT = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 def _embedded(name: str, data: bytes) -> str:
-    """A data block: its alphabet cannot end the element that holds it."""
+    """Returns an HTML element that holds data as base64, which cannot end the element."""
     packed = base64.b64encode(zlib.compress(data, 6)).decode()
     return f'<script type="application/octet-stream" id="{name}">{packed}</script>\n'
 
@@ -81,8 +81,8 @@ _ALL_TEXTS, _MOST_OF_ONE, _LEAST_OF_ONE = 40_000_000, 200_000, 3_000
 
 @dataclass(slots=True)
 class Report:
-    """One report in the making: :meth:`traces` and :meth:`result` in any order, then :meth:`write` once. ``expected``:
-    about how many traces will come, by which the room for texts is shared out. One thread. A context manager."""
+    """Builds one report: :meth:`traces` and :meth:`result` in any order, then :meth:`write` once. ``expected``: about
+    how many traces will come, by which the room for texts is divided. One thread. A context manager."""
 
     expected: int
     _rows: dict[str, ReportTrace] = field(default_factory=dict)
@@ -97,25 +97,25 @@ class Report:
         self._spool.close()
 
     def traces(self, traces: Iterable[Trace]) -> None:
-        """Takes traces in, in their final form."""
+        """Adds traces in their final form."""
         for trace in traces:
             self._take(shown_facts(trace), no_content_cure(trace), detail(trace, self._room))
 
     def stored(self, facts: Mapping[str, Any], trace: Trace | None, results: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Takes a trace in as a store has it. ``facts``: what lists show of it, with its session; ``trace``: as its
-        spans say, ``None`` where they are gone; ``results``: JSON objects of its results."""
+        """Adds a stored trace. ``facts``: what lists show of it, with its session; ``trace``: the trace read from its
+        spans, ``None`` if they are gone; ``results``: JSON objects of its results."""
         found = without_spans(facts) if trace is None else detail(trace, self._room)
         row = self._take(dict(facts), "" if trace is None else no_content_cure(trace), found)
         for result in results:
             row.add(shown_object(result, facts["id"]))
 
     def stored_session(self, session_id: str, results: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in the JSON objects of a session's own results."""
+        """Adds a session's own results, given as JSON objects."""
         for result in results:
             self._session(session_id).add(shown_object(result, session_id))
 
     def result(self, result: Result) -> None:
-        """Takes a result in. Of several revisions the newest is shown, with the scores of the older ones."""
+        """Adds a result. Of several revisions the newest is shown, with the scores of the older ones."""
         made = shown(result)
         if result.unit.level == "session":
             self._session(result.unit.id).add(made)
@@ -125,7 +125,7 @@ class Report:
             self._early.setdefault(result.unit.trace_id, []).append(made)
 
     def write(self, out: TextIO, about: ReportOrigin) -> int:
-        """Writes the page; gives its size in bytes."""
+        """Writes the page, and returns its size in bytes."""
         rows = sorted(self._rows.values(), key=lambda row: (row.facts["at"], row.facts["id"]))
         order = ranked(rows, self._sessions)
         detailed = [row for unit in order for row in unit.rows][:MAX_DETAILED]
@@ -137,7 +137,7 @@ class Report:
 
     @property
     def _room(self) -> int:
-        """Characters for the texts of one trace."""
+        """The most characters for the texts of one trace."""
         return max(_LEAST_OF_ONE, min(_MOST_OF_ONE, _ALL_TEXTS // max(1, self.expected)))
 
     def _take(self, facts: dict[str, Any], cure: str, found: dict[str, Any]) -> ReportTrace:

@@ -32,12 +32,12 @@ _SAID = {"problem_found": "problem found", "no_problem_found": "no problem found
 
 
 def is_judged(outcomes: Outcomes) -> bool:
-    """Whether the success of any task was judged."""
+    """Returns whether the success of any task was judged."""
     return any(count for (key, outcome, _), count in outcomes.items() if (key, outcome) == (TASK, "scored"))
 
 
 def unasked(outcomes: Outcomes, traces: int, judge: str | None) -> str:
-    """Sentences for people: what was not judged and why, and what is known without. Empty where all was judged.
+    """Returns sentences for people: what was not judged and why, and what is known without. Empty if all was judged.
     ``traces``: how many runs there are; ``judge``: the model that is configured."""
     if not traces:
         return ""
@@ -66,17 +66,17 @@ def _known(outcomes: Outcomes) -> str:
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:
-    """Whether a session's score rests on metrics without a model alone."""
+    """Returns whether a session's score, by its metadata, rests on metrics without a model alone."""
     return (metadata or {}).get("basis") == INLINE
 
 
 def verdict(label: str | None) -> str:
-    """What such a score says, in a word or three."""
+    """Returns the label of a score that rests on metrics without a model, in one to three words."""
     return _SAID.get(label or "", (label or "").replace("_", " "))
 
 
 def spelled_out(label: str | None, reason: str) -> str:
-    """What such a score says and does not say: how many of its rule checks failed, by its ``reason``."""
+    """Returns what such a score says and leaves open: how many of its rule checks failed, by its ``reason``."""
     told = _CHECKS.match(reason)
     return told[0] if told is not None else f"{verdict(label)} by rule checks; task success: not judged"
 
@@ -114,15 +114,15 @@ NOT_ENOUGH = (
 
 
 def cure(why: str, trace_cure: str | None, reads_more: bool = False) -> str:
-    """What to do about results with this ``why``; ``trace_cure`` is what :func:`no_content_cure` says of the trace.
-    ``reads_more``: the metric needs more of a trace than question and answer."""
+    """Returns what to do about results with this ``why``. ``trace_cure``: what :func:`no_content_cure` says of the
+    trace; ``reads_more``: the metric needs more of a trace than question and answer."""
     if why == "no_content":
         return trace_cure if trace_cure and (reads_more or trace_cure != _PARTS) else _NO_CONTENT
     return _CURES.get(why, "")
 
 
 def no_content_cure(trace: Trace) -> str:
-    """What to do about this trace if it has no content to score."""
+    """Returns what to do about this trace if it has no content to score."""
     if trace.ends_in_tool_call:
         return _TOOL_CALL
     if trace.error is not None and trace.output is None and trace.input is not None:
@@ -137,8 +137,8 @@ def no_content_cure(trace: Trace) -> str:
 
 
 def listed_cure(facts: Mapping[str, Any]) -> str:
-    """Finds the cure for a trace of which only what lists show is at hand, as
-    :func:`pandaeval_collector.pipeline.line.listing.shown_facts` makes it."""
+    """Returns the cure for a trace without content from what lists show of it alone
+    (:func:`pandaeval_collector.pipeline.line.listing.shown_facts`)."""
     given, said = facts.get("in"), facts.get("out")
     if given is None and said is None:
         return f"Content capture is off in service {facts.get('service', '')!r}: {capture_cure(())}."
@@ -148,6 +148,6 @@ def listed_cure(facts: Mapping[str, Any]) -> str:
 
 
 def _scopes(trace: Trace) -> Iterable[str]:
-    """Instrumentation scopes, those first that could hold content."""
+    """Returns the instrumentation scopes of a trace, those of model calls, agents and workflows first."""
     speaking = (Kind.LLM, Kind.AGENT, Kind.WORKFLOW)
     return dict.fromkeys(span.scope for span in sorted(trace.spans, key=lambda span: span.kind not in speaking))

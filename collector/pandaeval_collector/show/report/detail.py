@@ -27,10 +27,10 @@ _CALLS_A_ROUND = {"repeat": 1, "cycle2": 2, "cycle3": 3, "ping_pong": 2}
 
 
 def groups(rows: Sequence[Mapping[str, Any]], cycles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each of the cycles that ``tool_loop`` found, the rows ``first``..``last`` (inclusive) of its later rounds,
-    with what lies between them; the first round stays outside. ``calls``: [row, round from 1] of each call of the
-    cycle, first round included. Cycles whose rows overlap those of an earlier one, or lie in one row, give
-    ``first = None``: their calls are marked and not folded."""
+    """Finds the rows to fold for each cycle of ``tool_loop``: ``first``..``last`` (inclusive) of its later rounds, with
+    what lies between them; the first round stays outside. ``calls``: [row, round from 1] of each call of the cycle,
+    first round included. Cycles whose rows overlap those of an earlier one, or lie in one row, give ``first = None``:
+    their calls are marked and not folded."""
     at = {row["id"]: index for index, row in enumerate(rows)}
     found: list[dict[str, Any]] = []
     taken: list[tuple[int, int]] = []
@@ -62,7 +62,7 @@ def groups(rows: Sequence[Mapping[str, Any]], cycles: Sequence[Mapping[str, Any]
 
 
 def _span(rows: Sequence[Mapping[str, Any]], opening: int, last: int) -> tuple[int, int] | None:
-    """The rows of the siblings after the one that holds row ``opening``, up to and with the one that holds ``last``."""
+    """Returns the rows from after the sibling that holds ``opening`` to the end of the sibling that holds ``last``."""
     above_opening, above_last = _path(rows, opening), _path(rows, last)
     shared = 0
     while shared < min(len(above_opening), len(above_last)) and above_opening[shared] == above_last[shared]:
@@ -73,7 +73,7 @@ def _span(rows: Sequence[Mapping[str, Any]], opening: int, last: int) -> tuple[i
 
 
 def _path(rows: Sequence[Mapping[str, Any]], row: int) -> list[int]:
-    """From the outermost row down to ``row``."""
+    """Returns the rows from the outermost one down to ``row``."""
     path = [row]
     while rows[path[-1]]["up"] >= 0:
         path.append(rows[path[-1]]["up"])
@@ -81,7 +81,7 @@ def _path(rows: Sequence[Mapping[str, Any]], row: int) -> list[int]:
 
 
 def _end(rows: Sequence[Mapping[str, Any]], row: int) -> int:
-    """The last row below ``row``."""
+    """Returns the last row below ``row``."""
     depth, end = rows[row]["depth"], row
     while end + 1 < len(rows) and rows[end + 1]["depth"] > depth:
         end += 1
@@ -98,7 +98,7 @@ _GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:
-    """Plain data, JSON-ready. ``room``: characters for all texts of the trace together.
+    """Returns a trace as JSON-ready data. ``room``: characters for all texts of the trace together.
 
     ``spans``: rows with ``id``, ``up`` (row of the parent, -1 for none), ``depth``, ``kind``, ``name``, ``at`` and
     ``us`` (start since the trace's, and duration, in microseconds) and what else is known; texts are positions in
@@ -135,8 +135,8 @@ def detail(trace: Trace, room: int) -> dict[str, Any]:
 
 
 def _kept(spans: Sequence[Span]) -> set[str]:
-    """Ids of the spans that are shown: agents, tools and errors before model calls before steps, with all that stands
-    above them."""
+    """Returns the ids of the spans to show, at most about :data:`MAX_SPANS`: errors, agents and tools before model
+    calls before steps, each with all spans above it."""
     if len(spans) <= MAX_SPANS:
         return {span.span_id for span in spans}
     by_id = {span.span_id: span for span in spans}
@@ -189,7 +189,7 @@ def _captured(value: Captured | None, texts: TextPool) -> int | None:
 
 
 def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
-    """(who or what speaks, position of the text) for each part of a message."""
+    """Yields for each part of a message who or what speaks, and the position of its text."""
     role = clean(message.role[:30])
     for part in message.parts:
         match part:
@@ -209,7 +209,7 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
 
 
 def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[str, Any]:
-    """Adds to what :func:`detail` made the ``results`` in full and the ``loops`` that they found."""
+    """Returns what :func:`detail` made, with the ``results`` in full and the ``loops`` that they found."""
     held = list(results)
     loop = next((each for each in held if each.key == "trace.tool_loop"), None)
     cycles = loop.full.get("metadata", {}).get("cycles", []) if loop is not None else []
@@ -218,7 +218,7 @@ def with_results(shown: dict[str, Any], results: Iterable[ShownResult]) -> dict[
 
 
 def without_spans(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes the same as :func:`detail` of a trace whose spans are gone. ``facts``: what lists show of it."""
+    """Returns what :func:`detail` would, for a trace whose spans are gone. ``facts``: what lists show of it."""
     texts = [facts[key] for key in ("in", "out") if key in facts]
     sides = [texts.index(facts[key]) if key in facts else None for key in ("in", "out")]
     return {

@@ -15,7 +15,7 @@ _MEANING = (
 
 
 def page(told: Mapping[str, Any], source: str) -> str:
-    """The whole page. ``told``: the JSON object of a drill; ``source``: where its runs were read."""
+    """Returns the whole HTML page. ``told``: the JSON object of a drill; ``source``: where its runs were read."""
     faults = {name: each for name, each in told["faults"].items() if each["n"]}
     missing = {name: each for name, each in told["faults"].items() if not each["n"]}
     planted = sum(each["n"] for each in faults.values())
@@ -62,7 +62,7 @@ def _untouched(shares: Mapping[str, Any]) -> str:
 
 
 def _judge(told: Mapping[str, Any]) -> Iterator[str]:
-    """The judge's verdicts on some of the copies, beside the metrics without a model."""
+    """Yields the section on the judge's verdicts about some copies, beside the metrics without a model."""
     yield f"<h2>{safe(', '.join(told['models']))} as a judge</h2>"
     yield (
         f"<p>{told['copies']:,} of the copies and their originals; {told['not_judged']:,} could not be judged, since a "

@@ -18,23 +18,23 @@ from pandaeval_collector.store.incidents import AgentBucket, FailedResult
 BARS, SPARKS = 72, 24
 """Bars of the chart over time, and of the small ones beside a name."""
 _RISES, _LEAST = 2.0, 3
-"""Rising: in its last quarter so many times as often as a quarter before, and so many times at least."""
+"""An incident is rising if its last quarter has so many times the runs of an earlier one, and at least so many."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """From ``since`` until ``until``, Unix milliseconds."""
+    """A time from ``since`` until ``until``, Unix milliseconds."""
 
     since: int
     until: int
 
     @property
     def step(self) -> int:
-        """Milliseconds of a bar of the chart."""
+        """The milliseconds that one bar of the chart covers."""
         return max(1000, math.ceil((self.until - self.since) / BARS / 1000) * 1000)
 
     def spark(self, times: Iterable[int]) -> list[int]:
-        """How many of these times lie in each part of it."""
+        """Returns how many of ``times`` lie in each of the :data:`SPARKS` equal parts of the span."""
         counts = Counter(min(SPARKS - 1, max(0, (at - self.since) * SPARKS // self._width)) for at in times)
         return [counts[part] for part in range(SPARKS)]
 
@@ -49,8 +49,8 @@ class TimeSpan:
 
 @dataclass(slots=True)
 class Incident:
-    """What failed for one cause. ``at``: when each of its runs began, by the number of the run; ``newest``: its newest
-    failure; ``first_ever``: since when it is known, before the window perhaps."""
+    """All failures of one cause in a window. ``at``: when each of its runs began, by the number of the run; ``newest``:
+    its newest failure; ``first_ever``: when it was first seen, perhaps before the window."""
 
     metric: str
     label: str
@@ -63,8 +63,8 @@ class Incident:
     groups: dict[str, None] = field(default_factory=dict)
 
     def state(self, span: TimeSpan) -> str:
-        """``new``: nothing like it before the last quarter of the window; ``rising``: more often there than before;
-        ``""``: neither."""
+        """Returns ``new`` if the incident is unknown before the last quarter of the window, ``rising`` if it is more
+        frequent there than before, else ``""``."""
         if self.first_ever >= span.last_quarter:
             return "new"
         late = sum(at >= span.last_quarter for at in self.at.values())
@@ -72,13 +72,13 @@ class Incident:
         return "rising" if late >= max(_LEAST, _RISES * quarter_before) else ""
 
     def rank(self, span: TimeSpan) -> tuple[bool, int, bool, int, int]:
-        """A key to sort by, what asks for attention first."""
+        """Returns a key to sort by, most urgent first."""
         return (*gravity([self.label], self.severity), not self.state(span), -len(self.at), -self.newest.at)
 
 
 def incidents(failed: Iterable[FailedResult], groups: Mapping[str, FailureGroupRow]) -> list[Incident]:
-    """The failures by cause, in no order. ``failed``: oldest first; ``groups``: those that are known, by id. Groups of
-    several agents with the same words are one incident."""
+    """Groups failures by cause, in no order. ``failed``: oldest first; ``groups``: known groups of failures by id.
+    Groups of several agents with the same words are one incident."""
     found: dict[tuple[str, ...], Incident] = {}
     for each in failed:
         group = groups.get(each.group)
@@ -120,7 +120,7 @@ def shown_incident(incident: Incident, span: TimeSpan, state: str, said: Mapping
 
 
 def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
-    """How many runs began in each bar of the chart, and how many of them failed."""
+    """Returns how many runs began in each bar of the chart, and how many of them failed."""
     runs, failed = [0] * BARS, [0] * BARS
     for each in found:
         bar = min(BARS - 1, max(0, each.bucket))
@@ -132,7 +132,7 @@ def over_time(found: Sequence[AgentBucket]) -> tuple[list[int], list[int]]:
 def by_agent(
     found: Sequence[AgentBucket], measured: Mapping[str, Sequence[tuple[int, int, float | None]]]
 ) -> list[dict[str, Any]]:
-    """A row for each agent, most failures first. ``spark``: its runs over time; ``bad``: those that failed."""
+    """Returns a row per agent, most failures first. ``spark``: its runs over time; ``bad``: those that failed."""
     rows: dict[str, dict[str, Any]] = {}
     for each in found:
         row = rows.setdefault(
@@ -149,8 +149,8 @@ def by_agent(
 
 
 def _typical(runs: Sequence[tuple[int, int, float | None]]) -> dict[str, Any]:
-    """Median and 95th percentile of the latency in microseconds, medians of tokens and of what a run cost, where that
-    is told."""
+    """Returns the median and 95th percentile of the latency in microseconds, and the medians of tokens and of known
+    costs."""
     if not runs:
         return {"us": None, "us95": None, "tokens": None, "usd": None}
     took, costs = sorted(us for us, _, _ in runs), [usd for _, _, usd in runs if usd is not None]

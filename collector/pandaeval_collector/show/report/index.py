@@ -50,7 +50,7 @@ class Ranked:
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
+        """The key by which sessions and traces are sorted, worst first (see :func:`rank`)."""
         held = [*self.rows, *([self.session] if self.session else [])]
         name = self.session.session_id if self.session else self.rows[0].facts["id"]
         failures = sum(each.failures for each in held)
@@ -58,7 +58,7 @@ class Ranked:
 
 
 def ranked(rows: Iterable[ReportTrace], sessions: Mapping[str, ReportSession]) -> list[Ranked]:
-    """Sessions and traces without one, worst first. ``rows`` come by start."""
+    """Returns sessions, and traces without one, worst first. ``rows``: all traces by start."""
     units = {session_id: Ranked(session) for session_id, session in sessions.items()}
     alone: list[Ranked] = []
     for row in rows:
@@ -77,7 +77,7 @@ def index(
     others: Sequence[ShownResult],
     about: ReportOrigin,
 ) -> dict[str, Any]:
-    """Plain data, JSON-ready; traces and sessions refer to each other by position. ``order``: worst first, a session
+    """Returns JSON-ready data; traces and sessions refer to each other by position. ``order``: worst first, a session
     as ``["s", position]``, a trace without one as ``["t", position]``. ``others``: results about neither."""
     outcomes = _outcomes([*rows, *sessions.values()])
     places = {row.number: place for place, row in enumerate(sorted(rows, key=lambda row: row.rank))}
@@ -118,7 +118,7 @@ def _outcomes(units: Iterable[ReportTrace | ReportSession]) -> Counter[tuple[str
 
 
 def _of_session(result: ShownResult) -> dict[str, Any]:
-    """A session's result; one that no judge had a part in says in words what it means."""
+    """Returns a session's result; for one without any judge's part, also in words what it means."""
     held = _whole(result)
     if not is_inline(result.full.get("metadata")) or "label" not in result.short:
         return held
@@ -131,8 +131,8 @@ def _whole(result: ShownResult) -> dict[str, Any]:
 
 
 def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[str, Any]:
-    """What was asked, and what can be asked and was not (``asked: false``). ``scored_by``: how many scores code or
-    a judge gave; some of a judged metric's need no judge."""
+    """Returns each metric that gave a result, and those known that did not (``asked: false``). ``scored_by``: how many
+    scores code or a judge gave; some of a judged metric's need no judge."""
     thresholds: dict[str, Any] = {}
     judges: dict[str, set[str]] = {}
     scored_by: dict[str, Counter[str]] = {}
@@ -159,7 +159,7 @@ def _metrics(results: Iterable[ShownResult], modules: tuple[str, ...]) -> dict[s
 
 
 def _unscored(rows: Iterable[ReportTrace], sessions: Iterable[ReportSession]) -> list[dict[str, Any]]:
-    """Unscored results by why and cure, most first."""
+    """Returns unscored results grouped by why and cure, largest group first."""
     found: dict[tuple[str, str], list[tuple[ShownResult, ReportTrace | None]]] = {}
     for row in rows:
         for result in _without_score(row):

@@ -9,7 +9,7 @@ from pandaeval_otel.model import Captured, Span, Trace
 
 
 def describe(trace: Trace) -> dict[str, Any]:
-    """The JSON object of a trace for programs. ``None`` (null) means "not captured"."""
+    """Returns the JSON object of a trace for programs. ``None`` (null) means "not captured"."""
     return {
         "trace_id": trace.trace_id,
         "session_id": trace.session_id,
@@ -50,7 +50,7 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 
 def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
-    """The span tree for people: (depth, kind, name, what is remarkable), parents before children."""
+    """Returns the span tree for people: (depth, kind, name, remark), parents before children."""
     return [
         (depth, span.kind.value, span.name, "in a parent loop" if looped else _remark(span))
         for depth, span, looped in in_order(trace)
@@ -58,8 +58,8 @@ def outline(trace: Trace) -> list[tuple[int, str, str, str]]:
 
 
 def in_order(trace: Trace) -> list[tuple[int, Span, bool]]:
-    """The spans, parents before children and siblings by start, with their depths (0 is the outermost). Those that are
-    each other's parents come last, with ``True``."""
+    """Returns (depth, span, looped) of all spans, parents before children and siblings by start; depth 0 is the
+    outermost. Spans in a loop of parents come last, with ``looped`` true."""
     children: dict[str, list[int]] = {}
     ids = {span.span_id: index for index, span in enumerate(trace.spans)}
     for index, span in enumerate(trace.spans):

@@ -11,12 +11,12 @@ from typing import Any
 
 LAYERS = ("reasoning", "action", "outcome")
 Row = Mapping[str, Any]
-"""A trial, as :class:`pandaeval_collector.show.report.layers.LayerReport` tells it to programs."""
+"""A trial's JSON object, as :class:`pandaeval_collector.show.report.layers.LayerReport` makes it."""
 
 
 @dataclass(slots=True)
 class TrialCount:
-    """The trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
+    """Counts trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
     told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state."""
 
     kind: str = ""
@@ -26,11 +26,11 @@ class TrialCount:
     cases: set[str] = field(default_factory=set)
     failed: str = ""
     first: str = ""
-    """Why the first one that is not correct is not, and what there is to say of the first one."""
+    """``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
 
     @classmethod
     def of(cls, counts: Iterable[TrialCount]) -> TrialCount:
-        """All of them together."""
+        """Returns the sum of several counts."""
         whole = cls()
         for each in counts:
             whole.correct += each.correct
@@ -41,7 +41,7 @@ class TrialCount:
         return whole
 
     def add(self, row: Row, case: str = "") -> None:
-        """One trial more; ``case``: of which, where they are of several."""
+        """Counts one trial. ``case``: its case, if trials of several cases are counted."""
         if not self.trials:
             self.first = row["reason"]
         if row["correct"] is False:
@@ -59,12 +59,12 @@ class TrialCount:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """By which those with the most incorrect trials come first."""
+        """The key by which cases are sorted: those with the largest share of incorrect trials come first."""
         wrong = self.correct[False]
         return wrong == 0, -wrong / max(1, self.trials)
 
     def counted(self) -> dict[str, Any]:
-        """How many cases and trials there are, how they ended, and where they broke."""
+        """Returns how many cases and trials there are, how they ended, and where they broke."""
         return {
             "cases": len(self.cases),
             "trials": self.trials,
@@ -75,7 +75,7 @@ class TrialCount:
         }
 
     def brief(self, name: str) -> dict[str, Any]:
-        """A row of a table."""
+        """Returns a table row, named ``name``."""
         broke = max(LAYERS, key=lambda layer: self.broke[layer])
         return {
             "case": name[:200],
@@ -89,7 +89,7 @@ class TrialCount:
         }
 
     def _state(self, layer: str) -> str:
-        """``pass``, or how many failed; else what most of them are."""
+        """Returns how many trials failed in a layer, else ``pass`` if any passed, else the commonest state."""
         found = self.states[layer]
         if found["fail"]:
             return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
@@ -98,13 +98,13 @@ class TrialCount:
 
 @dataclass(slots=True)
 class GraderCount:
-    """What one grader said. ``success``: how often it passed, failed, or could not tell (``None``)."""
+    """Counts the results of one grader. ``success``: how often it passed, failed, or could not tell (``None``)."""
 
     success: Counter[bool | None] = field(default_factory=Counter)
     scores: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, said: Row) -> None:
-        """One result more."""
+        """Counts one result."""
         self.success[said["success"]] += 1
         if said["outcome"] == "scored":
             self.scores.append(said["score"])

@@ -24,13 +24,13 @@ Place = tuple[int, int]
 
 
 class LayerReport:
-    """Counts trials by case as they are graded. What each grader said of a trial waits on disk, and only where somebody
-    wants it. ``untried``: cases without a trial. A context manager."""
+    """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
+    them. ``untried``: cases without a trial. A context manager."""
 
     def __init__(
         self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
     ) -> None:
-        """``descriptions``: of all cases, by id; ``with_trials``: whether :meth:`trials` are wanted."""
+        """``descriptions``: those of all cases, by id; ``with_trials``: whether :meth:`trials` will be called."""
         self.suite = suite
         self._descriptions = dict(descriptions or {})
         self._untried = dict.fromkeys(self._descriptions)
@@ -50,7 +50,7 @@ class LayerReport:
             self._spool.close()
 
     def add(self, results: Sequence[Result]) -> None:
-        """Takes one trial in: the results of all its graders, of ``trial_correct`` too."""
+        """Adds one trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
         row, about = _row(results), results[0]["metadata"]
@@ -69,40 +69,40 @@ class LayerReport:
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
-        """The trials of the cases of each kind."""
+        """The counts of all trials, by the kind of their case."""
         return dict(sorted(self._kinds.items()))
 
     @property
     def whole(self) -> TrialCount:
-        """All trials."""
+        """The counts of all trials together."""
         return TrialCount.of(self._kinds.values())
 
     def cases(self) -> dict[str, TrialCount]:
-        """The trials by case: what is not correct first."""
+        """Returns the counts of trials by case, those with most incorrect trials first."""
         return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
 
     def cases_of(self, kind: str) -> list[str]:
-        """The ids of the cases of a kind that were tried, in the order of their trials."""
+        """Returns the ids of the cases of a kind that were tried, in the order of their trials."""
         return [case for case, count in self._cases.items() if count.kind == kind]
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
-        """The trials of a case with what each grader said, one after the other."""
+        """Yields the trials of a case with what each grader said."""
         if self._spool is not None:
             yield from map(self._spool.get, self._places.get(case, ()))
 
     def brief(self, most: int = 500) -> list[dict[str, Any]]:
-        """A row for each case, those that broke first."""
+        """Returns a table row for each case, those that broke first."""
         return [count.brief(case) for case, count in [*self.cases().items()][:most]]
 
     def by_kind(self) -> list[dict[str, Any]]:
-        """A row for all cases of each kind."""
+        """Returns a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
 
     def description(self, case: str) -> str:
         return self._descriptions.get(case, "")
 
     def to_dict(self) -> dict[str, Any]:
-        """What there is to say of all cases together, for programs."""
+        """Returns the JSON object of all cases together: counts, layers and graders."""
         whole = self.whole
         return {
             "suite": self.suite or None,
@@ -122,8 +122,8 @@ class LayerReport:
 
 
 def _row(results: Sequence[Result]) -> dict[str, Any]:
-    """A trial as it is told to programs. ``correct``: ``None`` where that could not be told; ``reason``: why it is not
-    correct, or cannot be told."""
+    """Returns a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
+    correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
     graders = [
@@ -144,14 +144,14 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _layer(grader: Result) -> str:
-    """The layer that a grader tells of: without a plan, that of the calls which were taken for one."""
+    """Returns the layer that a grader is about; ``action`` for a plan's grader that had only the calls to read."""
     about = grader["metadata"]
     return "action" if about.get("basis") == "calls" else str(about["layer"])
 
 
 def _state(graders: Sequence[Result]) -> str:
-    """``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to compare
-    with."""
+    """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
+    compare with."""
     compared = [each for each in graders if each["gates"] or not _has_nothing_to_compare(each)]
     if any(each["success"] is False for each in compared):
         return "fail"
@@ -165,7 +165,7 @@ def _has_nothing_to_compare(grader: Result) -> bool:
 
 
 def json_lines(report: LayerReport) -> Iterator[str]:
-    """The report as JSON, in pieces, case after case: the whole document is never in memory."""
+    """Yields the report as JSON in pieces, case after case, so that the whole document is never in memory."""
     head = _text(report.to_dict())
     yield head.removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()

@@ -14,8 +14,8 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_lines(report: LayerReport) -> Iterator[str]:
-    """A document, piece by piece, with a suite for each kind of case. A trial that could not be told is skipped, and
-    says why."""
+    """Yields a JUnit document in pieces, with a suite for each kind of case. A trial that could not be told is skipped,
+    with the reason."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield _opened(Element("testsuites", {"name": _clean(report.suite or "pandaeval"), **_counts(report.whole)}))
     for kind, count in report.kinds.items():
@@ -30,7 +30,7 @@ def junit_lines(report: LayerReport) -> Iterator[str]:
 
 
 def _opened(element: Element) -> str:
-    """Its start tag alone."""
+    """Returns the start tag of an element."""
     return tostring(element, encoding="unicode").removesuffix(" />") + ">\n"
 
 
@@ -60,5 +60,5 @@ def _counts(count: TrialCount) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML has no word for."""
+    """Returns the text with every character that XML cannot hold replaced by U+FFFD."""
     return _NOT_XML.sub("�", text)

@@ -19,8 +19,8 @@ from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 
 @dataclass(slots=True)
 class LiveIndex:
-    """One index in the making: :meth:`unit`, :meth:`trace` or :meth:`session` in the order in which they are to be
-    shown, then :meth:`made`."""
+    """Builds one index: call :meth:`unit`, :meth:`trace` or :meth:`session` in the order in which they are to be shown,
+    then :meth:`made`."""
 
     _rows: list[ReportTrace] = field(default_factory=list)
     _sessions: dict[str, ReportSession] = field(default_factory=dict)
@@ -30,8 +30,8 @@ class LiveIndex:
     _same: Counter[int] = field(default_factory=Counter)
 
     def unit(self, unit: ListedSession, together: bool = False) -> None:
-        """A row of the list of sessions: a session with its worst trace, or a trace that belongs to none. ``together``:
-        one that failed as an earlier one did is counted with it."""
+        """Adds a row of the list of sessions: a session with its worst trace, or a trace that belongs to none.
+        ``together``: a row that failed as an earlier one did is only counted with that."""
         if together and unit.failed:
             place = self._alike.setdefault(_cause(unit), len(self._order))
             self._same[place] += 1
@@ -44,11 +44,11 @@ class LiveIndex:
             self.session(unit, worst, whole=False)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Returns how many rows there are."""
         return len(self._order)
 
     def trace(self, row: Listed, brief: bool = False) -> ReportTrace:
-        """A trace by itself; its session, if there is one, is known by its id alone. ``brief``: for a list."""
+        """Adds a trace by itself and returns it; of its session only the id is known. ``brief``: for a list."""
         [made] = self._traces([row], brief)
         if row.session is not None and row.session not in self._sessions:
             self._sessions[row.session] = ReportSession(row.session, whole=False)
@@ -56,7 +56,7 @@ class LiveIndex:
         return made
 
     def session(self, unit: ListedSession, rows: Sequence[Listed], whole: bool = True) -> None:
-        """A session with these of its traces. ``whole``: these are all that matter to its results."""
+        """Adds a session with some of its traces. ``whole``: these are all that matter to its results."""
         assert unit.id is not None
         session = self._sessions[unit.id] = ReportSession(unit.id, whole=whole)
         for said in unit.results.values():
@@ -74,8 +74,8 @@ class LiveIndex:
         self._order.append(Ranked(session, self._traces(rows, brief=True)))
 
     def made(self, about: ReportOrigin, members: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
-        """The index; its sessions tell the ``href`` part of their addresses, how many traces they have, and of those
-        in ``members`` the ids of all."""
+        """Returns the index; its sessions have the ``href`` part of their addresses, the number of their traces and,
+        for those in ``members``, the ids of all."""
         for number, row in enumerate(self._rows):
             row.number = number
         shown = index(self._rows, self._sessions, self._all(), (), about)
@@ -89,7 +89,7 @@ class LiveIndex:
         return shown
 
     def _all(self) -> list[Ranked]:
-        """What is shown in order, then the sessions that are only named."""
+        """Returns what is shown, in order, then the sessions of which only the id is known."""
         there = {id(each.session) for each in self._order}
         return [*self._order, *(Ranked(each) for each in self._sessions.values() if id(each) not in there)]
 
@@ -100,7 +100,7 @@ class LiveIndex:
 
 
 def _cause(unit: ListedSession) -> Hashable:
-    """What failed in a session, its worst trace and for whom: equal for those that failed alike."""
+    """Returns a key that is equal for sessions that failed alike: in which results, and for which agent."""
     worst = unit.worst
     failed = [said for said in unit.results.values() if said["success"] is False]
     failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
@@ -114,7 +114,7 @@ def _group(said: Mapping[str, Any]) -> str:
 
 
 def _state(badness: float) -> float | str:
-    """A trace on the heat scale: below a half where it failed; ``none`` without a score."""
+    """Returns a trace's place on the heat scale: below 0.5 if it failed, else from 0.5; ``none`` without a score."""
     if badness < NOT_FAILED:
         return min(0.49, badness)
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)

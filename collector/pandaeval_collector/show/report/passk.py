@@ -31,7 +31,7 @@ BLUE, ORANGE = "#4f74d6", "#d98a26"
 
 @dataclass(frozen=True, slots=True)
 class PlotPoint:
-    """``x`` from 1 on; ``y`` and its interval in 0..1, of which the ends may be unknown."""
+    """A point of a curve. ``x`` from 1 on; ``y`` and its interval in 0..1, of which the ends may be unknown."""
 
     x: int
     y: float
@@ -41,7 +41,7 @@ class PlotPoint:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points by ``x``, with a band where they have an interval."""
+    """A named line through points, with a band where they have an interval."""
 
     name: str
     colour: str
@@ -49,7 +49,7 @@ class Curve:
 
 
 def curves(title: str, lines: Sequence[Curve], x_name: str = "k") -> str:
-    """Lines over whole numbers; ``title`` is what people hear who cannot see the picture."""
+    """Returns an SVG picture of lines over whole numbers; ``title`` is what screen readers say."""
     last = max([2, *(point.x for line in lines for point in line.points)])
     parts = [_frame(x_name), *_ticks_of_k(last)]
     for line in lines:
@@ -143,8 +143,8 @@ _MEANING = (
 
 
 def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -> str:
-    """SVG of the means over cases with their 95 % intervals, as far as every case has k trials, from each case's
-    determined trials and successes."""
+    """Returns an SVG of the means over cases with their 95 % intervals, as far as every case has k trials. ``counts``:
+    the determined trials and the successes of each case."""
     enough = min([farthest, *(n for n, _ in counts)], default=0)
     ks = range(1, enough + 1)
     lines = (
@@ -155,7 +155,7 @@ def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -
 
 
 def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
-    """SVG of a case: the Bayesian medians with their 95 % bands."""
+    """Returns an SVG of one case: the Bayesian medians with their 95 % bands."""
     n, c = case.n, case.c
     ks = range(1, farthest + 1) if n else ()
     lines = (
@@ -166,7 +166,7 @@ def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
 
 
 def page(found: Figures, source: str) -> str:
-    """The whole page. ``source``: what the figures were read from."""
+    """Returns the whole HTML page. ``source``: what the figures were read from."""
     farthest = max([FARTHEST, *(each.k for each in found.suite)])
     cases = sorted(found.trials.cases, key=worst_first)
     body = [

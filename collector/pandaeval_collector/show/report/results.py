@@ -42,13 +42,13 @@ class ShownResult:
 
 
 def shown(result: Result) -> ShownResult:
-    """A result for the page."""
+    """Returns a result in the page's form."""
     return shown_object(result.to_dict(), result.unit.id)
 
 
 def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> ShownResult:
-    """Shows a result's JSON object, as :meth:`Result.to_dict` makes it. ``unit_id``: what it is about; ``brief``:
-    without metadata, for lists."""
+    """Returns a result's JSON object (:meth:`Result.to_dict`) in the page's form. ``unit_id``: what it is about;
+    ``brief``: without metadata, for lists."""
     made = _short(said)
     whole = unit_id in (said["trace_id"], said["session_id"])
     key = made["metric"] if whole else f"{made['metric']} {unit_id}"
@@ -56,7 +56,7 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
 
 
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What lists show of it. ``signal``: the score as sessions see it."""
+    """Returns the fields of a result that lists show. ``signal``: the score as sessions see it."""
     outcome, score = said["outcome"], said["score"]
     ranks = outcome == "scored" and is_verdict(said)
     return _present(
@@ -74,7 +74,7 @@ def _short(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
-    """All that is shown of it besides."""
+    """Returns the fields of a result that only its own trace or session shows."""
     metadata, by = {} if brief else said["metadata"], said["evaluator"]
     full = {
         "reason": clean(said["reason"]),
@@ -100,7 +100,7 @@ def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
 
 
 def _risks(signals: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """What each trace brought to its session's score, by trace id."""
+    """Returns the signals that each trace contributed to its session's score, by trace id; of at most 2,000 traces."""
     return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
 
 

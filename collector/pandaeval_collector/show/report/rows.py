@@ -1,4 +1,4 @@
-"""A trace, a session, and what was concluded about them; the one order in which they are shown: worst first."""
+"""Traces and sessions with their results, and the one order in which they are shown: worst first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from pandaeval_collector.show.report.results import ShownResult
 
 NO_SCORE = 2.0
-"""Stands for the signal of what has no score: after all others."""
+"""Replaces the signal of a trace or session without a score, so that it sorts after all others."""
 
 
 def rank(failed: bool, worst: float, failures: int, name: str) -> tuple[bool, float, int, str]:
-    """A key to sort by. What ``failed`` comes first, then by the ``worst`` signal (0..1, or :data:`NO_SCORE`), then by
-    how many results failed; ``name`` decides between equals."""
+    """Returns a key to sort by: ``failed`` first, then by the ``worst`` signal (0..1, or :data:`NO_SCORE`), then by how
+    many results failed; ``name`` decides between equals."""
     return not failed, worst, -failures, name
 
 
@@ -22,7 +22,7 @@ class _Judged:
     results: dict[str, ShownResult] = field(default_factory=dict, init=False)
 
     def add(self, made: ShownResult) -> None:
-        """Takes one result in; the newest revision stands."""
+        """Adds one result. Of several revisions the newest is kept, with the scores of the older ones."""
         known = self.results.get(made.key)
         if known is None:
             self.results[made.key] = made
@@ -38,19 +38,19 @@ class _Judged:
 
     @property
     def failures(self) -> int:
-        """How many results failed."""
+        """The number of failed results."""
         return sum(result.failed for result in self.results.values())
 
     @property
     def badness(self) -> float:
-        """The worst signal, 0..1: the lower, the worse; 2 where nothing is scored."""
+        """The lowest signal, 0..1: the lower, the worse; 2 where nothing is scored."""
         return min((r.signal for r in self.results.values() if r.signal is not None), default=NO_SCORE)
 
 
 @dataclass(slots=True)
 class ReportTrace(_Judged):
-    """``facts``: what lists show; ``cure``: what to do if there is no content; ``place``: of the rest, in the spool;
-    ``number``: position by start."""
+    """A trace of the report. ``facts``: what lists show; ``cure``: what to do if it has no content; ``place``: where
+    the spool has its details; ``number``: its position by start."""
 
     facts: dict[str, Any]
     cure: str
@@ -64,12 +64,12 @@ class ReportTrace(_Judged):
 
     @property
     def failures(self) -> int:
-        """How many results failed, and one more if the run itself did."""
+        """The number of failed results, and one more if the run itself failed."""
         return self.broken + sum(result.failed for result in self.results.values())
 
     @property
     def rank(self) -> tuple[bool, float, int, str]:
-        """See :func:`rank`."""
+        """The key by which traces are sorted, worst first (see :func:`rank`)."""
         return rank(self.failed, self.badness, self.failures, self.facts["id"])
 
     @property
@@ -79,14 +79,14 @@ class ReportTrace(_Judged):
 
     @property
     def badness(self) -> float:
-        """As of any other; a run that broke is as bad as can be, as it is to a session's score."""
+        """The lowest signal among the trace's results; 0.0, the worst, for a run that ended with an error."""
         signals = (r.signal for r in self.results.values() if r.signal is not None)
         return 0.0 if self.broken else min(signals, default=NO_SCORE)
 
 
 @dataclass(slots=True)
 class ReportSession(_Judged):
-    """A conversation, by the ids of its traces. ``whole``: all of its traces are at hand."""
+    """A session of the report, with the ids of its traces. ``whole``: all of its traces are in the report."""
 
     session_id: str
     trace_ids: set[str] = field(default_factory=set)

@@ -18,10 +18,10 @@ from importlib.resources import files
 from pandaeval_collector.base.untrusted.printable import clean
 
 
-# Pages that stand still: one HTML text that loads nothing and runs nothing. Their content security policy allows no
+# Pages without scripts: one HTML text that loads nothing and runs nothing. Their content security policy allows no
 # script at all.
 def still_page(title: str, body: Iterable[str]) -> str:
-    """The page of some HTML."""
+    """Returns a page without scripts: ``body`` with head, style and content security policy."""
     style = files(__package__).joinpath("assets", "common", "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -34,19 +34,19 @@ def still_page(title: str, body: Iterable[str]) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of texts."""
+    """Returns an HTML table of texts."""
     top = "".join(f"<th>{safe(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def safe(text: str) -> str:
-    """Other people's text as HTML."""
+    """Returns other people's text, escaped for HTML."""
     return escape(clean(text))
 
 
 def _cells(row: Iterable[str]) -> Iterable[str]:
-    """An interval, and ``2 of 3``, stay on one line; the name that a row begins with may be of many words."""
+    """Yields a row's cells. An interval, and ``2 of 3``, stay on one line; the first cell, a name, may be wrapped."""
     for at, cell in enumerate(row):
         text = safe(cell)
         yield f"<td>{text.replace(' to ', '&nbsp;to&nbsp;').replace(' of ', '&nbsp;of&nbsp;') if at else text}</td>"
@@ -66,13 +66,13 @@ _LIVE_LOADING = (
 
 @cache
 def file_shell() -> str:
-    """A report's page; its data belongs where ``<!-- data -->`` stands."""
+    """Returns the page of a report without its data, which goes in place of ``<!-- data -->``."""
     return _filled("file", "<!-- data -->\n", "", "", _FILE_LOADING)[0]
 
 
 @cache
 def live_shell() -> tuple[str, str]:
-    """The live page, and the policy that it has to be served with: it may ask whoever served it."""
+    """Returns the live page, and its content security policy, which lets it send requests to its own server."""
     icon = '\n<link rel="icon" href="data:,">'  # else browsers ask for one
     return _filled("live", "", " connect-src 'self';", icon, _LIVE_LOADING)
 
@@ -94,7 +94,7 @@ def _filled(kind: str, data: str, allowed: str, head: str, loading: tuple[str, s
 
 
 def _names(ending: str, kind: str) -> list[str]:
-    """Both scripts and style sheets: functions and constants only, so the order of scripts does not matter."""
+    """Returns the paths of all scripts or style sheets of a page; their order does not matter (scripts only define)."""
     folders = (files(__package__).joinpath("assets", folder) for folder in ("common", kind))
     return [
         f"{folder.name}/{name}"
@@ -108,5 +108,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """As the policy names an inline element: of its text, exactly as it stands between its tags."""
+    """Returns the digest of an inline element's text in the form of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -17,7 +17,7 @@ class Spool:
         self._end = 0
 
     def put(self, value: Any) -> tuple[int, int]:
-        """Where :meth:`get` finds the value again."""
+        """Stores a value, and returns the place with which :meth:`get` reads it."""
         packed = zlib.compress(orjson.dumps(value), 1)
         self._file.seek(self._end)
         self._file.write(packed)

@@ -19,7 +19,7 @@ Cut = str | dict[str, Any]
 
 
 def clean_json(document: bytes) -> bytes:
-    """JSON whose texts and names are clean, whatever they were made from. ``document``: as orjson writes it."""
+    """Returns a JSON document whose texts and names are safe to show. ``document``: as orjson writes it."""
     return _UNSAFE_JSON.sub(_written_out, document.decode()).encode()
 
 
@@ -31,7 +31,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def cut(text: str, room: int) -> Cut:
-    """The clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
+    """Returns the clean ``text`` if it has at most ``room`` characters, else its beginning (two thirds) and its end."""
     if len(text) <= room:
         return clean(text)
     tail = room // 3
@@ -39,7 +39,7 @@ def cut(text: str, room: int) -> Cut:
 
 
 def written(value: Any) -> str:
-    """A captured value for people: a text as it stands, all else as indented JSON."""
+    """Returns a captured value as text for people: text unchanged, all else as indented JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -49,7 +49,7 @@ def written(value: Any) -> str:
 
 
 def pruned(value: Any, room: int = 600, depth: int = 0) -> Any:
-    """JSON of bounded size from any value: long texts, long lists and what is nested deep are cut, and say so."""
+    """Returns a value as JSON of bounded size: long texts, long lists and deep nesting are cut, and marked so."""
     match value:
         case None | bool() | float():
             return value
@@ -72,7 +72,7 @@ def _first(items: Any) -> list[Any]:
 
 
 class TextPool:
-    """The texts of one trace: each kept once, all together within ``room`` characters, which later texts feel."""
+    """Keeps the texts of one trace, each once, within ``room`` characters, of which the first texts take most."""
 
     def __init__(self, room: int) -> None:
         self._each, self._left = max(200, room // 4), room
@@ -80,7 +80,7 @@ class TextPool:
         self.kept: list[Cut] = []
 
     def add(self, text: str) -> int:
-        """The position of ``text`` in :attr:`kept`."""
+        """Adds a text, and returns its position in :attr:`kept`."""
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = len(self.kept)

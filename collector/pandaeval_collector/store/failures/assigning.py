@@ -49,7 +49,7 @@ agent, its instructions or its tools do wrong, not the wording of one case. If i
 
 
 async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
-    """The id of the group of a failure, ``""`` for a new one: by its text where that is sure, else as a judge says.
+    """Returns the id of a failure's group, ``""`` for a new one: by its text where that is sure, else as a judge says.
     ``None`` where the judge gives no answer: then the text decides alone."""
     found = groups.candidates(failure)
     if not found:
@@ -65,7 +65,7 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 
 def record(failure: Failure, found: Sequence[Candidate]) -> Pack:
-    """What the judge is shown: all of it is fenced."""
+    """Writes what the judge is shown of a failure and the groups found for it, all of it fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     new = _line(f"[{failure.label}] {failure.reason}")
     known = "\n".join(f"{number}. [{failure.label}] {_line(each.text)}" for number, each in enumerate(found, 1))

@@ -13,7 +13,7 @@ from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.base.score import Score
 
 HIGH = "high"
-"""Of a failure of which nothing else is known, and of one that could not be grouped."""
+"""The severity of a failure of which nothing else is known, and of one that could not be grouped."""
 _BY_LABEL = {
     "unsafe state": "critical",
     "unsafe action": "critical",
@@ -65,7 +65,8 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """What a judge tells it apart by from others: by code's cause where code knows it, else in its own words."""
+        """The text by which failures count as alike: the label with code's cause, if it is known, else with the
+        reason."""
         return f"{self.label}: {self.tool}: {self.cause}" if self.is_known else f"{self.label}: {self.reason}"
 
     @property
@@ -75,7 +76,7 @@ class Failure:
 
     @property
     def where(self) -> str:
-        """The tool that it is about, else that of the step that broke the run."""
+        """The tool that the failure is about, else that of the step that broke the run."""
         return self.tool or self.blamed
 
     @property
@@ -90,7 +91,7 @@ class Failure:
 
     @property
     def title(self) -> str:
-        """What happened, of this failure and of all with its cause."""
+        """A title of what happened, in this failure and in all others with its cause."""
         if not self.is_known:
             return cut(f"{self.label}: {self.reason}", _MOST_TITLE)
         what = ": ".join(filter(None, (self.tool, " ".join(self.error.split()))))
@@ -98,12 +99,12 @@ class Failure:
 
     @property
     def weight(self) -> str:
-        """Its severity by itself: the declared one, else that of its label."""
+        """The severity that its metric declares, else that of its label."""
         return self.severity or severity_of(self.label)
 
     @property
     def place(self) -> str:
-        """Where it happened, for people: ``turn 3 of trace 89403…``; turns count from 1."""
+        """Where the failure happened, for people: ``turn 3 of trace 89403…``; turns count from 1."""
         turn = "" if self.turn is None else f"turn {self.turn + 1}"
         session = f"session {self.session_id}" if self.session_id else ""
         whole = f"trace {self.trace_id[:12]}" if self.trace_id else session
@@ -111,9 +112,9 @@ class Failure:
 
 
 def failure_of(result: Result) -> Failure | None:
-    """The failure that a result is, if it is one: it has a score, does not pass, and its label says what went wrong.
-    What only fails a threshold says nothing of a cause, and what could not be scored is no failure of the agent. Of a
-    whole session a label sums up; it counts where its metric declares a severity."""
+    """Returns the failure that a result states, if any: it has a score, does not pass, and its label says what went
+    wrong. A result that only misses a threshold says nothing of a cause, and one without a score is no failure of the
+    agent. A label of a whole session sums up; it counts where its metric declares a severity."""
     finding = result.finding
     if not isinstance(finding, Score) or result.success is not False or finding.label in _PLAIN:
         return None
@@ -146,15 +147,15 @@ def _text(value: object) -> str:
 
 
 def normalised(error: str) -> str:
-    """An error without numbers, ids, addresses and quoted values, in small letters. Status codes stay: 404 and 500 are
-    two errors."""
+    """Replaces numbers, ids, addresses and quoted values of an error by ``#``, and casefolds it. Status codes stay: 404
+    and 500 are two errors."""
     text = _QUOTED.sub("#", error)
     text = _VOLATILE.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "#", text)
     return " ".join(text.casefold().split())
 
 
 def severity_of(label: str) -> str:
-    """How grave a label is by itself; ``high`` for one that no table names."""
+    """Returns the severity that a label has by itself; ``high`` for one that no table names."""
     return _BY_LABEL.get(label, HIGH)
 
 
@@ -170,8 +171,8 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """``title``, ``description``: the root cause in words; ``members``: its failures in their order, at least one;
-    ``grouped``: whether a judge named the cause, and not code for want of one."""
+    """A group of failures. ``title``, ``description``: their root cause in words; ``members``: its failures in their
+    order, at least one; ``grouped``: whether a judge named the cause, and not code for want of one."""
 
     title: str
     description: str
@@ -181,7 +182,7 @@ class RootCause:
 
     @property
     def id(self) -> str:
-        """12 hex digits, the same for the same first failure."""
+        """The group's id: 12 hex digits that follow from its first failure."""
         return group_id(self.members[0].result)
 
     @property
@@ -190,7 +191,7 @@ class RootCause:
 
     @property
     def examples(self) -> tuple[Failure, ...]:
-        """The first few."""
+        """The first few failures of the group."""
         return self.members[:_EXAMPLES]
 
     @property
@@ -216,8 +217,8 @@ def group_id(result: str) -> str:
 
 
 def by_code(failures: Iterable[Failure], least: str | None = None) -> tuple[RootCause, ...]:
-    """A group for each tool, normalised error and label of a metric where code knows these, else for each label: as
-    near to a cause as code comes without a judge. ``least``: the severity of those for which no metric declares one."""
+    """Groups failures by metric, label, tool and normalised error: as near to a cause as code comes without a judge.
+    ``least``: the severity where no metric declares one; ``None``: that of the label."""
     found: dict[tuple[str, ...], list[Failure]] = {}
     for failure in failures:
         found.setdefault((failure.metric, failure.label, failure.where, failure.cause), []).append(failure)
@@ -232,12 +233,12 @@ def _coded(members: Sequence[Failure], least: str | None) -> RootCause:
 
 
 def worst_first(groups: Iterable[RootCause]) -> tuple[RootCause, ...]:
-    """Sorts groups: those of agents that claim what they did not do, then the gravest, of those the largest."""
+    """Sorts groups: those of agents that claim what they did not do, then by severity, then by size."""
     return tuple(sorted(groups, key=lambda group: (*gravity(group.labels, group.severity), -group.count)))
 
 
 def gravity(labels: Iterable[str], severity: str) -> tuple[bool, int]:
-    """The key by which failures are sorted wherever they are listed: claims of what was not done, then the gravest."""
+    """Returns the sort key of failures in every list: claims of what was not done come first, then the gravest."""
     return FALSE_SUCCESS not in labels, -SEVERITIES.index(severity)
 
 

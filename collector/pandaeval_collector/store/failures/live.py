@@ -67,7 +67,7 @@ _VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
 
 @dataclass(slots=True)
 class _Live:
-    """A group as it is compared with. ``same``: texts that are known to be of it."""
+    """A group as new failures are compared with it. ``same``: texts that are known to belong to it."""
 
     row: FailureGroupRow
     vector: NDArray[np.float32]
@@ -76,7 +76,7 @@ class _Live:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A group that a failure may be of, and how like it is."""
+    """A group that a failure may belong to. ``cosine``: how like the failure is to it."""
 
     id: str
     title: str
@@ -93,8 +93,8 @@ class LiveGroups:
     """
 
     def __init__(self, embedder: Embedder, known: Iterable[FailureGroupRow] = ()) -> None:
-        """``known``: those of the store, newest first. A hosted embedder is not asked about single failures, since the
-        line would wait: the embedded one stands in for it."""
+        """``known``: the groups in the store, newest first. A hosted embedder is not asked about single failures, since
+        the line would wait: the embedded one stands in for it."""
         self._embedder = load("embedded") if embedder.id.startswith(f"{HOSTED}:") else embedder
         self._lock = threading.Lock()
         self._groups: OrderedDict[str, _Live] = OrderedDict()
@@ -104,16 +104,16 @@ class LiveGroups:
             self._groups[row.id] = _Live(row, vector, {row.cause or plain(row.text)})
 
     def candidates(self, failure: Failure, most: int = 5) -> list[Candidate]:
-        """The groups that a failure may be of, likest first: one alone where that is sure, none where it is like no
-        group."""
+        """Returns groups that a failure may belong to, most similar first: one alone where that is sure, none where no
+        group is similar."""
         with self._lock:
             found = self._near(failure)
             sure = [each for each in found if each.cosine >= SURE]
             return sure[:1] or found[:most]
 
     def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
-        """The group of a failure, which is a new one if there is none that it is like enough. ``said``: what a judge
-        said of it before: the id of a group, ``""`` for none of them."""
+        """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
+        before: the id of a group, ``""`` for none of them."""
         with self._lock:
             live = self._groups.get(group_id(failure.result))  # it began a group in a decision that was made before
             if live is None and said:
@@ -179,8 +179,8 @@ def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
 
 
 def _compared(failure: Failure) -> str:
-    """What a failure is compared by: its error, where code knows it, else its reason, without what differs from case
-    to case."""
+    """Returns the text that a failure is compared by: its error, where code knows it, else its reason, without what
+    differs from case to case."""
     return failure.cause or plain(failure.reason)
 
 
@@ -193,7 +193,7 @@ def _candidate(live: _Live, cosine: float) -> Candidate:
 
 
 def plain(text: str) -> str:
-    """A text without what differs from case to case: numbers and ids."""
+    """Replaces numbers and ids, which differ from case to case, by ``#``."""
     return _VOLATILE.sub("#", text)
 
 

@@ -39,7 +39,7 @@ class GroupedErrors(BaseModel):
 
 
 def _readable(groups: Any) -> Any:
-    """The groups that can be read, where some can: one wrong field costs one group."""
+    """Drops the groups that cannot be read, where some can: one wrong field costs one group."""
     if not isinstance(groups, list):
         return groups
     kept = [group for group in groups if _is_readable(group)]
@@ -86,12 +86,12 @@ critical  makes the agent unusable: breaches of security, loss of data, complete
 
 
 def given(failures: Sequence[Failure]) -> dict[str, Any]:
-    """What goes with the question."""
+    """Returns the values that go with the question."""
     return {"number of failures": len(failures)}
 
 
 def record(failures: Sequence[Failure]) -> Pack:
-    """What the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     lines = "\n".join(f"{number}. {_line(each)}" for number, each in enumerate(failures, 1))
     text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
@@ -121,20 +121,20 @@ class _Named:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether it throws the failures of two tools together, or claims of success and honest failures."""
+        """Whether the group mixes failures of two tools, or claims of success with honest failures."""
         tools = {each.tool for each in self.shown if each.tool}
         return len(tools) > 1 or len({each.claims_success for each in self.shown}) > 1
 
     def group(self) -> RootCause:
-        """Never less grave than what a metric declares of one of its failures."""
+        """Makes the group, never less grave than what a metric declares of one of its failures."""
         declared = [member.severity for member in self.members if member.severity is not None]
         severity = max((self.said.severity, *declared), key=SEVERITIES.index)
         return RootCause(self.said.title, self.said.description, severity, tuple(self.members))
 
 
 async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...]:
-    """Each of the ``failures`` in exactly one group, gravest first. What the judge leaves out makes a group of its own.
-    If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
+    """Puts each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
+    its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
 
     Of more than :data:`~pandaeval_collector.store.failures.question.MOST` failures the judge is asked about the first
     with causes of their own; others join the group of the one with the same cause, else code's.
@@ -160,9 +160,9 @@ def _shown(failures: Sequence[Failure]) -> list[Failure]:
 def assigned(
     failures: Sequence[Failure], shown: Sequence[Failure], verdict: ErrorDeduplication
 ) -> tuple[RootCause, ...]:
-    """The groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Of a wrong reply what is
-    right is kept: a number that there is not, or that stands in a group already, is passed over, and what stands in a
-    group of two kinds is left to code."""
+    """Returns the groups of a verdict on ``shown``, with every one of the ``failures`` in one of them. Uses a wrong
+    reply as far as it is right: skips a number that is unknown or stands in a group already, and leaves a mixed group
+    (:attr:`_Named.is_mixed`) to code."""
     named = _named(shown, verdict)
     of_text = {each.text: cause for cause in named for each in cause.shown}
     asked = {each.text for each in shown}

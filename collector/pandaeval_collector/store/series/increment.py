@@ -111,7 +111,7 @@ class Increment:
     _shown: dict[int, tuple[Result, float | None]] = field(default_factory=dict)
 
     def observe(self, value: float, result: Result | None, shown: float | None = None) -> None:
-        """One measurement; for a counter ``value`` is 1. ``result``: what it is an example of, ``shown`` with this
+        """Adds one measurement; for a counter ``value`` is 1. ``result``: kept as an example of it, ``shown`` with this
         value instead of the score; ``None`` for no example."""
         self.count += 1
         self.total += value
@@ -122,16 +122,16 @@ class Increment:
 
     @property
     def exemplars(self) -> dict[int, Exemplar]:
-        """The last example of each bucket index: the evaluated span. There is none of traces that the application did
-        not sample, since nobody could open them."""
+        """The last result observed in each bucket, by bucket index, as an example. Traces that the application did not
+        sample give none, since nobody could open them."""
         return {bucket: _exemplar(result, shown) for bucket, (result, shown) in self._shown.items()}
 
 
 def increments(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> list[Increment]:
-    """What results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
-    ``first``: of those that no result for good came before, whatever their revision."""
+    """Returns what results add to the series. ``counted``: ids of results whose unit has entered the histogram before;
+    ``first``: ids of those that no result for good came before, whatever their revision."""
     found: dict[tuple[str, Attributes], Increment] = {}
 
     def at(instrument: Instrument, attributes: Attributes) -> Increment:
@@ -168,8 +168,8 @@ def increments(
 
 
 def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[Increment]:
-    """What results of a judge in the shadow add to its own series, each with the model. What they cost is counted as
-    that of any judge."""
+    """Returns what results of a judge in the shadow add to its own series, each with the model. Their cost is counted
+    as that of any judge."""
     found: dict[tuple[str, Attributes], Increment] = {}
 
     def at(instrument: Instrument, attributes: Attributes) -> Increment:
@@ -190,7 +190,7 @@ def shadow_increments(results: Iterable[Result], labels: SeriesLabels) -> list[I
 
 
 def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
-    """The increments as rows of the store."""
+    """Converts increments to rows of the store."""
     return [
         SeriesRow(
             name=each.instrument.name,
@@ -211,7 +211,7 @@ def series_rows(added: Iterable[Increment]) -> list[SeriesRow]:
 def added_by(
     results: Iterable[Result], counted: Collection[str], labels: SeriesLabels, first: Collection[str] = ()
 ) -> tuple[list[SeriesRow], list[tuple[str, str]]]:
-    """The rows of what results add to the series, as :func:`increments` tells it, and the label values that are new."""
+    """Returns the rows of what results add to the series, see :func:`increments`, and the label values that are new."""
     return series_rows(increments(results, counted, labels, first)), labels.take_new()
 
 

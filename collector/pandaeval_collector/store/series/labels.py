@@ -11,8 +11,6 @@ from pandaeval_otel.base.names import bounded
 _REMEMBERED = 10_000
 CAPS = {"agent": 200, "service": 100, "environment": 20, "model": 50, "label": 100}
 """How many distinct values a label may take; what comes later is ``__other__``, for good."""
-"""How many series there may be in all, unless the configuration says otherwise: labels within their caps can still be
-combined in more ways than anybody can store and read."""
 
 
 class SeriesLabels:
@@ -37,7 +35,7 @@ class SeriesLabels:
         self._named: dict[tuple[str | None, ...], Attributes] = {}
 
     def admit(self, kind: str, value: str) -> str:
-        """The value, or ``__other__`` when its kind has as many as it may."""
+        """Returns the value, or ``__other__`` when its kind has as many values as it may."""
         if not value:
             return ""
         known = self._known[kind]
@@ -52,8 +50,8 @@ class SeriesLabels:
     def named(
         self, metric: str, level: str, agent: str, service: str, environment: str | None, *verdict: str | None
     ) -> Attributes:
-        """The attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them. What
-        was admitted once stays so, and it is the same few all the time."""
+        """Returns the attributes of a series; ``verdict``: outcome, why and passed, of one that counts results by them.
+        They are remembered: what was admitted once stays so, and the same few are asked for all the time."""
         key = (metric, level, agent, service, environment, *verdict)
         found = self._named.get(key)
         if found is None:
@@ -91,5 +89,5 @@ class SeriesLabels:
 
 
 def filled(*attributes: tuple[str, str | None]) -> Attributes:
-    """Absent is absent: an attribute without a value is left out."""
+    """Makes attributes of pairs, and leaves out those without a value."""
     return tuple((key, value) for key, value in attributes if value)

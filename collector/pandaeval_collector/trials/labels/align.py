@@ -36,7 +36,7 @@ class LabelledRun:
 
     @property
     def held_out(self) -> bool:
-        """Whether a run belongs to the half that nothing is chosen by; the runs of a session stay together."""
+        """Whether the run is in the half that no guideline is chosen by; a session's runs stay together."""
         return hashlib.blake2b(f"held out {self.session or self.unit}".encode(), digest_size=1).digest()[0] % 2 == 1
 
 
@@ -56,8 +56,8 @@ Proposing = Callable[[Sequence[tuple[LabelledRun, JudgedUnit]]], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class TriedGuideline:
-    """``seen``: its gain on the half by which it was chosen; ``held_out``: on the other one, where it was tried there.
-    ``why``: what keeps it from being adopted; ``""`` for one that is proven."""
+    """A guideline and what it changed. ``seen``: its gain on the half by which it was chosen; ``held_out``: on the
+    other half, if tried there. ``why``: what keeps it from being adopted; ``""`` for one that is proven."""
 
     text: str
     source: str
@@ -68,7 +68,8 @@ class TriedGuideline:
 
 @dataclass(slots=True)
 class Alignment:
-    """``errors``: of ``seen`` runs of the first half that the judge gets wrong now."""
+    """The outcome of all guidelines that were tried. ``errors``: how many of the ``seen`` runs of the first half the
+    judge gets wrong now."""
 
     runs: int
     seen: int
@@ -77,7 +78,7 @@ class Alignment:
 
     @property
     def proven(self) -> TriedGuideline | None:
-        """The guideline that is proven."""
+        """The guideline whose gain is proven, if any."""
         return next((each for each in self.tried if not each.why), None)
 
 
@@ -88,8 +89,8 @@ def align(
     proposing: Proposing = lambda errors: (),
     room: Callable[[int], bool] = lambda runs: True,
 ) -> Alignment:
-    """Tries guidelines on one half of the runs and proves the best on the other. ``written``: candidates of people.
-    ``room``: says whether the budget has room for that many more verdicts; what it has none for is not tried. Raises
+    """Tries guidelines on one half of the runs and the best one on the other half. ``written``: candidates of people.
+    ``room`` says whether the budget pays for that many more verdicts; a guideline without room is skipped. Raises
     ``ValueError`` for fewer than :data:`LEAST` runs."""
     if len(runs) < LEAST:
         raise ValueError(f"takes {LEAST} labelled runs with a verdict, and there are {len(runs)}")
@@ -169,8 +170,8 @@ agent says so is not enough."
 
 
 def disagreements(errors: Sequence[tuple[LabelledRun, JudgedUnit]]) -> Pack:
-    """Writes what the model is shown; all of it came from runs, from people or from judges that read runs, and is
-    fenced."""
+    """Writes the record of runs that judge and people disagree on, which the model is shown. All of it came from runs,
+    people or judges that read runs, and is fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
     lines = "\n".join(f"{number}. {_line(*each)}" for number, each in enumerate(errors[:_MOST_SHOWN], 1))
     text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
@@ -188,5 +189,5 @@ def _line(run: LabelledRun, judged: JudgedUnit) -> str:
 
 
 def plain(text: str) -> str:
-    """Makes of a proposal what may stand in a question: one line, without what looks like a fence."""
+    """Cleans a proposal for use in a question: one line, without what looks like a fence."""
     return one_line(neutral(text))[:MOST_CHARS]

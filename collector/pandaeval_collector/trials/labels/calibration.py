@@ -40,8 +40,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One metric in one version by one judge, against people. ``tied``: runs that as many people passed as failed,
-    which are left out. ``annotators``: how far people agree among themselves, where two looked at any run."""
+    """How well one judge's scores of one version of a metric agree with people. ``tied``: runs that as many people
+    passed as failed, which are left out; ``annotators``: people's agreement with each other, where two labelled any
+    run."""
 
     metric: str
     judge: str
@@ -53,15 +54,15 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Calibrations:
-    """``unmatched``: labelled runs, by metric, of which there is no score."""
+    """All calibrations, and (``unmatched``) the number of labelled runs without a score, by metric."""
 
     found: list[Calibration]
     unmatched: Mapping[str, int]
 
 
 def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -> Calibrations:
-    """Holds scores against labels. ``standing``: scores by unit and metric. Several people's verdicts on a run count as
-    one: the word of most."""
+    """Compares scores with labels. ``standing``: scores by unit and metric. Several labels of a run count as one, that
+    of the majority."""
     said: dict[Key, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         said[label.unit, label.metric].append(label)
@@ -78,8 +79,7 @@ def calibrate(labels: Iterable[HumanLabel], standing: Mapping[Key, JudgedRow]) -
 
 
 def word_of_most(labels: Iterable[HumanLabel]) -> dict[str, tuple[bool, str]]:
-    """Maps each run to whether most people pass it, and a comment of one of them; those of which as many say one as the
-    other are left out."""
+    """Maps each run to whether most people pass it, and a comment of one of them; leaves out ties."""
     said: dict[str, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         said[label.unit].append(label)
@@ -115,7 +115,7 @@ def _calibration(
 
 
 def passes(label: HumanLabel, threshold: float | None) -> bool:
-    """Whether a person passes a run."""
+    """Returns whether a person's label passes the run."""
     return label.passed if label.passed is not None else _grade(label) >= (threshold or _MIDDLE) - 1e-9
 
 
@@ -127,7 +127,7 @@ def _grade(label: HumanLabel) -> float:
 
 
 def as_dict(each: Calibration) -> dict[str, Any]:
-    """Returns the calibrations for JSON."""
+    """Returns a calibration for JSON."""
     found = asdict(each.agreement)
     return {
         "metric": each.metric,
@@ -156,7 +156,7 @@ class _Value(BaseModel):
 
 
 class Kept(BaseModel):
-    """What a collector uses of a calibration."""
+    """The part of a stored calibration that a collector uses."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -186,9 +186,8 @@ def read(path: Path) -> tuple[Kept, ...]:
 
 
 def thresholds(kept: Iterable[Kept], judges: Mapping[str, tuple[str, str]]) -> dict[str, float]:
-    """The suggested thresholds by metric key. ``judges``: model and version by metric key, of what is judged now. Warns
-    of metrics that only another judge or version was calibrated for, or with fewer than 50 labels: what the file says
-    does not hold for them."""
+    """Returns the suggested thresholds by metric key. ``judges``: the present judge's model and version by metric key.
+    Warns of metrics calibrated only for another judge or version, or with fewer than 50 labels, and leaves them out."""
     by_metric: dict[str, list[Kept]] = defaultdict(list)
     for each in kept:
         by_metric[each.metric].append(each)
@@ -219,8 +218,8 @@ Standing = Mapping[Key, JudgedRow]
 
 @dataclass(frozen=True, slots=True)
 class JointPassRate:
-    """Of one metric. ``judges``: whose scores are used, models and keys of other metrics; ``n``: labels of drawn runs.
-    ``found`` is ``None`` where these are too few."""
+    """The pass rate of one metric by several judges. ``judges``: models, and keys of other metrics, whose scores are
+    used; ``n``: labels of drawn runs. ``found`` is ``None`` where these are too few."""
 
     metric: str
     judges: tuple[str, ...]
@@ -231,9 +230,9 @@ class JointPassRate:
 def joint_pass_rates(
     labels: Iterable[HumanLabel], standings: Sequence[Standing], also: Sequence[str] = ()
 ) -> list[JointPassRate]:
-    """Estimates each metric's rate by several judges. ``standings``: the scores of each judge by unit and metric;
-    ``also``: keys of further metrics in the first of them, whose scores of a run are used beside the judges' (a run
-    without one counts as their mean)."""
+    """Estimates each metric's pass rate by several judges. ``standings``: each judge's scores by unit and metric;
+    ``also``: keys of metrics in the first of these whose scores are used like a further judge's (a run without a score
+    counts as their mean)."""
     by_metric: defaultdict[str, defaultdict[str, list[HumanLabel]]] = defaultdict(lambda: defaultdict(list))
     for label in labels:
         by_metric[label.metric][label.unit].append(label)
@@ -282,7 +281,7 @@ def _chance(labels: Iterable[HumanLabel]) -> float | None:
 
 
 def _size(rows: Sequence[JudgedRow]) -> float:
-    """How many independent runs of equal weight would know as much (Kish)."""
+    """Returns how many independent runs of equal weight would know as much (Kish)."""
     sums: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         sums[row.session or row.unit] += 1.0 / row.probability

@@ -32,8 +32,8 @@ def from_lines(path: Path) -> dict[Key, JudgedRow]:
 
 
 def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
-    """Reads the scores of some units: judges' scores as far as they are kept (``labels.window``), and of other metrics
-    (``store.retention``)."""
+    """Reads the scores of some units: judges' scores within ``labels.window``, other metrics' within
+    ``store.retention``."""
     found: dict[Key, tuple[int, JudgedRow | None]] = {}
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT body FROM results WHERE about IN ({marks}) ORDER BY seq"  # noqa: S608
@@ -48,7 +48,7 @@ def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[K
 
 
 def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
-    """A newer revision without a score leaves none."""
+    """Adds a result unless a newer revision is known; a revision without a score removes an older score."""
     unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
     if result["level"] == "turn":
         unit = f"{unit}:{result.get('span_id', '')}"
@@ -82,8 +82,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FoundCascade:
-    """Of one metric in one version. ``strong``: ``""`` for people; ``n``: runs, one of each session; ``cheap_usd``,
-    ``strong_usd``: what a verdict costs in the mean. ``rule`` is ``None`` where nothing can be promised."""
+    """A cascade for one version of a metric. ``strong``: ``""`` for people; ``n``: runs, one of each session;
+    ``cheap_usd``, ``strong_usd``: mean cost of a verdict. ``rule`` is ``None`` where no agreement can be promised."""
 
     metric: str
     version: str
@@ -102,7 +102,7 @@ def against_results(
     cheap_usd: Mapping[str, float],
     strong_usd: Mapping[str, float],
 ) -> list[FoundCascade]:
-    """Finds a cascade for each metric that both judges scored in the same version."""
+    """Finds a cascade for each metric that both judges scored in the same version, on the same units."""
     pairs = [
         (row, _passes(strong[key], row), strong[key].model)
         for key, row in sorted(cheap.items())
@@ -114,7 +114,7 @@ def against_results(
 def against_labels(
     cheap: Mapping[Key, JudgedRow], labels: Iterable[HumanLabel], agree: float, cheap_usd: Mapping[str, float]
 ) -> list[FoundCascade]:
-    """Finds cascades with people's verdicts in the place of the strong judge's."""
+    """Finds cascades with people's verdicts in place of a strong judge's."""
     by_metric: dict[str, list[HumanLabel]] = defaultdict(list)
     for label in labels:
         by_metric[label.metric].append(label)

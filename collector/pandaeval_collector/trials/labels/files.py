@@ -32,8 +32,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LabelTable:
-    """``empty``: rows without a verdict, as of a list that is not filled in to its end. ``ignored``: columns that mean
-    nothing here."""
+    """The labels of a file. ``empty``: how many rows have no verdict (yet). ``ignored``: columns without a meaning
+    here."""
 
     labels: list[HumanLabel]
     empty: int
@@ -41,8 +41,8 @@ class LabelTable:
 
 
 def read_labels(path: Path, names: MetricNames) -> LabelTable:
-    """Reads a file of labels. ``names``: of the metrics that there are. Raises ``UserError`` with every mistake (20 at
-    most): then nothing of the file should be used."""
+    """Reads a file of labels. ``names``: of the known metrics. Raises ``UserError`` that lists every mistake (20 at
+    most); none of the file's labels should be used then."""
     labels: list[HumanLabel] = []
     problems: list[str] = []
     seen: dict[str, None] = {}
@@ -136,7 +136,7 @@ def _named(pairs: Any) -> Row:
 
 
 def _plain(cell: str) -> str:
-    """The cell without the mark that keeps spreadsheets from reading it as a formula."""
+    """Strips the mark that keeps spreadsheets from reading the cell as a formula."""
     return _FORMULA.sub("", cell.strip(), count=1) if cell.startswith("'") else cell.strip()
 
 
@@ -214,7 +214,7 @@ _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(label: HumanLabel) -> dict[str, Any]:
-    """Returns the columns of a label; what it does not say is ``None``."""
+    """Returns the columns of a label; columns without a value are ``None``."""
     level = label.metric.partition(".")[0]
     return {
         "trace_id": label.unit if level in ("trace", "turn") else None,
@@ -240,13 +240,13 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Writes labels as one object a line, without what is not said."""
+    """Writes labels as one object a line, without empty columns."""
     told = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:
-    """Writes labels in the form that the name of the file asks for; CSV where it asks for none."""
+    """Writes labels as JSON lines if the file's name ends in ``.jsonl`` or ``.ndjson``, else as CSV."""
     return as_json(rows) if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else as_csv(rows)
 
 

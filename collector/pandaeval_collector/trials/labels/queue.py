@@ -21,7 +21,7 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and the chance that it had to be drawn. ``counts``: whether it may be counted with."""
+    """A run to be labelled, and its chance of being drawn. ``counts``: whether its label may enter a rate."""
 
     run: JudgedRow
     probability: float
@@ -30,7 +30,7 @@ class DrawnRun:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """``waiting``: judged runs that nobody labelled, drawn ones included."""
+    """The runs drawn for labelling. ``waiting``: judged runs that nobody labelled, drawn ones included."""
 
     drawn: list[DrawnRun]
     labelled: int
@@ -44,8 +44,8 @@ def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
 
 
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
-    """Returns the key of the metric to label for; ``name`` may be empty where there is one alone. ``said``: how people
-    name it, such as ``--metric``. Raises ``UserError``."""
+    """Returns the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
+    of the option in error texts, such as ``--metric``. Raises ``UserError``."""
     there = metrics_to_label(connection)
     if not there:
         raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
@@ -62,9 +62,8 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 
 
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
-    """Draws at most ``count`` runs, and returns a note of what was drawn with which chances: what is drawn later, here
-    or elsewhere, is weighed right. The same call gives the same runs until somebody labels them. ``now``: Unix
-    seconds."""
+    """Draws at most ``count`` runs, and stores their chances, so that later draws, here or elsewhere, are weighed
+    right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
     return draw_from(connection, metric, people.judged(connection, metric, agent), count, now)
 
 
@@ -76,9 +75,9 @@ def draw_from(
     now: float,
     evenly: bool = False,
 ) -> Queue:
-    """The same from given runs, each with whether somebody labelled it. ``evenly``: only those count as drawn that
-    would have been if no run were wanted more than another, all with the same chance: where the scores come from a
-    model that learned from labels, other chances depend on who was drawn before."""
+    """Draws as :func:`draw` does from given runs, each with whether somebody labelled it. ``evenly``: only runs that an
+    equal chance for all would have drawn may count: where scores come from a model that learned from labels, other
+    chances depend on who was drawn before."""
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
@@ -101,7 +100,7 @@ def draw_from(
 
 
 def has_spans(connection: sqlite3.Connection, units: list[str]) -> set[str]:
-    """Returns those of the traces whose spans the store still holds."""
+    """Returns the traces among ``units`` whose spans the store still holds."""
     found: set[str] = set()
     for marks, group in numbers.batched(numbers.of_units(connection, units)):
         query = f"SELECT lower(hex(trace_id)) FROM traces WHERE size > 0 AND no IN ({marks})"  # noqa: S608

@@ -50,8 +50,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """Of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while there are fewer
-    than 50 labelled runs (``n``) that were drawn. ``by_hand``: further ones, which somebody chose by himself: whoever
+    """The pass rate of one metric and agent. ``judge``: the share that the judge passes. ``rate`` is ``None`` while
+    fewer than 50 drawn runs are labelled (``n``). ``by_hand``: labelled runs that people chose themselves: whoever
     labels the worst first learns nothing of the others, so they count only where every run has a label."""
 
     metric: str
@@ -82,13 +82,13 @@ class _Population:
 
     @property
     def mean(self) -> float:
-        """Returns the mean of the judge's scores."""
+        """The weighted mean of the judge's scores."""
         return self.total / self.weight
 
 
 @dataclass(slots=True)
 class _Labels:
-    """Of one metric and agent, run by run. ``drawn``: the chance to be labelled, where it is known."""
+    """The labelled runs of one metric and agent. ``drawn``: the chance to be labelled, where it is known."""
 
     passed: list[float] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
@@ -97,8 +97,8 @@ class _Labels:
     session: list[str] = field(default_factory=list)
 
     def labelled(self, whole: bool) -> Labelled:
-        """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled; all
-        where they are the ``whole``."""
+        """Returns the labelled runs that were drawn, each weighed by one over its chance to be judged and labelled.
+        ``whole``: every run has a label, so those chosen by hand count too."""
         kept = [at for at, chance in enumerate(self.drawn) if whole or chance is not None]
         weighed = [1.0 / (self.judged[at] * (1.0 if whole else self.drawn[at] or 1.0)) for at in kept]
         passed, score, session = ([held[at] for at in kept] for held in (self.passed, self.score, self.session))
@@ -106,8 +106,8 @@ class _Labels:
 
 
 def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
-    """Estimates the rates of all metrics and agents with labels. Several people's verdicts on a run count as their
-    mean. On any thread, for as long as SQLite takes to go through the judged scores."""
+    """Estimates the rates of all metrics and agents with labels. Several labels of a run count as their mean. On any
+    thread, which it blocks while SQLite reads the judged scores."""
     populations: dict[Key, _Population] = {}
     of_metric: dict[str, set[str]] = defaultdict(set)
     for metric, agent, weight, total, passed, squares, runs in connection.execute(_UNLABELLED):
@@ -137,8 +137,8 @@ def pass_rates(connection: sqlite3.Connection) -> list[AgentRate]:
 
 
 def _means(connection: sqlite3.Connection, of_metric: dict[str, set[str]]) -> dict[tuple[str, str, str], float]:
-    """Of the scores that each judge (model and version) gave. A labelled run's score is taken for how far it lies from
-    its own judge's mean: where a judge or a question has changed within the window, the rate does not move for that."""
+    """Returns the mean score that each judge (model and version) gave. A labelled run's score counts by its distance
+    from its own judge's mean, so that a change of judge or question within the window does not move the rate."""
     sums: dict[tuple[str, str, str], tuple[float, float]] = {}
     for metric, agent, judge, weight, total in connection.execute(_BY_JUDGE):
         key = metric, agent if agent in of_metric[metric] else OTHER, judge
@@ -158,9 +158,8 @@ def _rates(populations: dict[Key, _Population], labels: dict[Key, _Labels]) -> I
 
 
 def weights(judged: list[float], drawn: list[float | None]) -> list[float]:
-    """Returns one over the chance of each run to be judged and labelled, for a calibration: runs that somebody chose by
-    himself are taken for a sample at random; where a part was drawn and a part was not, each part counts as much as it
-    knows (Kish)."""
+    """Returns each run's weight for a calibration: one over its chance to be judged and labelled. Runs chosen by hand
+    are taken for a random sample; of drawn runs and those, each part counts by its effective size (Kish)."""
     found = [1.0 / chance for chance in judged]
     parts = [[at for at, chance in enumerate(drawn) if (chance is None) == by_hand] for by_hand in (False, True)]
     for at in parts[0]:
@@ -179,8 +178,7 @@ _NAME = "pandaeval.pass_rate"
 
 
 class PassRates:
-    """The rates of one store, calculated on a thread every ``interval`` seconds while there are labels. On one event
-    loop."""
+    """Calculates a store's rates on a thread every ``interval`` seconds while there are labels. On one event loop."""
 
     def __init__(self, store: Store, telemetry: Telemetry, interval: float) -> None:
         self._store, self._interval = store, interval
@@ -194,7 +192,7 @@ class PassRates:
         self._task = asyncio.create_task(self._run(), name="pandaeval-pass-rates")
 
     async def stop(self) -> None:
-        """Returns when a calculation that is under way has ended."""
+        """Stops the calculations; returns when the one under way has ended."""
         self._stopping = True
         self._bell.ring()
         if self._task is not None:

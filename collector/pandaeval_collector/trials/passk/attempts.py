@@ -27,7 +27,7 @@ Trial = tuple[str, str]
 @dataclass(slots=True)
 class CaseOutcomes:
     """The trials of a case, or the interactions of a conversation: ``True`` is a success, ``None`` undetermined.
-    ``kind``: ``regression``, ``capability`` or nothing. ``agents``: who was tried."""
+    ``kind``: ``regression``, ``capability`` or nothing. ``agents``: the agents that were tried."""
 
     id: str
     trials: dict[Trial, bool | None] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class CaseTrials:
 
 
 def slim(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Keeps of a result what :func:`trials` reads, for those who hold many."""
+    """Returns the part of a result that :func:`trials` reads, for callers that hold many results."""
     about = _about(result)
     return {name: result.get(name) for name in _READ} | {
         "metadata": {key: about[key] for key in _ABOUT if key in about}
@@ -77,9 +77,9 @@ _ABOUT = ("case", "trial", "case_kind", "k", "part_of")
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
-    """Collects the trials by one metric: ``trial_correct`` unless another is asked for, by its name or as
-    ``level.name``. ``per``: by conversation instead of by case, which is also what is done where no result names a
-    case. Raises ``UserError`` where there is nothing of the kind."""
+    """Collects the trials by one metric: ``trial_correct`` or another, by its name or as ``level.name``. ``per``: by
+    conversation instead of by case; by default only if no result names a case. Raises ``UserError`` where no trial is
+    found."""
     standing = _standing(results)
     if not standing:
         raise UserError("there are no results in the input")
@@ -99,7 +99,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
 
 
 def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of each unit and metric the newest revision; not what a part of a trial was worth before others followed."""
+    """Returns the newest revision of each unit and metric; without the results of parts of a trial."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)

@@ -56,7 +56,7 @@ def band(label: str | None) -> str:
 
 
 def worst_first(case: CaseOutcomes) -> tuple[float, str]:
-    """Orders cases by how rarely they succeed; those of which nothing is known come last."""
+    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
     return case.c / case.n if case.n else 2.0, case.id
 
 
@@ -66,10 +66,10 @@ FEW = 30
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """Of one case and ``k``: both curves by each estimator. ``at_bounds`` and ``pow_bounds``: between what the unbiased
-    estimates would lie if the undetermined trials had been graded. ``label``: see :func:`assessment`, of the plug-in
-    estimates, as its source has them; ``None`` for fewer than ``k`` determined trials, and where the intervals reach
-    out of the band: one trial that passed makes nothing reliable."""
+    """The figures of one case and ``k``: pass@k and pass^k by each estimator. ``at_bounds`` and ``pow_bounds``: the
+    range of the unbiased estimates, whatever the undetermined trials were. ``label``: the :func:`assessment` of the
+    plug-in estimates, as in its source; ``None`` for fewer than ``k`` determined trials, or where the intervals leave
+    the band: one trial that passed makes nothing reliable."""
 
     case: CaseOutcomes
     k: int
@@ -82,7 +82,7 @@ class CaseFigures:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFigures:
-    """Of all cases and one ``k``. ``label``: of the means over the cases that have ``k`` trials."""
+    """The figures of all cases for one ``k``. ``label``: of the means over the cases that have ``k`` trials."""
 
     k: int
     at: SuiteEstimate
@@ -114,8 +114,8 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
 
 
 def conversation(case: CaseOutcomes) -> dict[str, Any]:
-    """How a conversation did, by the names that the source of this mode gives its figures: it is correct if all of its
-    interactions are. ``None`` while one that matters is undetermined."""
+    """Returns the counts of a conversation, by the names of this mode's source: it is correct if all of its
+    interactions are; ``None`` while an undetermined one decides that."""
     correct = None if case.undetermined and case.c == case.n else case.c == case.n
     return {"total_interactions": case.n, "correct_interactions": case.c, "is_correct": correct}
 
@@ -147,7 +147,7 @@ def _of_suite(found: CaseTrials, k: int) -> SuiteFigures:
 
 
 def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstimate | SuiteEstimate) -> str | None:
-    """The label, unless an end of the intervals has another one."""
+    """Returns the label, unless an end of the intervals has another one."""
     ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
     return label if all(assessment(*end) == label for end in ends) else None
 
@@ -173,9 +173,8 @@ _VERSION = "1"
 
 
 def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
-    """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, and there
-    is none with fewer than k determined trials; the metadata hold all three estimators. The label is the assessment of
-    the pair."""
+    """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
+    with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
     for each in found.cases:
         shown = ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds))
         for metric, estimates, between in shown:
@@ -186,8 +185,8 @@ def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
 
 
 def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
-    """:func:`task_results` of the trials that some results of ``trial_correct``, JSON-ready, tell of: for those of
-    ``ks`` for which a case has as many trials, and none where no case was tried twice."""
+    """Makes :func:`task_results` from results of ``trial_correct``, JSON-ready, for each of ``ks`` that some case has
+    as many trials for; nothing where no case was tried twice."""
     if not correct:
         return
     found = trials(correct)
@@ -197,7 +196,7 @@ def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterato
 
 
 def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
-    """Makes the same of all cases together, JSON-ready, under the names of results; ``metadata.case`` is ``None``."""
+    """Makes results of all cases together, JSON-ready; ``metadata.case`` is ``None``."""
     for each in found.suite:
         for metric, estimate in ((AT, each.at), (POW, each.pow)):
             yield {
@@ -241,7 +240,7 @@ def _about(trials: CaseTrials, each: CaseFigures) -> dict[str, Any]:
 
 
 def _as_the_source(metric: str, estimates: Mapping[str, PassEstimate]) -> dict[str, Any]:
-    """Under the source's names; the value is that of the score."""
+    """Returns the score and its interval under the names of the source."""
     bayesian = estimates["bayesian"]
     return {
         metric: estimates["unbiased"].value,

@@ -30,10 +30,9 @@ _BROKE = "passed every trial of the baseline and fails every one now"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``level``: the share of false alarms, 0..1, that the gate has in all. ``max_drop``: the largest mean drop
-    (0..1) that passes even so; ``None``: any that is not credible. ``max_missing``: largest share of the baseline's
-    cases, 0..1, that may have no determined trial now, and of the trials now at its other cases that may be
-    undetermined."""
+    """The limits of the gate. ``level``: its rate of false alarms in all, 0..1. ``max_drop``: the largest mean drop
+    (0..1) that passes; ``None``: any drop that chance may explain. ``max_missing``: the largest share, 0..1, of the
+    baseline's cases without a determined trial now, and of undetermined trials now at its other cases."""
 
     level: float = LEVEL
     max_drop: float | None = None
@@ -42,10 +41,10 @@ class Rules:
 
 @dataclass(slots=True)
 class GateVerdict:
-    """What came of it. ``broken``: regression cases that passed all and fail all now, beyond chance; ``doubtful``:
-    those that chance may explain; ``missing``: cases of the baseline without a determined trial now; ``new``: those of
-    now that the baseline does not know; ``undetermined`` of ``tried``: trials of now at the compared cases.
-    ``failures``: a sentence for each reason why it does not pass; ``share``: of the level, for the drop."""
+    """The outcome of the gate. ``broken``: regression cases that passed all and fail all now, beyond chance;
+    ``doubtful``: those that chance may explain; ``missing``: cases of the baseline without a determined trial now;
+    ``new``: cases that the baseline lacks; ``undetermined`` of ``tried``: trials now at the compared cases.
+    ``failures``: a sentence for each reason why the gate fails; ``share``: of the level, for the drop."""
 
     metric: str
     drop: Drop | None
@@ -60,7 +59,7 @@ class GateVerdict:
 
     @property
     def notice(self) -> str:
-        """Says in a sentence what failed all the same and fails no gate; ``""`` where nothing did."""
+        """A sentence about the ``doubtful`` cases, which do not fail the gate; ``""`` without any."""
         return f"{_BROKE}, which so few trials may by chance: {_named(self.doubtful)}" if self.doubtful else ""
 
     @property
@@ -69,7 +68,7 @@ class GateVerdict:
 
     @property
     def told(self) -> str:
-        """Says the effect in a sentence."""
+        """A sentence about the size of the drop."""
         if self.drop is None:
             return "no case has a determined trial in both"
         found = self.drop.difference
@@ -79,7 +78,8 @@ class GateVerdict:
 
 
 def compared(before: CaseTrials, now: CaseTrials, rules: Rules) -> GateVerdict:
-    """Holds trials against a baseline's. Raises ``UserError`` where the two were counted by different metrics."""
+    """Compares trials with those of a baseline. Raises ``UserError`` where the two were counted by different
+    metrics."""
     if (before.metric, before.per) != (now.metric, now.per):
         raise UserError(f"the baseline counts {before.metric} by {before.per}, this {now.metric} by {now.per}")
     past, present = ({case.id: case for case in each.cases if case.n} for each in (before, now))
@@ -106,8 +106,8 @@ def _is_kept(old: CaseOutcomes, new: CaseOutcomes) -> bool:
 
 
 def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -> set[str]:
-    """The regression cases of which any breaks by chance at most as often as ``level``: they are chosen by what an urn
-    holds, and not by how it was dealt out."""
+    """Returns the regression cases whose breaking counts: the chance that any of them breaks by luck is at most
+    ``level``. Chooses them by their sums of trials and successes, not by how these fall on before and now."""
     could = [(old, new) for old, new in both if _is_kept(old, new) and old.n >= FEWEST and old.c + new.c == old.n]
     chances = sorted((1.0 / math.comb(old.n + new.n, old.n), new.id) for old, new in could)
     found: set[str] = set()

@@ -36,7 +36,7 @@ _Units = dict[str, bool | None]
 
 
 class LiveTrials:
-    """The trials of cases by some metrics (``level.name``), for each of ``ks``."""
+    """Keeps the newest trials of each case by some metrics (``level.name``), for pass^k with each of ``ks``."""
 
     key = "live_trials"
 
@@ -46,7 +46,7 @@ class LiveTrials:
         self._cases: dict[str, dict[str, dict[str, _Units]]] = {}
 
     def take(self, rows: Sequence[ResultRow]) -> bool:
-        """Takes in rows that were committed; whether any was a trial's."""
+        """Takes in committed rows; returns whether any belongs to a trial."""
         taken = [self._add(row) for row in rows if row.metric in self._metrics and _NAMES_A_CASE in row.body]
         return any(taken)
 
@@ -60,7 +60,7 @@ class LiveTrials:
         return self._cases
 
     def restore(self, state: Any) -> None:
-        """Goes on from a state, as far as its metrics are still asked for."""
+        """Restores a state, except for metrics that are no longer asked for."""
         self._cases = {metric: cases for metric, cases in state.items() if metric in self._metrics}
 
     def _add(self, row: ResultRow) -> bool:
@@ -121,7 +121,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch(Protocol):
-    """What is learnt from results. ``key``: under which the store keeps it."""
+    """Something that learns from results. ``key``: the name of its state in the store."""
 
     key: str
 
@@ -135,8 +135,8 @@ class Watch(Protocol):
 
 
 class Monitor:
-    """Feeds committed results to ``watches``. Every ``interval`` seconds in which something came, their gauges are
-    calculated on a thread and their states go into the store: a crash forgets what came since. On one event loop."""
+    """Feeds committed results to ``watches``. If any came, calculates their gauges on a thread every ``interval``
+    seconds and stores their states: a crash loses what came since. On one event loop."""
 
     def __init__(self, store: Store, telemetry: Telemetry, watches: Sequence[Watch], interval: float) -> None:
         self._store, self._watches, self._interval = store, watches, interval
@@ -152,7 +152,7 @@ class Monitor:
         self._task = asyncio.create_task(self._run(), name="pandaeval-trials")
 
     async def stop(self) -> None:
-        """Returns when everything that came is in the store."""
+        """Stops, and returns when everything that came is in the store."""
         self._stopping = True
         self._bell.ring()
         if self._task is not None:
@@ -206,8 +206,8 @@ OTHER = "__other__"
 
 
 class LiveGates:
-    """The gates of some metrics (``level.name``). Results without a verdict, revisions and what was assumed tell
-    nothing new. On one event loop; :meth:`gauges` on any thread."""
+    """Keeps a stream gate for each agent and metric (``level.name``). Skips results without a verdict, later revisions
+    and assumed results. On one event loop; :meth:`gauges` on any thread."""
 
     key = "stream_gates"
 
@@ -216,7 +216,7 @@ class LiveGates:
         self._gates: dict[str, dict[str, StreamGate]] = {metric: {} for metric in metrics}
 
     def take(self, rows: Sequence[ResultRow]) -> bool:
-        """Takes in rows that were committed; whether any told something."""
+        """Takes in committed rows; returns whether any changed a gate."""
         taken = False
         for row in rows:
             if row.metric in self._gates and row.revision == 1 and row.success is not None:
@@ -224,8 +224,8 @@ class LiveGates:
         return taken
 
     def gauges(self) -> Mapping[tuple[str, Attributes], float]:
-        """Returns the evidence against each metric and agent, from 1/level on an alarm, whether it is one, and of how
-        many results."""
+        """Returns, for each metric and agent, the evidence (an alarm from 1/level), whether there is an alarm, and the
+        number of results."""
         found: dict[tuple[str, Attributes], float] = {}
         for metric, gates in self._gates.items():
             level, _, name = metric.partition(".")
@@ -243,7 +243,7 @@ class LiveGates:
         return {"rate": self._rate, "level": self._level, "gates": gates}
 
     def restore(self, state: Any) -> None:
-        """Goes on from a state; begins anew where rate or level are others."""
+        """Restores a state, unless it has another rate or level."""
         if (state["rate"], state["level"]) != (self._rate, self._level):
             return
         for metric, each in state["gates"].items():

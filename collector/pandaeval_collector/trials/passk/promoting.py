@@ -20,8 +20,8 @@ _MOST_MORE = 2000
 
 @dataclass(frozen=True, slots=True)
 class PromotableCase:
-    """A capability case. ``steady``: it is proposed; ``more``: so many further trials would have to pass, all of them,
-    for it to be; ``None`` where more than 2,000 would."""
+    """A capability case. ``steady``: it is proposed for promotion; ``more``: how many further trials would all have to
+    pass for that; ``None`` for more than 2,000."""
 
     case: CaseOutcomes
     power: PassEstimate
@@ -29,7 +29,7 @@ class PromotableCase:
     more: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the promotion as programs read it."""
+        """Returns the case and its figures, JSON-ready."""
         return {
             "case": self.case.id,
             "n": self.case.n,
@@ -45,7 +45,7 @@ class PromotableCase:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """``candidates``: the capability cases, those that are proposed first."""
+    """Which capability cases to promote. ``candidates``: all capability cases, the proposed ones first."""
 
     k: int
     least: float
@@ -57,12 +57,12 @@ class Promotion:
 
     @property
     def saturation(self) -> float | None:
-        """Returns the share of capability cases that pass steadily; ``None`` without such cases."""
+        """The share of capability cases that pass steadily; ``None`` without such cases."""
         return len(self.steady) / len(self.candidates) if self.candidates else None
 
     @property
     def told(self) -> str:
-        """Says the saturation in words."""
+        """A sentence about the saturation."""
         if self.saturation is None:
             return "no trial of a capability case in these results"
         said = f"saturation: {len(self.steady)} of {len(self.candidates)} capability cases pass steadily"
@@ -79,7 +79,7 @@ def promotion(found: CaseTrials, k: int, least: float) -> Promotion:
 
 
 def _candidate(case: CaseOutcomes, k: int, least: float) -> PromotableCase:
-    """Undetermined trials count as failed: what could not be graded promotes nothing."""
+    """Counts undetermined trials as failed: what could not be graded promotes nothing."""
     n = case.n + case.undetermined
     power = pass_pow_k(n, case.c, k, "bayesian")
     more = _more(n, case.c, k, least)
@@ -87,7 +87,7 @@ def _candidate(case: CaseOutcomes, k: int, least: float) -> PromotableCase:
 
 
 def _more(n: int, c: int, k: int, least: float) -> int | None:
-    """How many further passing trials bring the lower end up to ``least``: found by halving, as each raises it."""
+    """Returns how many further passing trials bring the lower end up to ``least``, found by bisection."""
     if not _holds(n, c, _MOST_MORE, k, least):
         return None
     low, high = 0, _MOST_MORE

@@ -62,6 +62,14 @@ def test_verdicts_stand_from_a_part_of_the_way_to_either_end_on(
     assert (rule.asked, rule.agreed) == (pytest.approx(asked), 1.0)
 
 
+@pytest.mark.parametrize(("score", "low", "high"), [(0.8, 0.466667, 0.8), (0.6, 0.6, 0.742857)])
+def test_limits_are_told_with_six_digits(score: float, low: float, high: float) -> None:
+    """A third, and a seventh, of the way from 0.7 to either end."""
+    rule = cascade_rule([score] * 60, [score > 0.7] * 60, 0.7)
+    assert rule is not None
+    assert (rule.low, rule.high) == (low, high)
+
+
 @pytest.mark.parametrize(("errors", "decides"), [(0, True), (4, True), (5, False)])
 def test_as_many_mistakes_are_let_pass_as_the_bound_allows(errors: int, decides: bool) -> None:
     """What is promised is just what 4 mistakes in 100 let promise: the upper bound of such a share by beta."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -39,6 +40,14 @@ def test_with_one_trial_each_it_is_the_sign_test_of_the_cases_that_changed() -> 
 def test_where_nothing_changed_nothing_is_credible() -> None:
     assert p_value([((3, 2), (3, 2))] * 20) == pytest.approx(0.5)
     assert p_value([((3, 3), (3, 3))] * 20) == pytest.approx(0.5)
+
+
+def test_where_all_got_better_it_is_nearly_one_and_no_rounding_leads_beyond() -> None:
+    for cases in range(1, 60):
+        for trials in (1, 3, 7):
+            p = p_value([((trials, 0), (trials, trials))] * cases)
+            assert p <= 1.0
+            assert p == pytest.approx(1 - 0.5 / float(math.comb(2 * trials, trials)) ** cases)
 
 
 def test_effect_and_interval_are_over_cases() -> None:

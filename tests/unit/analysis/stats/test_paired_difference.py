@@ -58,6 +58,9 @@ def test_the_seed_draws_others() -> None:
     values = [*np.linspace(0.0, 1.0, 40) ** 3]
     plain, first, second = (paired_difference(values, range(40), *seed) for seed in ((), (0,), (1,)))
     assert plain == first != second
+    assert second is not None
+    drawn = means(np.array(values), np.ones(40), 1)
+    assert (second.low, second.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])))
 
 
 @pytest.mark.parametrize(("clusters", "known"), [([1, 1], False), ([1, 2], True)])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.stats.tools import best_matching
+from pandaeval_collector.analysis.stats.tools import best_matching, common_order
 from pandaeval_collector.stats import plan_order, step_efficiency, tool_routing_accuracy, tool_selection_f1
 
 VECTORS = Path(__file__).parents[4].parent / "shared" / "vectors" / "tools.json"
@@ -64,6 +64,21 @@ def test_the_matching_is_the_best_of_all() -> None:
         )
         assert len(found) == short == len({row for row, _ in found}) == len({column for _, column in found})
         assert sum(worth[row][column] for row, column in found) == pytest.approx(max(every))
+
+
+@pytest.mark.parametrize("names", ["ab", "abc", "abcdef"])
+def test_the_common_order_is_the_longest_that_both_hold(names: str) -> None:
+    """By trying every choice of steps of one."""
+    draw = random.Random(names)
+    for _ in range(40):
+        one, other = ([draw.choice(names) for _ in range(draw.randint(0, 7))] for _ in range(2))
+
+        def is_in_other(chosen: tuple[str, ...], other: list[str] = other) -> bool:
+            left = iter(other)
+            return all(item in left for item in chosen)
+
+        lengths = (size for size in range(len(one), -1, -1) if any(map(is_in_other, itertools.combinations(one, size))))
+        assert common_order(one, other) == next(lengths)
 
 
 def test_nothing_is_matched_with_nothing() -> None:

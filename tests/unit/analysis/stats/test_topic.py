@@ -7,6 +7,7 @@ import pytest
 from pandaeval_collector.analysis.stats.topic import (
     asked,
     could_be_off,
+    have_subjects,
     names_a_subject,
     say_enough,
     says_a_subject,
@@ -109,6 +110,21 @@ def test_the_less_is_said_the_more_unlike_the_texts_have_to_be(
 ) -> None:
     assert could_be_off(message, ANSWER) is tells
     assert could_be_off(message, ANSWER, unlike=True) is tells_if_unlike
+
+
+@pytest.mark.parametrize(
+    ("message", "answer", "named", "said"),
+    [
+        ("What is the weather in Oslo?", "It is raining in Oslo.", True, True),
+        ("Yes, please.", "It is raining in Oslo.", False, True),
+        ("What is the weather in Oslo?", "Done!", False, False),
+        ("Yes, please.", "Done!", False, False),
+    ],
+)
+def test_what_a_message_is_about_is_told_only_where_its_answer_says_something(
+    message: str, answer: str, named: bool, said: bool
+) -> None:
+    assert have_subjects(message, answer) == (named, said)
 
 
 def test_clauses_and_sentences_of_talk_are_left_out() -> None:

@@ -105,11 +105,10 @@ _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 
 @dataclass(slots=True)
 class Claim:
-    """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and by when it had to be
-    known (:func:`~._sources.moment`). ``around``: the text about it; ``sentence``: the one that states it, of the
-    paragraph ``block``. ``accepted``: a tool took the identifier and names
-    it in its result: it exists, so that somebody told the agent. ``aside``: it does not count, but what follows from it
-    may."""
+    """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
+    agent had to know it (:func:`~._sources.moment`). ``around``: the text about it; ``sentence``: the one that states
+    it, of the paragraph ``block``. ``accepted``: a tool took the identifier and repeats it in its result, so it exists
+    and somebody told the agent. ``aside``: the claim is not scored, but other claims may follow from it."""
 
     value: Value
     at: int
@@ -124,7 +123,7 @@ class Claim:
 
 @once_a_trace
 def answers(trace: Trace) -> list[tuple[str, int, str]]:
-    """(text, time of its span's end, span id) of each answer."""
+    """Returns the text, the end of the span and the span id of each answer."""
     ends = {span.span_id: span.end_ns for span in trace.spans}
     said = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not said and trace.output:
@@ -135,8 +134,8 @@ def answers(trace: Trace) -> list[tuple[str, int, str]]:
 
 @once_a_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
-    """The specific values of the answers, and those of the arguments of calls that change something; of many the first
-    ones."""
+    """Returns the specific values of the answers, and those of the arguments of changing calls; the first ones of
+    many."""
     return [*islice(_in_answers(trace), _MOST_FOUND)], [*islice(_in_calls(trace), _MOST_FOUND)]
 
 
@@ -155,7 +154,7 @@ def _in_answers(trace: Trace) -> Iterator[Claim]:
 
 
 def _is_no_fact(text: str, start: int, value: Value) -> bool:
-    """Whether a value, of a sentence that begins at ``start``, is an example, one of several names or a proposal."""
+    """Returns whether a value, in a sentence from ``start``, is an example, one of several names or a proposal."""
     before, end = text[max(start, value.start - 24) : value.start], value.start + len(value.text)
     if _EXAMPLE.search(before) is not None:
         return True
@@ -190,8 +189,8 @@ def of_case(claim: Claim, found: bool = False) -> bool:
 
 
 def of_the_rules(claim: Claim) -> bool:
-    """Whether a value of an answer is one of the terms that an agent is told rather than one that it finds out: a rate,
-    a limit, a voucher of so much, today's date."""
+    """Returns whether an answer's value is a term that an agent is told rather than finds out: a rate, a limit, a
+    voucher of so much, today's date."""
     value, there = claim.value, claim.sentence.find(claim.value.text)
     if claim.key or there < 0:
         return False
@@ -208,7 +207,7 @@ def of_the_rules(claim: Claim) -> bool:
 
 
 def handed_out(claim: Claim) -> bool:
-    """Whether an answer offers an amount to make up for something: how much that is, only instructions tell."""
+    """Returns whether an answer offers an amount in compensation, whose size only instructions tell."""
     return claim.value.kind == AMOUNT and _HANDED_OUT.search(f"{claim.sentence} {claim.around}") is not None
 
 
@@ -220,7 +219,7 @@ def _accepted(value: Value, call: ToolCall) -> bool:
 
 @once_a_trace
 def changing(trace: Trace) -> list[ToolCall]:
-    """The calls with captured arguments that may change the state of things."""
+    """Returns the calls with captured arguments that may change the state of things."""
     if not trace.tool_calls:
         return []
     hints = {tool.name: tool.read_only for tool in trace.tools}
@@ -232,8 +231,8 @@ def changing(trace: Trace) -> list[ToolCall]:
 
 
 def specific(value: Value) -> bool:
-    """Whether a value says something that could be made up: not a single digit, nor nothing at all, nor the address of
-    a site, which is well known."""
+    """Returns whether a value says something that could be made up: not a single digit, zero or the well-known address
+    of a site."""
     if value.kind == URL:
         _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
         return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
@@ -283,7 +282,7 @@ def _of_argument(key: str, item: Any) -> list[Value]:
 
 
 def _sentence(text: str, value: Value) -> tuple[int, int]:
-    """Where the sentence, or the line, in which a value stands begins and ends."""
+    """Returns begin and end of the sentence, or line, that holds a value."""
     start = max(
         (match.end() for match in SENTENCE.finditer(text, max(0, value.start - _LONGEST_SENTENCE), value.start)),
         default=max(0, value.start - _LONGEST_SENTENCE),

@@ -50,7 +50,7 @@ _HAN = "零一二三四五六七八九"
 
 @lru_cache(maxsize=128)
 def spelled(number: int) -> tuple[str, ...]:
-    """The words for 0..99 and 100 in eight languages; nothing for other numbers."""
+    """Returns the words for 0..100 in eight languages; nothing for other numbers."""
     if not 0 <= number <= 100:
         return ()
     if number == 100:
@@ -60,7 +60,7 @@ def spelled(number: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def by_word() -> dict[str, int]:
-    """The number of each word (English and the others; compounds of English)."""
+    """Maps each number word (English and the others; compounds of English) to its number."""
     return {word: number for number in range(100) for word in spelled(number)}
 
 
@@ -95,7 +95,8 @@ _SHAPE = (re.compile(r"[a-z]+"), re.compile(r"\d+"))
 
 @dataclass(slots=True)
 class Used:
-    """A value that a call was made with. ``key``: its argument, ``text``: as written, ``value``: if it is one."""
+    """A value that a call was made with. ``key``: its argument; ``text``: as written; ``value``: parsed, if
+    possible."""
 
     tool: str
     key: str
@@ -104,7 +105,7 @@ class Used:
 
 
 def used(trace: Trace) -> list[Used]:
-    """The arguments of the calls that changed something; of those that failed nothing is known."""
+    """Returns the arguments of the changing calls that did not fail."""
     found: list[Used] = []
     for call in changing(trace):
         if failed(call) or not isinstance(call.arguments, dict):
@@ -117,7 +118,7 @@ def used(trace: Trace) -> list[Used]:
 
 
 def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: Known) -> Used | None:
-    """What was used in the place of an identifier or a date that the answer names; ``None``: no contradiction."""
+    """Returns the value used in place of an identifier or a date that the answer names; ``None`` without one."""
     kind, value = claim.value.kind, claim.value
     if kind not in (IDENTIFIER, DATE) or claim.key:
         return None
@@ -136,7 +137,7 @@ def instead(claim: Claim, done: Sequence[Used], answer: Sequence[Claim], known: 
 
 
 def miscounted(answer: str, done: Sequence[Used]) -> Iterator[tuple[Value, Used]]:
-    """Counts ("3 passengers") other than the one that every call of this key was made with."""
+    """Yields each count in an answer ("3 passengers") that no call's argument of this key has, and one of those."""
     by_key: dict[str, list[tuple[int, Used]]] = {}
     for each in done:
         number = int(each.text) if each.text.isdecimal() else by_word().get(each.text.casefold())
@@ -159,7 +160,7 @@ def _flat(arguments: dict[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _alike(one: Value, other: Value) -> bool:
-    """Identifiers of one shape (LH-0742 and LH-1315)."""
+    """Returns whether two identifiers have the same shape (LH-0742 and LH-1315), or both are dates."""
     return one.kind == DATE or _shape(one.key) == _shape(other.key)
 
 
@@ -169,7 +170,7 @@ def _shape(key: str) -> str:
 
 
 def _signs(values: Iterable[Value]) -> set[tuple[str, str | float]]:
-    """What values have in common that are equal."""
+    """Returns keys that are equal for equal values."""
     return {
         (value.kind, sign)
         for value in values

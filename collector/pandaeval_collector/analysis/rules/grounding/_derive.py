@@ -54,9 +54,9 @@ _CURRENCY = {
 
 
 def in_another_unit(answer: str, known: Known, at: int) -> Iterator[tuple[Value, str]]:
-    """The quantities of an answer that the sources state in other units of the same kind, and in this one nowhere;
-    with what they say. Small and round numbers stand for too many things to tell, unless the same is said about
-    them. Amounts of a currency that no source names, where they name another one, are such, too."""
+    """Yields an answer's quantities that the sources state only in other units of the same kind, with such a unit.
+    Small and round numbers count only if the same is said about them. Amounts in a currency that no source names, while
+    they name another one, count too."""
     yield from _of_other_units(answer, known, at)
     yield from _of_other_currencies(answer, known, at)
 
@@ -77,7 +77,7 @@ def _of_other_units(answer: str, known: Known, at: int) -> Iterator[tuple[Value,
 
 
 def _units_of(number: str, known: Known, at: int, words: bool) -> Iterator[tuple[str, frozenset[str]]]:
-    """The units in which sources have a number, with the ``words`` about it, if they are asked for."""
+    """Yields the units in which sources state a number, with the ``words`` about it if asked for."""
     for source in _spoken(known, at):
         if number not in source.text:
             continue
@@ -134,7 +134,7 @@ _CLOSE = 1e-6
 
 
 def from_numbers(value: Value, known: Known, at: int, sentence: str) -> bool:
-    """A number by unit or rounding, or by one sum, difference, product, quotient or share; ``sentence`` states it."""
+    """Returns whether a number follows by unit, rounding, one calculation or share; ``sentence`` states it."""
     for number in value.readings:
         if _rounded(number, value.step, known, at):
             return True
@@ -147,13 +147,13 @@ def from_numbers(value: Value, known: Known, at: int, sentence: str) -> bool:
 
 
 def _rounded(number: float, step: float, known: Known, at: int) -> bool:
-    """A known number that rounds, or is cut, to this one. Whole tens and hundreds are not taken for rounded."""
+    """Returns whether a known number rounds, or is cut, to this one; whole tens do not count as rounded."""
     return known.near(number, step * 0.5 + _CLOSE, at) or known.near(number + step * 0.5, step * 0.5 - _CLOSE, at)
 
 
 def _calculated(number: float, value: Value, known: Known, at: int, sentence: str) -> bool:
-    """Whether one step leads to the number from two that belong together: both of one object, list or sentence of a
-    source, both known and of the sentence that states it, or one of them the user's."""
+    """Returns whether one step leads to the number from two that belong together: both of one object, list or sentence
+    of a source, both known and in the sentence that states it, or one of them the user's."""
     tolerance = max(0.005 if value.kind == AMOUNT else 0.0, value.step / 2) + _CLOSE
     share = value.kind == PERCENTAGE
     if not known.may_compare((len(known.index.said) + len(known.index.plain)) // PLAINER):
@@ -182,7 +182,7 @@ def _from_pool(number: float, one: Group, other: Group, tolerance: float, share:
 
 
 def _amount_from(number: float, one: Group, other: Group, tolerance: float, share: bool) -> bool:
-    """An amount of money: amounts are added to amounts, and multiplied or divided by counts and rates."""
+    """Returns whether an amount is a sum of amounts, or an amount times or divided by a count or rate."""
     worth = {round(each * 100) for each in other.worth}
     if any(_is_in(wanted, worth, tolerance) for each in one.worth if each for wanted in _sums(number, each)):
         return True
@@ -200,19 +200,19 @@ def _is_operand(number: float, known: Known, at: int) -> bool:
 
 
 def _by_one_step(number: float, operand: float, cents: set[int], tolerance: float, share: bool) -> bool:
-    """Whether ``number`` is ``operand`` and a known number, added, subtracted, multiplied, divided, or a percentage."""
+    """Returns whether ``number`` follows from ``operand`` and a known number by one calculation or percentage."""
     loose = share or tolerance > 0.01
     wanted = (*_sums(number, operand), *_products(number, operand, share))
     return any(_is_in(each, cents, tolerance if loose else 0.0) for each in wanted)
 
 
 def _sums(number: float, operand: float) -> tuple[float, ...]:
-    """What has to be known for a number to be the sum or difference of that and the operand."""
+    """Returns the numbers that would make ``number`` a sum or difference with the operand."""
     return number - operand, operand - number, number + operand
 
 
 def _products(number: float, operand: float, share: bool) -> list[float]:
-    """What has to be known for a number to be the product, quotient or percentage of that and the operand."""
+    """Returns the numbers that would make ``number`` a product, quotient or percentage with the operand."""
     wanted = [number / operand, number * operand, number * 100 / operand]
     if operand < 100:
         wanted += [number / (1 - operand / 100), number / (1 + operand / 100)]
@@ -231,8 +231,8 @@ def _is_in(wanted: float, cents: set[int], tolerance: float) -> bool:
 
 
 def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> bool:
-    """An amount that follows from grounded ones of the same answer: a sum of some in a row, or one step from two of
-    them or from one and a small count."""
+    """Returns whether an amount follows from grounded ones of the same answer: as a sum of some in a row, or by one
+    step from two of them or from one and a small count."""
     own = settled[:_MOST_SETTLED]
     if not known.may_compare(len(own) + len(known.index.plain) // PLAINER):
         return False
@@ -254,8 +254,8 @@ def from_own(value: Value, settled: Sequence[float], known: Known, at: int) -> b
 
 
 def from_named(value: Value, own: Sequence[float], there: Iterable[float]) -> bool:
-    """An amount that is a grounded one of the same answer, added to or taken from one of a result that the sentence
-    names: what is left of a balance."""
+    """Returns whether an amount is a grounded one of the same answer, added to or taken from one of a result that the
+    sentence names: what is left of a balance."""
     return any(
         abs(each + sign * other - number) <= 0.005 or abs(other - each - number) <= 0.005
         for number in value.readings
@@ -266,9 +266,9 @@ def from_named(value: Value, own: Sequence[float], there: Iterable[float]) -> bo
 
 
 def from_dates(value: Value, known: Known, at: int, start_ns: int, sentence: str) -> bool:
-    """The day itself with or without its year, one that lies a known number of days from a known one, or within a span
-    of days that a source names, or at most two weeks after the day of the run, or the next day of its name (Sunday)
-    after a day that a result names."""
+    """Returns whether a day is known, with or without its year, lies a known number of days from a known one, within a
+    span of days that a source names, at most two weeks after the run, or is the next day of its name (Sunday) after a
+    day that a result names."""
     if not known.may_compare(len(known.index.dates)):
         return False
     there = [day for day, since in known.index.dates.items() if since <= at]
@@ -302,7 +302,7 @@ def _within_a_span(wanted: int, known: Known, at: int) -> bool:
 
 
 def _is_next_of_its_name(wanted: int, sentence: str, known: Known, at: int) -> bool:
-    """Whether the sentence names the day of the week on which the day falls, of the week after one of a result."""
+    """Returns whether the sentence names the day's weekday, and the day is within a week after one of a result."""
     if _WEEKDAYS[wanted % 7] not in sentence.casefold():
         return False
     found = known.index.dates_of.get(RESULT, set())
@@ -311,7 +311,7 @@ def _is_next_of_its_name(wanted: int, sentence: str, known: Known, at: int) -> b
 
 
 def from_times(value: Value, known: Known, at: int, sentence: str) -> bool:
-    """The time itself, or one that lies a known duration away or is the same in another time zone."""
+    """Returns whether a time is known, lies a known duration away from a known one, or is one in another time zone."""
     there = [minute for minute, since in known.index.times.items() if since <= at]
     lengths = [length for length, since in known.index.durations.items() if since <= at][:_MOST_LENGTHS]
     lengths += [each for each, since in known.index.said.items() if since <= at and 0 < each <= 120][:_MOST_LENGTHS]
@@ -328,7 +328,7 @@ def from_times(value: Value, known: Known, at: int, sentence: str) -> bool:
 
 
 def from_durations(value: Value, known: Known, at: int) -> bool:
-    """The duration itself in minutes, hours or days, or the time between two known times."""
+    """Returns whether a duration is known in minutes, hours or days, or lies between two known times."""
     [length] = value.readings
     if known.index.durations.get(length, at + 1) <= at:
         return True

@@ -32,14 +32,14 @@ Thing = tuple[str, float | str]
 
 @dataclass(slots=True)
 class _Object:
-    """An object of a result: the values of the answer in it by their keys, and the texts that name it."""
+    """An object of a result: those of its values that the answer states, by key, and the texts that name it."""
 
     fields: dict[str, Thing] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
 
 
 def exchanged(answer: str, values: Sequence[Value], sources: Sequence[Source], at: int) -> Iterator[tuple[Value, str]]:
-    """The first of each two values that are exchanged, with what results have in its place."""
+    """Yields the first of each two values that the answer exchanges, and what results have in its place."""
     places = _places(values)
     if len(places) < 2:
         return
@@ -73,7 +73,7 @@ def _thing(value: Value) -> Thing | None:
 
 
 def _groups(value: Any, wanted: frozenset[Thing], depth: int = _DEPTH) -> Iterator[list[_Object]]:
-    """The objects of each list, or each object by itself, as far as values of the answer stand in them."""
+    """Yields the objects of each list, or each object by itself, that hold values of the answer."""
     if depth == 0:
         return
     if isinstance(value, str):
@@ -126,7 +126,7 @@ def _by_key(
 
 
 def _called(values: Sequence[Value], by: frozenset[str], and_not: frozenset[str], answer: str) -> bool:
-    """Whether every place of a value is called by some words, and not by the others."""
+    """Returns whether the label of every place of a value has all words ``by``, and not all words ``and_not``."""
     labels = [_label(answer, value) for value in values]
     return all(by <= label and not and_not <= label for label in labels)
 
@@ -137,7 +137,7 @@ def _label(answer: str, value: Value) -> frozenset[str]:
 
 
 def _words(key: str) -> frozenset[str]:
-    """The words of a key, without the kind of its value."""
+    """Returns the words of a key, without the kind of its value."""
     path, _, kind = key.rpartition(" ")
     name = path if kind in _KINDS.values() and path else key
     return frozenset(
@@ -165,7 +165,7 @@ def _by_name(
 
 
 def _is_nested(key: str) -> bool:
-    """Whether a value is one of a part of the object (an option, a fare): such are compared in one line."""
+    """Returns whether a key leads to a part of the object (an option, a fare), which is compared within one line."""
     path, _, kind = key.rpartition(" ")
     return " " in (path if kind in _KINDS.values() else key)
 
@@ -175,7 +175,7 @@ def _names(texts: set[str], *values: Thing) -> list[str]:
 
 
 def _owner(text: str, value: Value, names: tuple[list[str], list[str]]) -> int | None:
-    """Which of two objects is named in the line of a value, if it is one alone."""
+    """Returns which of two objects the line of a value names, 0 or 1; ``None`` unless it names exactly one."""
     start, end = text.rfind("\n", 0, value.start) + 1, text.find("\n", value.start)
     line = text[start : end if end >= 0 else len(text)]
     found = [any(name in line for name in each) for each in names]

@@ -36,8 +36,9 @@ Times = dict[float, int]
 
 
 class Index:
-    """``numbers``: of all kinds, of identifiers too; ``plain``: those to calculate with; ``said``: the user's.
-    ``keys``: identifiers and numbers without case and separators. ``dates_of``: days without years, by who has them."""
+    """The sources' values with their times. ``numbers``: of all kinds, identifiers too; ``plain``: those to calculate
+    with; ``said``: the user's. ``keys``: identifiers and numbers without case and separators. ``dates_of``: days
+    without years, by the kind of source."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.numbers: Times = {}
@@ -91,7 +92,7 @@ _DIGITS = re.compile(PLAIN)
 
 
 def verbatim(value: Value, sources: Sequence[Source], at: int) -> bool:
-    """Whether a source has the value by then, letter for letter, and not as a part of a longer one."""
+    """Returns whether a source has the value by the time ``at``, literally and not within a longer one."""
     wanted = value.text
     if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
         digits = _DIGITS.search(wanted)
@@ -111,7 +112,7 @@ def _stands(wanted: str, text: str) -> bool:
 
 
 def _free(text: str, place: int, step: int) -> bool:
-    """Whether a value may end at this place: no letter, no digit, and no sign between two digits."""
+    """Returns whether a value may end here: no letter, no digit, and no sign between two digits is next to it."""
     if not 0 <= place < len(text):
         return True
     sign = text[place]
@@ -132,11 +133,8 @@ _LONGEST = 50_000
 
 
 class Known:
-    """The sources, and what stands in them: read once, when it is first asked for. Every question names the time by
-    which something had to be known.
-
-    ``numbers``: of all kinds, of identifiers too; ``plain``: those to calculate with; ``said``: the user's. ``keys``:
-    identifiers without case and separators."""
+    """Answers questions about the sources' values, which it reads when first asked. ``at``: the time by which a value
+    had to be known."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
@@ -151,13 +149,13 @@ class Known:
         self._left = MOST_STEPS
 
     def may_compare(self, numbers: int) -> bool:
-        """Whether there is room for a comparison with so many numbers; it counts."""
+        """Counts a comparison with so many numbers; returns whether the limit still allows it."""
         self._left -= numbers
         return self._left > 0
 
     @property
     def exhausted(self) -> bool:
-        """Whether a comparison was left out for want of room."""
+        """Whether the limit left out a comparison."""
         return self._left <= 0
 
     @property
@@ -173,7 +171,7 @@ class Known:
         return self._zones
 
     def has_key(self, key: str, at: int) -> bool:
-        """Whether an identifier, an address or a name stands there by then, in any spelling."""
+        """Returns whether a source has an identifier, an address or a name by the time ``at``, in any spelling."""
         since = self.index.keys.get(key)
         if since is not None and since <= at:
             return True
@@ -182,20 +180,20 @@ class Known:
         return any(source.at <= at and key in text for source, text in zip(self.sources, self._texts(), strict=True))
 
     def says(self, who: str, value: Value) -> bool:
-        """Whether such a source holds an identifier or a day, whenever it came."""
+        """Returns whether a source of the kind ``who`` holds an identifier or a day, at any time."""
         if value.kind == DATE:
             return not self.index.dates_of.get(who, set()).isdisjoint([each % 10000 for each in value.readings])
         texts = zip(self.sources, self._texts(), strict=True)
         return any(source.who == who and value.key in text for source, text in texts)
 
     def ends_with(self, digits: str, at: int) -> bool:
-        """Whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
+        """Returns whether an identifier ends with (or begins with) these digits: "the card ending in 4421"."""
         return self.may_compare(len(self.index.keys) // PLAINER) and any(
             since <= at and (key.endswith(digits) or key.startswith(digits)) for key, since in self.index.keys.items()
         )
 
     def near(self, number: float, tolerance: float, at: int) -> bool:
-        """Whether a number stands there by then that is this one, give or take ``tolerance``."""
+        """Returns whether a source has a number within ``tolerance`` of this one, by the time ``at``."""
         if self._sorted is None:
             self._sorted = sorted(self.index.numbers)
         place = bisect_left(self._sorted, number - tolerance)
@@ -206,7 +204,7 @@ class Known:
         return False
 
     def groups(self, at: int) -> list[Group]:
-        """Numbers that belong together, of what was there by then; those that the user ever said are one group."""
+        """Returns the groups of numbers that belong together, of sources known by the time ``at``."""
         if self._groups is None:
             first: dict[Group, int] = {}
             for source in self.sources:
@@ -218,7 +216,7 @@ class Known:
         return [group for since, group in self._groups if since <= at]
 
     def named(self, sentence: str, at: int) -> set[float]:
-        """The numbers of results that a sentence names: a balance whose record has a word of it."""
+        """Returns the numbers of results whose names share a word with the sentence, such as a balance."""
         if self._named is None:
             self._named = [
                 (source.at, number, words)
@@ -230,7 +228,7 @@ class Known:
         return {number for since, number, words in self._named if since <= at and not said.isdisjoint(words)}
 
     def speaks_of(self, value: Value, about: str, at: int) -> bool:
-        """Whether a source states a value of this kind about the same: two words of the text stand beside it."""
+        """Returns whether a source states a value of this kind in a sentence with two words of ``about``."""
         if self._stated is None:
             self._stated = [
                 (source.at, kind, _singular(words_of(each)))
@@ -246,7 +244,7 @@ class Known:
         )
 
     def spelled(self, words: tuple[str, ...], at: int) -> bool:
-        """Whether one of these words stands there by then."""
+        """Returns whether a source has one of these words by the time ``at``."""
         if self._lower is None:
             self._lower = [source.text.casefold() for source in self.sources]
         there = [text for source, text in zip(self.sources, self._lower, strict=True) if source.at <= at]

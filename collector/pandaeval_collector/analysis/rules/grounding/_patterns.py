@@ -48,7 +48,7 @@ _MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
 
 
 def dates(text: str) -> tuple[float, ...]:
-    """The days that it may name, as ``y * 10000 + m * 100 + d`` (year 0 where none is written): two for 03/04/2026."""
+    """Returns the days that a text may mean, as ``y * 10000 + m * 100 + d`` (year 0 if missing): two for 03/04/2026."""
     numbers = [int(each) for each in _NUMERAL.findall(text)]
     name = _ALPHA.search(text)
     if name is not None:
@@ -66,7 +66,7 @@ def dates(text: str) -> tuple[float, ...]:
 
 
 def minutes(text: str) -> tuple[float, ...]:
-    """Minutes since midnight that it may name: two where 3:15 may be in the afternoon."""
+    """Returns the minutes since midnight that a text may mean: two where 3:15 may be in the afternoon."""
     numbers = [int(each) for each in _NUMERAL.findall(text)[:2]]
     if numbers[0] > 99:  # 515 AM, as weather services write
         numbers = list(divmod(numbers[0], 100))
@@ -82,7 +82,7 @@ def minutes(text: str) -> tuple[float, ...]:
 
 
 def ordinal(day: float) -> int | None:
-    """Days since the year 1; ``None`` without a year, or for February 29th of a year that has none."""
+    """Returns the days since the year 1; ``None`` without a year, or for February 29th of a year without one."""
     year, rest = divmod(int(day), 10000)
     try:
         return date(year, rest // 100, rest % 100).toordinal()
@@ -91,7 +91,7 @@ def ordinal(day: float) -> int | None:
 
 
 def _day(year: int, month: int, day: int) -> int:
-    """0 where there is no such day."""
+    """Returns the day as a number, 0 where there is no such day."""
     try:
         date(year or 2024, month, day)  # a leap year
     except ValueError:
@@ -119,8 +119,8 @@ _MOST_DIGITS = 40
 
 
 def readings(text: str) -> tuple[tuple[float, ...], float]:
-    """What the number may stand for, the likeliest first, and the unit of its last digit. Nothing for what is none
-    (a version such as 1.2.3, more digits than any number has)."""
+    """Returns what a number may stand for, the likeliest first, and the unit of its last digit. No readings for what is
+    no number (a version such as 1.2.3, too many digits)."""
     found = _PARTS.match(text)
     if found is None or len(found[1]) > _MOST_DIGITS:
         return (), 1.0
@@ -132,7 +132,7 @@ def readings(text: str) -> tuple[tuple[float, ...], float]:
 
 
 def _spellings(digits: str) -> list[str]:
-    """The number with a point for the decimals and nothing between groups; two where it may be both."""
+    """Returns the number with a decimal point, without separators of groups; two where it may be both."""
     plain = digits.replace(" ", "").replace("'", "")
     commas, points = plain.count(","), plain.count(".")
     if not commas and not points:

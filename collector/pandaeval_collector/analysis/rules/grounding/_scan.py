@@ -51,7 +51,7 @@ _LONG = 6
 
 
 def scan(text: str) -> list[Value]:
-    """Every value that has a digit, in order; the text is folded. Single digits are among the numbers."""
+    """Returns every value with a digit, in order; ``text`` is folded. Single digits are among the numbers."""
     found: list[Value] = []
     done = 0
     digit = _DIGIT.search(text)
@@ -71,7 +71,7 @@ def scan(text: str) -> list[Value]:
 
 
 def _tried(text: str, done: int, at: int) -> Iterator[re.Match[str] | None]:
-    """Matches from where a value with this digit may begin: a word or sign before it, its token, the digit itself."""
+    """Yields matches from where the value may begin: a word or sign before it, its token, the digit itself."""
     start = at
     least = max(done, at - _LONGEST_TOKEN)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
@@ -85,7 +85,7 @@ def _tried(text: str, done: int, at: int) -> Iterator[re.Match[str] | None]:
 
 
 def _prefixed(text: str, done: int, start: int) -> int:
-    """Where a month, a currency, a part of the day or a sign before this place begins; the place itself without one."""
+    """Returns where a month, a currency, a part of the day or a sign before this place begins, or the place."""
     end = start - 1 if start > done and text[start - 1] in " -" else start
     begin = end
     while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
@@ -106,7 +106,7 @@ def _ending_after(match: re.Match[str] | None, at: int) -> re.Match[str] | None:
 
 
 def _numbers_a_line(text: str, done: int, at: int) -> bool:
-    """Whether the number at this place only numbers an item of a list."""
+    """Returns whether the number at this place only numbers an item of a list."""
     mark = _LIST_MARK.match(text, at)
     if mark is None:
         return False
@@ -115,12 +115,12 @@ def _numbers_a_line(text: str, done: int, at: int) -> bool:
 
 
 def without_code(text: str) -> str:
-    """The text with blanks in place of fenced blocks of code, whose constants are no facts, and of data in URLs."""
+    """Returns the text with blanks in place of fenced code, whose constants are no facts, and of data in URLs."""
     return FENCED.sub(lambda match: " " * len(match[0]), text) if "```" in text or "data:" in text else text
 
 
 def addresses(text: str) -> list[Value]:
-    """E-mail and web addresses."""
+    """Returns the e-mail and web addresses of a text."""
     found: list[Value] = []
     if "@" not in text and "://" not in text and "www." not in text:
         return found
@@ -131,14 +131,14 @@ def addresses(text: str) -> list[Value]:
 
 
 def without(text: str, values: list[Value]) -> str:
-    """The text with blanks in place of these values."""
+    """Returns the text with blanks in place of these values."""
     for value in values:
         text = text[: value.start] + " " * len(value.text) + text[value.start + len(value.text) :]
     return text
 
 
 def names(text: str) -> list[Value]:
-    """What is quoted and looks like a name: words of which each begins with a capital, or any in CJK brackets."""
+    """Returns quoted texts that look like names: all words begin with a capital, or any text in CJK brackets."""
     found: list[Value] = []
     if '"' not in text and text.isascii():
         return found
@@ -183,8 +183,8 @@ def _number(kind: str, text: str, start: int) -> Value | None:
 
 
 def _identifier(text: str, start: int) -> Value | None:
-    """Letters and digits mixed are an identifier, except words with a number or two (COVID-19, Terminal-2), the names
-    of standards and roads (SHA-256, US-50), spans and sizes (mid-50s, 1-to-1, 1024x1024)."""
+    """Returns mixed letters and digits as an identifier, except words with a number or two (COVID-19, Terminal-2),
+    names of standards and roads (SHA-256, US-50), spans and sizes (mid-50s, 1-to-1, 1024x1024)."""
     key = squeezed(text)
     digits = len(_DIGIT.findall(key))
     longest = max(map(len, _LETTERS.findall(text)), default=0)
@@ -196,7 +196,7 @@ def _identifier(text: str, start: int) -> Value | None:
 
 
 def _length(text: str) -> float:
-    """Minutes."""
+    """Returns a duration in minutes."""
     numbers = [int(each) for each in re.findall(r"\d+", text)]
     if len(numbers) > 1:
         return float(numbers[0] * 60 + numbers[1])

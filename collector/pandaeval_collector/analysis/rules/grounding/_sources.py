@@ -27,7 +27,7 @@ _CLOSED = {"{": "}", "[": "]"}
 
 
 def not_captured(trace: Trace) -> str | None:
-    """What of this trace itself is missing, in words: results, messages, the user's words."""
+    """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
     calls = trace.tool_calls
     if [call for call in calls if not call.has_result and call.error is None]:
         return "results of tools were not captured"
@@ -41,8 +41,7 @@ def not_captured(trace: Trace) -> str | None:
 
 
 def any_cut(results: Sequence[Any]) -> bool:
-    """Whether one of the results breaks off: it ends in dots or says that it is truncated, or is JSON that nobody
-    closed."""
+    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end."""
     for result in results:
         if not isinstance(result, str):
             continue
@@ -89,13 +88,13 @@ def instructed(trace: Trace) -> bool:
 
 
 def _kept_elsewhere(trace: Trace) -> bool:
-    """Whether it goes on from a response whose history the provider keeps."""
+    """Returns whether the trace continues a response whose history the provider keeps."""
     return bool(trace.continues) and not is_history(trace.continues)
 
 
 def shows_history(trace: Trace) -> bool:
-    """Whether the spans hold a conversation before the last message of a user. Where they do, it is whole; where they
-    do not, there may have been one all the same: many frameworks keep it to themselves."""
+    """Returns whether the spans hold a conversation before the last user message. If they do, it is whole; if not,
+    there may still have been one, as many frameworks do not show it."""
     if len(trace.turns) > 1:
         return True
     inputs = [span.input for span in trace.spans if span.input and len(span.input) > 1 and span.kind is not Kind.TOOL]
@@ -112,7 +111,7 @@ def _answered_before(messages: Sequence[Message]) -> bool:
 
 
 def _whole(models: list[Span]) -> bool:
-    """Whether the first call shows instructions or history, as it does where conversations are captured as a whole."""
+    """Returns whether the first call shows instructions or history, as it does for conversations captured whole."""
     if models[0].system:
         return True
     return any(message.role in ("system", "assistant") for message in models[0].input or ())
@@ -131,8 +130,8 @@ USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
 
 @dataclass(slots=True)
 class Source:
-    """A text, folded, that the agent had from ``at`` on (:func:`moment`); ``counts``: lengths of the lists in it;
-    ``raw``: the text or value of JSON as it was captured."""
+    """A folded text that the agent had from ``at`` on (:func:`moment`). ``counts``: lengths of the lists in it;
+    ``raw``: the text or JSON value as it was captured."""
 
     who: str
     at: int
@@ -143,8 +142,8 @@ class Source:
 
 @dataclass(slots=True)
 class Before:
-    """What the earlier traces of a session held, oldest first. ``hidden``: why a value may have been known that is not
-    ``found`` among them; ``responses``: the model responses that they gave."""
+    """What the earlier traces of a session held, oldest first. ``hidden``: why the agent may have known more than is
+    ``found``; ``responses``: the ids of their model responses."""
 
     found: Sequence[tuple[str, Any]] = ()
     hidden: str | None = None
@@ -157,7 +156,7 @@ class Before:
 
 @dataclass(slots=True)
 class Sources:
-    """``cut``: not all was read. ``results``: how many results and documents there are."""
+    """All sources of a trace. ``cut``: not all was read; ``results``: the number of results and documents."""
 
     found: list[Source] = field(default_factory=list)
     cut: bool = False
@@ -168,7 +167,7 @@ class Sources:
     _values: int = 0
 
     def add(self, who: str, at: int, value: Any) -> None:
-        """Takes a text or a value of JSON in; the same one again adds nothing. Sources come in order of time."""
+        """Adds a text or JSON value, unless it is already there. Called in order of time."""
         if value is None or value == "":
             return
         if isinstance(value, str):
@@ -192,7 +191,7 @@ class Sources:
 
 
 def sources(trace: Trace, before: Iterable[tuple[str, Any]] = ()) -> Sources:
-    """Everything that the spans of the trace show, and ``before``, what the earlier traces of its session held."""
+    """Reads all that the trace's spans show, and ``before``, what earlier traces of its session held."""
     dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
     starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
     dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
@@ -214,12 +213,12 @@ def sources(trace: Trace, before: Iterable[tuple[str, Any]] = ()) -> Sources:
 
 
 def moment(at_ns: int, who: str = RESULT) -> int:
-    """A time in half nanoseconds: the arguments of a call are there just after it began, everything else just then."""
+    """Converts a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
     return 2 * at_ns + (who == CALL)
 
 
 def leaves(value: Any, counts: list[int], depth: int = _DEPTH) -> Iterator[str]:
-    """The keys and values of JSON, also of JSON in texts, as texts; ``counts`` gets the lengths of lists."""
+    """Yields the keys and values of JSON, also of JSON in texts, as texts; adds lengths of lists to ``counts``."""
     if depth == 0:
         return
     if isinstance(value, str):
@@ -242,7 +241,7 @@ def leaves(value: Any, counts: list[int], depth: int = _DEPTH) -> Iterator[str]:
 
 
 def parsed(text: str) -> Any:
-    """What a text that is JSON says, if it is an object or a list."""
+    """Parses a text that is a JSON object or list; else returns ``None``."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
         return None

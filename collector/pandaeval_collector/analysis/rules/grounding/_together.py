@@ -17,8 +17,8 @@ from pandaeval_collector.analysis.rules.grounding._value import AMOUNT, DURATION
 
 
 class Group(NamedTuple):
-    """Numbers that belong together: ``worth`` what they are worth or measure, ``counts`` of things. Counts are added to
-    counts, and what something is worth is multiplied by them; added to it they would give nothing."""
+    """Numbers that belong together: ``worth`` are amounts or measures, ``counts`` are numbers of things. Counts can be
+    added to counts, and amounts multiplied by them; an amount plus a count means nothing."""
 
     worth: frozenset[float]
     counts: frozenset[float]
@@ -77,7 +77,7 @@ _OF_ANYTHING = frozenset(
 
 
 def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
-    """The groups of two numbers and more of a text or a value of JSON."""
+    """Yields the groups of at least two numbers in a text or JSON value."""
     if depth == 0:
         return
     if isinstance(value, str):
@@ -111,7 +111,7 @@ def together(value: Any, depth: int = _DEPTH) -> Iterator[Group]:
 def named(
     value: Any, words: frozenset[str] = frozenset(), depth: int = _DEPTH
 ) -> Iterator[tuple[float, frozenset[str]]]:
-    """The numbers of JSON, each with the words that name it: of its keys, and of short texts beside it."""
+    """Yields the numbers of JSON, each with the words that name it: those of its keys and of short texts beside it."""
     if depth == 0:
         return
     if isinstance(value, str):
@@ -132,12 +132,12 @@ def named(
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text that may name a thing."""
+    """Returns the words of a text that may name a thing."""
     return frozenset(word.casefold() for word in _WORD.findall(text)) - _OF_ANYTHING
 
 
 def of_text(text: str) -> Group:
-    """The numbers of a text that one may calculate with. Without a currency, a small whole one counts something."""
+    """Returns the numbers of a text for calculations. Without a currency, a small whole number is a count."""
     worth: set[float] = set()
     counts: set[float] = set()
     for value in scan(text):
@@ -151,12 +151,12 @@ def of_text(text: str) -> Group:
 
 
 def is_small(number: float) -> bool:
-    """Whether a number may count things."""
+    """Returns whether a number may count things."""
     return number == int(number) and 0 <= number <= _MOST_COUNTED if abs(number) < 1e15 else False
 
 
 def _parted(numbers: Iterable[tuple[str, Iterable[float]]]) -> Group:
-    """Numbers by what their keys say of them."""
+    """Splits numbers into amounts and counts by their keys."""
     worth: set[float] = set()
     counts: set[float] = set()
     for path, found in numbers:
@@ -170,7 +170,7 @@ def _useful(groups: Iterable[Group]) -> Iterator[Group]:
 
 
 def _paths(value: Any, path: str = "", depth: int = 4) -> dict[str, set[float]]:
-    """The numbers of an object by their keys, those of objects in it by the keys on the way."""
+    """Returns the numbers of an object by key, those of nested objects by their path of keys."""
     if not isinstance(value, dict):
         return {path: set(_of(value))}
     found: dict[str, set[float]] = {}

@@ -21,15 +21,15 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 def fold(text: str) -> str:
-    """The text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and quotes.
-    ASCII texts come back as they are."""
+    """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
+    quotes. ASCII texts come back unchanged."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
 
 
 def squeezed(text: str) -> str:
-    """Letters and digits alone, without case: one key for all spellings of an identifier or a name."""
+    """Returns only letters and digits, without case: one key for all spellings of an identifier or a name."""
     return _BETWEEN.sub("", text.casefold())
 
 
@@ -43,9 +43,9 @@ STRICT = frozenset({IDENTIFIER, AMOUNT, DATE, TIME})
 
 @dataclass(slots=True)
 class Value:
-    """``text`` as it is written, at ``start`` of its (folded) text. ``key``: letters and digits alone, without case.
-    ``readings``: what it may stand for: numbers; dates as ``y * 10000 + m * 100 + d``, year 0 where none is said;
-    minutes of a day; minutes of a duration. ``step``: the unit of the last digit that is written, for rounding."""
+    """A specific value: ``text`` as written, at ``start`` of its (folded) text. ``key``: letters and digits alone,
+    without case. ``readings``: what it may mean: numbers; dates as ``y * 10000 + m * 100 + d``, year 0 if missing;
+    minutes of a day; minutes of a duration. ``step``: the unit of its last digit, for rounding."""
 
     kind: str
     text: str

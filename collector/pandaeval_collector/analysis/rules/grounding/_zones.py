@@ -57,7 +57,7 @@ _MOST_TIMES = 200
 
 @dataclass(slots=True)
 class Zones:
-    """What the sources tell of time zones, each with the time from which they do. ``offsets``: zones and their minutes
+    """What the sources say of time zones, each with the time from which they do. ``offsets``: zones and their minutes
     from UTC; ``apart``: minutes between two zones."""
 
     offsets: list[tuple[int, tuple[str, int]]] = field(default_factory=list)
@@ -65,8 +65,8 @@ class Zones:
 
 
 def zones(sources: Sequence[Source]) -> Zones:
-    """Reads the zones that the sources name, the differences that they state, and those between the time that a call
-    was made with and the one that it gave back, where the call names zones."""
+    """Reads from the sources the zones that they name, the differences that they state, and those between a call's time
+    and its result's, where the call names zones."""
     found = Zones()
     asked: Source | None = None
     for source in sources:
@@ -84,7 +84,7 @@ def zones(sources: Sequence[Source]) -> Zones:
 
 
 def converted(readings: Iterable[float], sentence: str, known: Iterable[float], told: Zones, at: int) -> bool:
-    """Whether a time lies a difference between two zones away from a known one, or from one of the same sentence."""
+    """Returns whether a time is the distance of two zones away from a known one or one of the same sentence."""
     offsets = {each for since, each in told.offsets if since <= at} | set(_offsets(sentence))
     apart = {(one - other) % _DAY for zone, one in offsets for another, other in offsets if zone != another}
     apart |= {each for since, each in told.apart if since <= at}

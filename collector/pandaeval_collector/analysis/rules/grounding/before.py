@@ -44,7 +44,7 @@ _MORE = "there is more in earlier traces of the session than is looked at"
 
 
 def pack(trace: Trace) -> bytes:
-    """Packs what the trace leaves behind."""
+    """Packs what the trace leaves for the grounding of later ones."""
     kept: dict[str, None] = {}
     left, is_cut = _MOST_CHARS, False
     for who, value in _told(trace):
@@ -95,7 +95,7 @@ def _told(trace: Trace) -> list[tuple[str, Any]]:
 
 
 class _Zstd(threading.local):
-    """Compresses and decompresses on one thread each: to make a compressor takes twenty times as long as to use it."""
+    """Holds a compressor and a decompressor for each thread: making one takes twenty times as long as using it."""
 
     def __init__(self) -> None:
         self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress

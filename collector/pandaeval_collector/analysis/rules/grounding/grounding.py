@@ -86,21 +86,22 @@ _YEARS = (1900.0, 2100.0)
 
 @dataclass(slots=True)
 class Loose:
-    """A value that is not grounded. ``instead``: what the calls say, where it contradicts them."""
+    """A claim that is not grounded. ``instead``: what the calls say, where the claim contradicts them."""
 
     claim: Claim
     instead: str = ""
 
     @property
     def strict(self) -> bool:
-        """Whether it is one too many by itself."""
+        """Whether this one alone makes an answer ungrounded."""
         return bool(self.instead) or self.claim.value.kind in STRICT
 
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked`` by kind; ``loose``: the values that are not grounded, worst first. ``open``: what nobody can tell of
-    because of ``hidden``, and not among those checked. ``notes``: what was left out."""
+    """``checked``: how many values were checked, by kind; ``loose``: claims that are not grounded, worst first.
+    ``open``: claims that cannot be checked because of ``hidden``, not counted as checked. ``notes``: what was left
+    out."""
 
     checked: dict[str, int] = field(default_factory=dict)
     loose: list[Loose] = field(default_factory=list)
@@ -114,9 +115,9 @@ class Grounding:
 
 
 def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
-    """``before``: what the earlier traces of the session held. ``None`` where nothing specific was said. Without a call
-    or a document in the run, an agent answers from what its model knows: then only what claims to be of this case
-    counts."""
+    """Checks a trace's claims. ``before``: what the earlier traces of the session held. Returns ``None`` where nothing
+    specific was said. Without a call or document in the run, an agent answers from its model's knowledge: then only
+    values that claim to be of this case count."""
     answered, called = claims(trace)
     if answered and not looked(trace):
         found_before = _found_before(trace, before)
@@ -180,7 +181,7 @@ def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
 
 
 def _told_of(claim: Claim, known: Known) -> bool:
-    """Whether the agent had such terms from elsewhere: then what it states has to be among them."""
+    """Returns whether the agent had such terms from elsewhere: then the stated value has to be among them."""
     if claim.value.kind in (DATE, TIME) or handed_out(claim):
         return False
     return known.speaks_of(claim.value, f"{claim.sentence} {claim.around}", claim.at)
@@ -195,26 +196,26 @@ def looked(trace: Trace) -> bool:
 
 
 def _found_before(trace: Trace, before: Before | None) -> bool:
-    """Whether a tool or a document told something earlier in the conversation: in an earlier trace of the session, or
-    in the history on the spans."""
+    """Returns whether a tool or document gave something earlier in the conversation: in an earlier trace of the
+    session, or in the history on the spans."""
     if before is not None and any(who == RESULT for who, _ in before.found):
         return True
     return any(message.tool_responses for span in trace.spans for message in span.input or ())
 
 
 def _rests_on_open(claim: Claim, opened: list[Claim], settled: list[Claim], known: Known) -> bool:
-    """Whether an amount follows only from one of which nobody can tell: twice a price that is open is open."""
+    """Returns whether an amount follows only from an open one: twice an open price is open."""
     amounts = [each for each in opened if each.value.kind == AMOUNT and each.value.readings]
     return bool(amounts) and (_said_before(claim, amounts) or _follows(claim, [*amounts, *settled], known))
 
 
 def states_values(trace: Trace) -> bool:
-    """Whether anything specific is said at all."""
+    """Returns whether the trace states any specific value."""
     return any(claims(trace))
 
 
 def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
-    """Whether a value stands in the sources by then, or follows from them."""
+    """Returns whether the sources have a claim's value in time, or the value follows from theirs."""
     value, at = claim.value, claim.at
     if value.kind in (NAME, EMAIL):
         return known.has_key(value.key, at)
@@ -236,8 +237,8 @@ def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
 
 
 def _by_the_way(value: Value, known: Known, at: int) -> bool:
-    """A year of a known date or the next one, a day of one (11th), the end of an identifier, or a number that is
-    spelled out."""
+    """Returns whether a number is the year of a known date or the next one, a day of one (11th), the end of an
+    identifier, or a number that a source spells out."""
     if not value.readings:
         return known.has_key(value.key, at)
     number = value.readings[0]
@@ -252,12 +253,12 @@ def _by_the_way(value: Value, known: Known, at: int) -> bool:
 
 
 def _is_of_a_formula(claim: Claim) -> bool:
-    """A constant of the conversion that a sentence spells out: (150 × 1.8) + 32 = 302."""
+    """Returns whether a number is the constant of a conversion that its sentence spells out: (150 × 1.8) + 32 = 302."""
     return claim.value.readings[:1] in _CONSTANTS and _FORMULA.search(claim.sentence) is not None
 
 
 def _put_together(url: str, known: Known, at: int, start_ns: int) -> bool:
-    """An address of a known host whose parts with digits are known, in any format."""
+    """Returns whether a URL has a known host and parts whose digits are known, in any format."""
     host, _, path = fold(unquote(url)).partition("://")[2].partition("/")
     label = max(host.removeprefix("www.").split(".")[:-1], key=len, default=host)
     if not (known.has_key(squeezed(host), at) or known.has_key(squeezed(label), at)):
@@ -271,8 +272,8 @@ def _put_together(url: str, known: Known, at: int, start_ns: int) -> bool:
 
 
 def _still_loose(found: Grounding, settled: list[Claim], pending: list[Claim], known: Known) -> list[Claim]:
-    """What does not follow from grounded amounts of the same paragraph or its neighbours either; totals may stand
-    before their parts."""
+    """Settles pending amounts that follow from grounded ones of the same paragraph or its neighbours, and returns the
+    others; repeats, as totals may stand before their parts."""
     for _ in range(_ROUNDS):
         left: list[Claim] = []
         for claim in pending:
