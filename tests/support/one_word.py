@@ -25,7 +25,8 @@ def one_word_per_id() -> Iterator[None]:
                 continue
             word = each.outcome, each.finding.value if isinstance(each.finding, Score) else None
             known = said.setdefault(each.id, word)
-            assert known == word, f"{each.unit.level}.{each.metric} of {each.unit.id}: {known} and {word} under {each.id}"
+            of = f"{each.unit.level}.{each.metric} of {each.unit.id}"
+            assert known == word, f"{of}: {known} and {word} under {each.id}"
         add(revisions, results, *arguments, **named)
 
     with patch.object(Revisions, "add", checked):

@@ -32,10 +32,10 @@ from support.collector import standing
 from support.database import open_database
 from support.embedder import WordEmbedder
 from support.made_traces import Composer, MadeTrace
+from support.one_word import one_word_per_id
 from support.stepped.life import Life
 from support.stepped.loop import LIFE, SteppedLoop
 from support.stepped.outside import Answer, Calls, JudgeAtOnce, JudgeByHand, Sink, Verdict, Waiting, answer
-from support.one_word import one_word_per_id
 from support.stored import requests_by_trace, series_problems, stored_spans
 
 POINTS = (
