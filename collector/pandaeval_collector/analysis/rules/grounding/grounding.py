@@ -79,7 +79,7 @@ _CONSTANTS = frozenset(
         28.35,
     )
 )
-"""Of conversions between units."""
+"""Constants of conversions between units."""
 _ORDINAL = ("st", "nd", "rd", "th")
 _YEARS = (1900.0, 2100.0)
 
