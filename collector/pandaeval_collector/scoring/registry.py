@@ -19,7 +19,7 @@ from pandaeval_otel.base.plugins import NotUsableError, Plugin, Plugins, find, i
 
 @cache
 def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
-    """Every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
+    """Returns every metric by its key: ours, those of installed packages, and those of the user's own ``modules``
     (``metrics.modules``, see :func:`load_module`).
 
     Raises ``ValueError`` when two files of ours claim one key, and :class:`ModuleLoadError` for a module of the user's
@@ -37,7 +37,7 @@ def registry(modules: tuple[str, ...] = ()) -> Mapping[str, Metric[Any, Any]]:
 
 @cache
 def of_packages() -> Plugins:
-    """The metrics of installed packages, and the entry points of those that cannot be used."""
+    """Returns the metrics of installed packages, and the entry points of those that cannot be used."""
     taken = set(_ours())
 
     def check_one(plugin: Plugin) -> None:
@@ -60,7 +60,7 @@ def _ours() -> Mapping[str, Metric[Any, Any]]:
 
 
 def _own(module: str) -> tuple[Metric[Any, Any], ...]:
-    """The metrics of a YAML file; of a Python module ``METRIC``, or every metric that a name in it stands for."""
+    """Returns the metrics of a YAML file, or of a Python module: its ``METRIC``, or every metric in it."""
     if module.endswith(SUFFIXES):
         return metrics_of(module)
     held = vars(load_module(module))

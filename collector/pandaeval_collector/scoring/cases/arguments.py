@@ -18,7 +18,7 @@ _LOOSE = re.compile(r"[\s,./_*^'\"()-]+")
 
 
 def same(expected: Any, actual: Any) -> bool:
-    """Equality as JSON has it: 1 and 1.0 are equal, 1 and true are not."""
+    """Returns whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
@@ -29,7 +29,7 @@ def same(expected: Any, actual: Any) -> bool:
 
 
 def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
-    """Whether an argument that was given has the expected value, or one that is as good."""
+    """Returns whether an argument has the expected or an acceptable value, compared as the case says."""
     how = call.compare_args[name] if isinstance(call.compare_args, Mapping) and name in call.compare_args else "exact"
     expected = call.parameters or {}
     candidates = [*([expected[name]] if name in expected else ()), *call.acceptable.get(name, ())]
@@ -39,7 +39,7 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
 
 
 def equal_keys(call: ExpectedCall, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """How many of the arguments that are compared are equal, and how many there are on either side."""
+    """Returns how many of the compared arguments are equal, and how many there are on either side."""
     known = {*(call.parameters or {}), *call.acceptable}
     compared = known | set(arguments)
     if call.compare_args is not None:
@@ -50,7 +50,7 @@ def equal_keys(call: ExpectedCall, arguments: Mapping[str, Any]) -> tuple[int, i
 
 
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
-    """1 for equal arguments, and where the case says nothing of them; else equal keys / union of the keys."""
+    """Returns equal keys / union of the keys; 1 for equal arguments, and where the case says nothing of them."""
     if expected.parameters is None and not expected.acceptable:
         return 1.0
     equal, union = equal_keys(expected, given(call))
@@ -58,7 +58,7 @@ def agreement(expected: ExpectedCall, call: ToolCall) -> float:
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
-    """Share of the expected arguments that are equal; ``None`` where nothing is said of them."""
+    """Returns the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
     if expected.parameters is None and not expected.acceptable:
         return None
     known = {*(expected.parameters or {}), *expected.acceptable}
@@ -73,7 +73,7 @@ def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
 
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
-    """The arguments that are not as expected, in words: ``city: 'Rome' instead of 'Paris'``."""
+    """Describes each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
     if expected.parameters is None and not expected.acceptable:
         return []
     arguments, wanted = given(call), {**dict.fromkeys(expected.acceptable), **(expected.parameters or {})}
@@ -100,7 +100,7 @@ def _shown(value: Any) -> str:
 
 
 def given(call: ToolCall) -> Mapping[str, Any]:
-    """The arguments of a call by name; none for what is no object."""
+    """Returns the arguments of a call by name; nothing if they are no object."""
     return call.arguments if isinstance(call.arguments, Mapping) else {}
 
 
@@ -109,12 +109,12 @@ def _is_list(value: Any) -> bool:
 
 
 def _same_text(expected: Any, actual: Any) -> bool:
-    """Case, spaces and punctuation apart, in lists too."""
+    """Compares without case, spaces and punctuation, in lists too."""
     return same(_loose(expected), _loose(actual))
 
 
 def _same_number(expected: Any, actual: Any) -> bool:
-    """As numbers, also where they are written as text."""
+    """Compares as numbers, also where they are written as text."""
     one, other = _number(expected), _number(actual)
     return same(expected, actual) if one is None or other is None else one == other
 
@@ -137,7 +137,7 @@ def _number(value: Any) -> float | None:
 
 
 def _same_items(expected: Any, actual: Any) -> bool:
-    """Lists with equal items in any order."""
+    """Compares lists regardless of their order."""
     if not (_is_list(expected) and _is_list(actual)):
         return same(expected, actual)
     left = list(actual)
@@ -158,8 +158,8 @@ Worth = Callable[[ExpectedCall, ToolCall], float]
 
 
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:
-    """The names of ``expected``; neighbours of equal ``step`` in the order that has most in common with ``actual``. Of
-    more than 720 orders, each step is put into the order in which ``actual`` first has its tools."""
+    """Returns the names of ``expected``; neighbours of equal ``step`` in the order that has most in common with
+    ``actual``. Of more than 720 orders, each step is put into the order in which ``actual`` first has its tools."""
     groups = [[call.tool_name for call in group] for group in _steps(expected)]
     if all(len(group) == 1 for group in groups):
         return [name for group in groups for name in group]
@@ -187,7 +187,7 @@ def _orders(groups: Sequence[Sequence[str]]) -> Iterator[list[str]]:
 def matched(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], worth: Worth = agreement
 ) -> list[tuple[int, int, float]]:
-    """(expected, call, worth) of the matching with the best sum; only calls of one tool are matched."""
+    """Returns the matching with the best sum as (expected, call, worth); only calls of the same tool are matched."""
     found: list[tuple[int, int, float]] = []
     for name in dict.fromkeys(each.tool_name for each in expected):
         rows = [at for at, each in enumerate(expected) if each.tool_name == name]
@@ -198,7 +198,7 @@ def matched(
 
 
 def tool_parts(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], in_order: bool) -> dict[str, float]:
-    """``in_order``: whether the sequence matters. Each part is 1 where neither is any call expected nor made."""
+    """Computes the parts, each 1 where no call is expected and none made. ``in_order``: the sequence matters."""
     called, longest = [call.name for call in calls], max(len(expected), len(calls))
     order = common_order(called, in_best_order(expected, called)) / longest if longest else 1.0
     return {

@@ -71,7 +71,7 @@ _FORMS = ("tuple[", "dict[", "literal[")
 
 
 def sentence(problem: Mapping[str, Any]) -> str:
-    """What is wrong by one of pydantic's errors, and the cure."""
+    """Writes one of pydantic's errors as a sentence with the cure."""
     place, given = problem["loc"], problem["input"]
     match problem["type"]:
         case "extra_forbidden":
@@ -100,9 +100,8 @@ def sentence(problem: Mapping[str, Any]) -> str:
 
 
 def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Without what follows from others. Of a field that may have several forms one mistake is told, that of the form
-    which fits best; a list of which nothing is left, since all that was in it is told already, is no fault of its
-    own."""
+    """Yields the problems without those that follow from others: for a field of several forms one mistake, that of the
+    form which fits best; no empty list whose items were all reported."""
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -145,11 +144,11 @@ _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 
 
 class CaseFileError(UserError):
-    """A case file that cannot be used; a line for each problem."""
+    """Raised for a case file that cannot be used; a line for each problem."""
 
 
 def read_suite(path: Path, modules: tuple[str, ...] = ()) -> Suite:
-    """The cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
+    """Reads the cases of a file, YAML or JSON: a list, a map with ``cases``, or one case. ``modules``: the user's own
     metrics, which may be graders. Raises :class:`CaseFileError`."""
     try:
         text = read_text(path, _MOST_BYTES)
@@ -203,7 +202,7 @@ def _placed(path: Path, place: Place, text: str, lines: dict[Place, int], inside
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
-    """Of the value, or of the innermost that holds it and stands in the file."""
+    """Returns the line of the value, or of the innermost value around it that stands in the file."""
     found = tuple(place[len(inside) :])
     if "graders" in found and found[: found.index("graders") + 1] not in lines:  # its other spelling
         found = (*found[: found.index("graders")], "grader")
@@ -231,7 +230,7 @@ _HEAD = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts into quotes what either YAML or our reader would take for something else than text."""
+    """Quotes texts that YAML or our reader would not take for text."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -244,9 +243,9 @@ for _tag, _pattern, _first in WORDS:
 def freeze(
     traces: Sequence[Mapping[str, Any]], case_id: str, *, description: str = "", hide: Hide = redact
 ) -> dict[str, Any]:
-    """The case of a run. ``traces``: as `pandaeval inspect --format json` tells of each, in order, at least one;
-    ``hide``: what is applied to every text, besides values in fields that are named like secrets. Raises ``ValueError``
-    where nothing was captured to make a case of."""
+    """Makes a case from a run. ``traces``: as `pandaeval inspect --format json` shows them, in order, at least one;
+    ``hide`` redacts every text, besides values in fields that are named like secrets. Raises ``ValueError`` where
+    nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
     ids = [str(trace["trace_id"]) for trace in traces]
     messages = [text for run in runs for text in _messages(run)]
@@ -277,7 +276,7 @@ def freeze(
 
 
 def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
-    """A case file, with what a person has to do at its top."""
+    """Writes a case file, with instructions for people at its top."""
     text = yaml.dump(
         {"cases": [dict(case) for case in cases]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
     )
@@ -285,7 +284,7 @@ def to_yaml(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _messages(run: Mapping[str, Any]) -> list[str]:
-    """What the user said, in order."""
+    """Returns the user's messages, in order."""
     said = [turn["user"] for turn in run["turns"] if turn["user"]]
     return said or ([run["input"]] if run["input"] else [])
 

@@ -17,7 +17,7 @@ _MOST = 5
 
 
 def doubts(suite: Suite) -> Iterator[str]:
-    """A sentence for each, with the cure."""
+    """Yields a sentence with the cure for everything in a suite that is hardly meant."""
     idle = [case.id for case in suite.cases if not declared(case) and not case.open]
     if idle:
         yield (
@@ -45,7 +45,7 @@ SEPARATOR = ":"
 
 
 def declared(case: Case) -> tuple[str, ...]:
-    """The names of the graders that decide about a trial: those of fields that demand something, and those named."""
+    """Returns the names of the graders that decide a trial: those of fields that demand something, and those named."""
     demands = (
         ("end_state", bool(case.end_state)),
         ("exit_code", case.exit_code is not None),
@@ -64,8 +64,8 @@ CaseFault = tuple[tuple[str | int, ...], str]
 
 
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
-    """The suite with each function that ``graders`` name by a bare name written out; and what is wrong with any name.
-    ``known``: names of the metrics of level trial."""
+    """Writes out each function that ``graders`` name by a bare name; returns the suite, and what is wrong with any
+    name. ``known``: names of the metrics of level trial."""
     wrong = [*_same_ids(suite)]
     cases = []
     for at, case in enumerate(suite.cases):
@@ -90,12 +90,12 @@ def _same_ids(suite: Suite) -> Iterator[CaseFault]:
 
 
 def short(name: str) -> str:
-    """What the results of a grader are called: of a function its own name."""
+    """Returns the metric name of a grader's results: for a function its own name."""
     return name.rpartition(SEPARATOR)[2].lower() if SEPARATOR in name else name
 
 
 def custom(cases: Iterable[Case]) -> dict[str, Metric[Trial, TrialContext]]:
-    """The functions of the user's that cases name, as metrics by what the cases call them."""
+    """Makes metrics of the user's functions that cases name, by the name that the cases use."""
     names = dict.fromkeys(name for case in cases for name in case.graders if SEPARATOR in name)
     return {name: _metric(name) for name in names}
 
@@ -125,7 +125,7 @@ def _faults(name: str, known: Collection[str]) -> Iterator[str]:
 
 
 def _twice(names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Two graders of a case whose results would have one name, so that one would hide the other."""
+    """Yields graders of a case whose results would have the same name, so that one would hide the other."""
     known: dict[str, str] = {}
     for index, name in enumerate(names):
         other = known.setdefault(short(name), name)
@@ -141,7 +141,7 @@ def _loading(name: str) -> Iterator[str]:
 
 
 def _making(name: str) -> Iterator[str]:
-    """What keeps a function from being a grader: its name, its layer."""
+    """Yields why a function cannot be a grader: its name or its layer is wrong, or it cannot be loaded."""
     try:
         _metric(name)
     except ModuleLoadError as error:

@@ -18,8 +18,8 @@ _MOST_SAID = 80
 
 @dataclass(frozen=True, slots=True)
 class TrialTrace:
-    """What is remembered of a trace until its trial is graded, by which it is read again: the trial is whole long after
-    the trace was there. ``session_id``: that in which it was placed."""
+    """What is kept of a trace to read it again when its trial is graded, which may be long after. ``session_id``: the
+    session in which it was placed."""
 
     trace_id: str
     session_id: str | None
@@ -42,12 +42,12 @@ class Attempt:
 
 
 class TrialMatcher:
-    """Gathers the traces of trials, of which it holds no content. They come by start time, so that the first of a
+    """Gathers the traces of trials, without their contents. Traces come by start time, so that the first of a
     conversation comes first.
 
-    A trace belongs to the case that its spans name; else to that which was frozen from it; else to that of the traces
-    before it in its session; else to that whose ``inputs.task`` is its input, if there is one such case alone. A trial
-    is what has one case and one ``pandaeval.trial``; where none is given, one session, else one trace.
+    A trace belongs to the case that its spans name; else to the case that was frozen from it; else to that of the
+    traces before it in its session; else to the only case whose ``inputs.task`` is its input. A trial is what has one
+    case and one ``pandaeval.trial``; without the latter, one session, else one trace.
     """
 
     def __init__(self, suite: Suite) -> None:
@@ -74,7 +74,7 @@ class TrialMatcher:
         self._began: dict[tuple[str, str], tuple[int, str | None]] = {}
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Takes traces in; those of no case are counted."""
+        """Takes in traces; counts those of no case."""
         for trace in traces:
             found = self.case_of(trace)
             if found is None:
@@ -88,7 +88,7 @@ class TrialMatcher:
                 self._sessions[trace.session_id] = found
 
     def _compare(self, trial: tuple[str, str], trace: Trace) -> None:
-        """Two runs of one task under one name are two attempts, in all likelihood."""
+        """Counts a trace that repeats its trial's first words, which is most likely another attempt under one name."""
         said, session = hash(said_first(trace)), trace.session_id
         first = self._began.get(trial)
         if first is None:
@@ -97,7 +97,7 @@ class TrialMatcher:
             self.alike[trial] = self.alike.get(trial, 1) + 1
 
     def attempts(self) -> list[Attempt]:
-        """All trials, in the order of the cases."""
+        """Returns all trials, in the order of the cases."""
         order = {id_: at for at, id_ in enumerate(self._cases)}
         keys = sorted(self._gathered, key=lambda key: order[key[0]])
         return [Attempt(self._cases[id_], name, self._gathered[id_, name]) for id_, name in keys]
@@ -109,7 +109,7 @@ class TrialMatcher:
         return [id_ for id_ in self._cases if id_ not in tried]
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
-        """The case of a trace, and the name of the trial."""
+        """Returns the case of a trace, and the name of the trial."""
         name = stated(trace, semconv.PANDAEVAL_TRIAL)[0] or trace.session_id or trace.trace_id
         case, is_named = self.named(trace)
         if not is_named and trace.session_id in self._sessions:
@@ -118,12 +118,12 @@ class TrialMatcher:
         return None if case is None else (case, name)
 
     def case(self, id_: str) -> Case | None:
-        """The case of an id."""
+        """Returns the case with an id."""
         return self._cases.get(id_)
 
     def named(self, trace: Trace) -> tuple[Case | None, bool]:
-        """The case that the spans of a trace name, or that was frozen from it; and whether there is a name at all, be
-        it that of no case."""
+        """Returns the case that the spans of a trace name, or that was frozen from it, if any; and whether there is a
+        name at all, even one of no case."""
         named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
         if not named:
             frozen = self._frozen.get(trace.trace_id)
@@ -134,13 +134,13 @@ class TrialMatcher:
         return case, True
 
     def by_task(self, trace: Trace) -> Case | None:
-        """The one case whose task is the input of a trace."""
+        """Returns the case whose task is the input of a trace, if there is exactly one."""
         found = self._same_task(trace)
         self.ambiguous += len(found) > 1
         return found[0] if len(found) == 1 else None
 
     def _note_unknown(self, name: str) -> None:
-        """Whoever sends spans may name any number of cases, for as long as a collector runs."""
+        """Counts an unknown case name; limits their number, as spans may name any number while a collector runs."""
         if name in self.unknown or len(self.unknown) < _MOST_UNKNOWN:
             self.unknown[name] = self.unknown.get(name, 0) + 1
 

@@ -189,7 +189,7 @@ class Case(_Part):
     @model_validator(mode="before")
     @classmethod
     def _shorthands(cls, given: Any) -> Any:
-        """``grader: one`` for ``graders: [one]``, ``output_format: json`` for ``{type: json}``."""
+        """Accepts ``grader: one`` for ``graders: [one]`` and ``output_format: json`` for ``{type: json}``."""
         if not isinstance(given, Mapping):
             return given
         told = dict(given)
@@ -223,7 +223,7 @@ class Case(_Part):
 
     @property
     def task(self) -> str | None:
-        """The input by which a trace is a trial of it."""
+        """The input whose traces are trials of this case."""
         task = self.inputs.get("task")
         return task.strip() if isinstance(task, str) and task.strip() else None
 
@@ -234,7 +234,7 @@ class Case(_Part):
 
     @property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The calls to make; ``None`` where nothing is said of tools."""
+        """The expected calls; ``None`` where nothing is said of tools."""
         if self.expected_tools is not None:
             return self.expected_tools
         named = self.expected_outcome.tools_called
@@ -252,7 +252,7 @@ class Suite(_Part):
 
 
 def checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema. Raises ``ValueError`` for what is no JSON schema."""
+    """Returns the schema. Raises ``ValueError`` for what is no JSON schema."""
     from pandaeval_collector.scoring.cases.schemas import BadSchemaError, validator_of
 
     try:

@@ -28,12 +28,12 @@ _left = threading.local()
 
 
 class BadSchemaError(Exception):
-    """What was given is no JSON schema, or one that nothing can be held to, or not this value."""
+    """Raised for what is no JSON schema, or cannot be checked at all or for this value."""
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
-    """What is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as the standard
-    has it; a reference to another document is not followed. Raises :class:`BadSchemaError`."""
+    """Returns what is wrong with a value, at most 10 sentences with the place of each. Formats are annotations, as in
+    the standard; references to other documents are not followed. Raises :class:`BadSchemaError`."""
     _left.steps = _MOST_STEPS
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
@@ -43,7 +43,7 @@ def schema_errors(schema: Any, value: Any) -> list[str]:
 
 
 def validator_of(schema: Any) -> Validator:
-    """The validator of a schema. Raises :class:`BadSchemaError`, with what to write instead where there is a way."""
+    """Makes the validator of a schema. Raises :class:`BadSchemaError`, with what to write instead if possible."""
     return _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
 
 
@@ -68,7 +68,7 @@ def _validator(schema: bytes) -> Validator:
 
 
 def _counted(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-    """The keyword's check, which uses up a step each time."""
+    """Wraps a keyword's check so that it uses up a step each time."""
 
     def counted(validator: Validator, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         _use_up(1)
@@ -84,7 +84,7 @@ def _use_up(steps: int) -> None:
 
 
 def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[ValidationError]:
-    """The library compares each two items where they cannot be sorted."""
+    """Checks ``uniqueItems``; counts steps, as the library compares all pairs of items that cannot be sorted."""
     if wanted and validator.is_type(value, "array"):
         sortable = any(all(validator.is_type(item, kind) for item in value) for kind in ("string", "number"))
         _use_up(len(value) if sortable else len(value) ** 2 // 10)
@@ -93,7 +93,7 @@ def _unique(validator: Validator, wanted: Any, value: Any, _: Any) -> Iterator[V
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema and all objects in it."""
+    """Yields the schema and all objects in it."""
     waiting = [schema]
     while waiting:
         each = waiting.pop()
@@ -105,7 +105,7 @@ def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_patterns(part: Mapping[str, Any]) -> None:
-    """Raises :class:`PatternError`."""
+    """Raises :class:`PatternError` for patterns that are not searched for."""
     pattern, by_pattern = part.get("pattern"), part.get("patternProperties")
     for each in (
         *([pattern] if isinstance(pattern, str) else ()),

@@ -22,8 +22,8 @@ _LONGEST = 200_000
 
 
 def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
-    """A sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which texts may
-    stand."""
+    """Yields a sentence for each demand that is not met. ``answer``: the last one; ``answers``: all, in which the
+    wanted texts may stand."""
     if wanted.type == "json" or wanted.json_schema is not None:
         yield from _json_faults(wanted, answer)
     if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:
@@ -44,7 +44,7 @@ def _json_faults(wanted: OutputFormat, answer: str) -> Iterator[str]:
 
 
 def _unfenced(answer: str) -> str:
-    """The answer without a fence of Markdown around it."""
+    """Returns the answer without a Markdown fence around it."""
     text = answer.strip()
     head, line_end, rest = text.partition("\n")
     fenced = head.rstrip() in (_FENCE, f"{_FENCE}json") and line_end and rest.endswith(_FENCE)
@@ -65,7 +65,7 @@ _MOST = 20_000
 
 
 def planned_tools(trial: Trial) -> list[str] | None:
-    """The tools of the declared plan, in order; ``None``: no plan that names any was found."""
+    """Returns the tools of the declared plan, in order; ``None`` without a plan that names any."""
     stated = _stated(trial.stated(PLAN))
     if stated:
         return stated
@@ -86,20 +86,20 @@ def _stated(plan: Any) -> list[str]:
 
 
 def _known(trial: Trial) -> list[str]:
-    """Longest first: ``get_order_status`` is no ``get_order``."""
+    """Returns the known tool names, the longest first: ``get_order_status`` is no ``get_order``."""
     names = {*trial.schemas, *(call.name for call in trial.all_calls), *(e.tool_name for e in trial.expected or ())}
     names |= {tool.name for trace in trial.traces for tool in trace.tools}
     return sorted((name for name in names if len(name) > 1), key=lambda name: (-len(name), name))
 
 
 def _first(item: str, names: Sequence[str]) -> str | None:
-    """The tool that a line names first."""
+    """Returns the tool that a line names first."""
     found = ((match.start(), name) for name in names if (match := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", item)))
     return min(found, default=(0, None))[1]
 
 
 def _before_acting(trace: Trace) -> Iterator[str]:
-    """What the model thought and said up to its first call, in order."""
+    """Yields what the model thought and said up to its first call, in order."""
     first = min((call.start_ns for call in trace.tool_calls if call.start_ns), default=None)
     for span in trace.spans:
         if span.kind is not Kind.LLM or (first is not None and span.start_ns > first):
@@ -112,7 +112,7 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Each field in which the actual state is not as expected; fields that nobody expects may hold anything."""
+    """Yields each field in which the actual state is not as expected; fields that nobody expects may hold anything."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key, value in expected.items():
             place = f"{path}.{key}" if path else str(key)

@@ -27,7 +27,7 @@ Function = Callable[[Any], Any]
 
 @cache
 def function(spec: str) -> Function:
-    """The function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
+    """Loads the function ``module:name`` or ``./file.py:name``. Raises :class:`ModuleLoadError`, with the cure."""
     module, _, name = spec.rpartition(":")
     if not module or not name.isidentifier():
         raise ModuleLoadError(f"{spec}: write module:function, or ./file.py:function")
@@ -39,7 +39,7 @@ def function(spec: str) -> Function:
 
 
 def source_of(spec: str) -> str:
-    """12 hex digits that change with what a function could say; ``""`` for one without source, such as a built-in."""
+    """Returns 12 hex digits of a function's source; ``""`` for one without source, such as a built-in."""
     try:
         return source_digest(function(spec))
     except (ValueError, AttributeError):  # a partial, an instance, a function of C
@@ -47,7 +47,7 @@ def source_of(spec: str) -> str:
 
 
 def finding(said: Any) -> Finding | None:
-    """What a grader's answer means. Raises ``TypeError`` for what is none."""
+    """Turns a grader's answer into a finding. Raises ``TypeError`` for an answer of another type."""
     reason = ""
     if isinstance(said, tuple) and len(said) == 2:
         said, reason = said[0], str(said[1])
@@ -61,15 +61,15 @@ def finding(said: Any) -> Finding | None:
 # The interactions of a trial: what the user said, what came back, and the calls in between.
 @dataclass(frozen=True, slots=True)
 class Interacted:
-    """``answer``: ``None`` where none was captured, or there is none."""
+    """One interaction of a trial. ``answer``: ``None`` where none was captured, or there is none."""
 
     answer: str | None
     calls: tuple[ToolCall, ...]
 
 
 def interactions(trial: Trial) -> list[Interacted]:
-    """One for each message of the user's, in order. Where the case expects as many as there are traces, each trace is
-    one; else each turn of a trace is, and a call belongs to the first turn whose answer was not begun before it."""
+    """Returns an interaction for each user message, in order. Where the case expects as many as there are traces, each
+    trace is one; else each turn of a trace is, and a call belongs to the first turn whose answer began after it."""
     if len(trial.traces) == len(trial.case.interactions):
         return [Interacted(trace.output, trial.counted(trace.tool_calls)) for trace in trial.traces]
     return [each for trace in trial.traces for each in _turns(trial, trace)]
@@ -94,7 +94,7 @@ END_STATE, EXIT_CODE, PLAN = "pandaeval.end_state", "pandaeval.exit_code", "pand
 
 @dataclass(frozen=True)
 class Trial:
-    """``name``: number or name of the attempt; ``traces``: in order of their start, at least one."""
+    """One attempt at a case. ``name``: its number or name; ``traces``: in order of their start, at least one."""
 
     case: Case
     name: str
@@ -111,11 +111,11 @@ class Trial:
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Those that count for this case (``counted_calls``)."""
+        """The calls that count for this case (``counted_calls``)."""
         return self.counted(self.all_calls)
 
     def counted(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Those of ``calls`` that count for this case."""
+        """Returns those of ``calls`` that count for this case."""
         how = self.case.counted_calls
         return tuple(c for c in calls if counts(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c)))
 
@@ -134,18 +134,18 @@ class Trial:
 
     @cached_property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The calls to make, of tools that count; ``None`` where the case says nothing of tools."""
+        """The expected calls of tools that count; ``None`` where the case says nothing of tools."""
         return self.counted_expected(self.case.expected)
 
     def counted_expected(self, expected: Sequence[ExpectedCall] | None) -> tuple[ExpectedCall, ...] | None:
-        """Those of ``expected`` that count for this case."""
+        """Returns those of ``expected`` that count for this case."""
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
         return tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
-        """The names of the calls to make; calls of one step in the order that fits ``actual`` best."""
+        """Returns the names of the expected calls; those of one step in the order that fits ``actual`` best."""
         return in_best_order(self.expected or (), actual)
 
     @cached_property
@@ -170,14 +170,14 @@ class Trial:
         return tuple(text for trace in self.traces for text in _said(trace) if text)
 
     def stated(self, name: str) -> Any:
-        """What the spans, or events on them, state under an attribute ``pandaeval.…``, JSON read; the last one counts.
-        ``None``: nothing."""
+        """Returns the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last one
+        counts. ``None`` without one."""
         found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
         return _read(found[-1]) if found else None
 
     @cached_property
     def evidence(self) -> str:
-        """Digest of all that grading rests on: the traces, what the case says, and whoever tells the end state."""
+        """Digest of all that grading rests on: the traces, the case's expectations, and the source of the end state."""
         told: list[Any] = [[trace.digest for trace in self.traces], case_digest(self.case)]
         if self.case.end_state_from is not None:
             told.append(source_of(self.case.end_state_from))
@@ -186,7 +186,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What came of one grader. ``success``: ``None`` where it could not be told; ``gates``: the case declares it."""
+    """The outcome of a grader. ``success``: ``None`` if it cannot be told; ``gates``: the case declares the grader."""
 
     name: str
     layer: str
@@ -197,8 +197,8 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """What a grader may look at besides the trial. ``judged``: what judged graders found, by name; ``graded``: what
-    came of all other graders, for ``trial_correct`` alone."""
+    """What a grader may look at besides the trial. ``judged``: the findings of judged graders, by name; ``graded``: the
+    outcomes of all other graders, for ``trial_correct`` alone."""
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)
@@ -207,7 +207,7 @@ class TrialContext:
 
 
 def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
-    """Whether calls of a tool count. ``read_only``: what the hints of its definition say."""
+    """Returns whether calls of a tool count. ``read_only``: the hint of the tool's definition."""
     match how.tools:
         case "all":
             return True
@@ -218,13 +218,13 @@ def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
 
 
 def said_first(trace: Trace) -> str | None:
-    """The first words of the user in a trace."""
+    """Returns the user's first message in a trace."""
     first = next((turn.user for turn in trace.turns if turn.user), None)
     return first or trace.input
 
 
 def case_digest(case: Case) -> str:
-    """Digest of what a case expects; its description and where it comes from are none of that."""
+    """Returns a digest of what a case expects; without its description and origin."""
     told = case.model_dump(mode="json", exclude={"description", "source", "recorded"})
     return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 

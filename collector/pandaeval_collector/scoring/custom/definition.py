@@ -19,8 +19,8 @@ UNIT = (0.0, 1.0)
 def scaled(
     raw: float, scale: tuple[float, float], reason: str = "", metadata: Mapping[str, Any] | None = None
 ) -> Score:
-    """The score 0..1 of a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises ``ValueError``
-    for a number outside of it."""
+    """Makes a score 0..1 from a number on ``scale`` (its worst and its best end), which ``raw`` keeps. Raises
+    ``ValueError`` for a number outside of it."""
     least, most = scale
     if not least <= raw <= most:
         raise ValueError(f"{raw!r} does not lie in the metric's scale {least:g}-{most:g}")
@@ -32,7 +32,7 @@ def scaled(
 
 
 def written(scale: tuple[float, float]) -> str:
-    """A scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
+    """Writes a scale as metrics and results have it: ``"1-5"``, ``""`` for 0..1."""
     return "" if scale == UNIT else f"{scale[0]:g}-{scale[1]:g}"
 
 
@@ -71,12 +71,12 @@ class Scale(BaseModel):
 
 
 def _label(given: Any) -> Any:
-    """A label's score may stand alone."""
+    """Accepts a bare score for a label."""
     return {"score": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
 
 
 def _scale(given: Any) -> Any:
-    """``[1, 5]`` and ``1-5`` mean ``{min: 1, max: 5}``."""
+    """Accepts ``[1, 5]`` and ``1-5`` for ``{min: 1, max: 5}``."""
     match given:
         case [least, most]:
             return {"min": least, "max": most}
@@ -149,7 +149,7 @@ class Definition(BaseModel):
 
     @property
     def asks(self) -> str:
-        """What people read first."""
+        """The question, for people."""
         return self.question or f"{self.name.replace('_', ' ').capitalize()}?"
 
     @property

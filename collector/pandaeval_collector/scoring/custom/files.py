@@ -31,7 +31,7 @@ _CURES = {
 
 
 def metrics_of(path: str) -> tuple[Metric[Any, Any], ...]:
-    """The metrics of a file, read once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
+    """Reads the metrics of a file, once in a process. Raises :class:`ModuleLoadError` with the file, the key and the
     cure of everything that is wrong with it."""
     return _read(Path(path).expanduser().resolve())
 

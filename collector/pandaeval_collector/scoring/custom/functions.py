@@ -27,7 +27,7 @@ _ABOUT = {
 
 
 def judged(**definition: Any) -> Metric[Any, Any]:
-    """A metric that a judge answers, from the keys of a definition (:class:`Definition`)::
+    """Makes a metric that a judge answers, from the keys of a definition (:class:`Definition`)::
 
         TONE = judged(name="tone", criteria="The answer is calm and polite.", scale=[1, 5], threshold=3.5)
 
@@ -37,7 +37,7 @@ def judged(**definition: Any) -> Metric[Any, Any]:
 
 
 def build(definition: Definition) -> Metric[Any, Any]:
-    """The metric of a definition. Raises ``ValueError`` for one that could not be run."""
+    """Makes the metric of a definition. Raises ``ValueError`` for one that could not be run."""
     rubric: Rubric[Any] = Rubric(
         name=definition.name if definition.level == "trace" else f"{definition.level}_{definition.name}",
         version=definition.digest,  # never the user's own, which may stay the same: verdicts are remembered under it
@@ -67,7 +67,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
 
 
 def _before_asking(subject: Any, context: object) -> Finding | None:
-    """Of a trace or a turn that shows neither an answer nor a step there is nothing to ask."""
+    """Returns unscored for a trace or a turn that shows neither an answer nor a step; ``None``: a judge is asked."""
     trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
     if not isinstance(trace, Trace):
         return None
@@ -78,7 +78,7 @@ def _before_asking(subject: Any, context: object) -> Finding | None:
 
 
 def _given(subject: Any) -> dict[str, str]:
-    """What is stated about the user, of subjects that know it: turns and conversations."""
+    """Returns what spans state about the user, for turns and conversations."""
     held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
     held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
     return {name: text for name, text in held.items() if text}
@@ -146,7 +146,7 @@ def _finding(definition: Definition, verdict: Any) -> Finding:
 def labelled(
     name: str, labels: Mapping[str, LabelDefinition], reason: str, metadata: Mapping[str, Any] | None = None
 ) -> Score:
-    """The score of a label. One with a severity fails, and its result names it."""
+    """Makes the score of a label. A label with a severity fails, and the result names it."""
     label = labels[name]
     if label.severity is None:
         return Score(label.score, reason, dict(metadata or {}), label=name)
@@ -223,7 +223,7 @@ def metric(
 
 
 def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
-    """What a function's return value means. Raises ``TypeError`` and ``ValueError`` for what means nothing."""
+    """Turns a function's return value into a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
     reason: str = ""
     metadata: Mapping[str, Any] = {}
     match said:
@@ -246,7 +246,7 @@ def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDef
 
 
 def _method(written: Callable[[], Any]) -> Callable[..., Any]:
-    """``score`` of an instance of a class. Raises ``ValueError`` for a class without one."""
+    """Returns the method ``score`` of an instance of a class. Raises ``ValueError`` for a class without one."""
     score: Callable[..., Any] | None = getattr(written(), "score", None)
     if not callable(score):
         raise ValueError(f"{getattr(written, '__name__', written)}: give the class a method score(self, trace)")

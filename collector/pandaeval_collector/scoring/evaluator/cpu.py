@@ -22,7 +22,7 @@ _EVERY = 17
 
 
 class MetricCpu:
-    """CPU time by metric since the process began, of this process and of those that work for it. Any thread."""
+    """Sums CPU time by metric since the process began, of this process and of its workers. Any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -32,38 +32,38 @@ class MetricCpu:
         """Is called with the id of each trace and session, and what metrics took for it; then each is measured."""
 
     def add(self, spent: Iterable[tuple[str, float]]) -> None:
-        """Counts what metrics took."""
+        """Adds CPU times of metrics."""
         with self._lock:
             for key, seconds in spent:
                 self._seconds[key] += seconds
 
     def weight(self) -> int:
-        """For how many units the next one stands, itself included; 0: it is not to be measured."""
+        """Returns how many units the next measured one stands for, itself included; 0: it is not measured."""
         if self.listener is not None:
             return 1
         self._turn = (self._turn + 1) % _EVERY
         return 0 if self._turn else _EVERY
 
     def add_for(self, unit_id: str, spent: Spent, weight: int) -> None:
-        """Counts what metrics took for one trace, its turns included, or for one session."""
+        """Adds what metrics took for one trace, its turns included, or for one session."""
         self.add([(key, seconds * weight) for key, seconds in spent])
         if self.listener is not None:
             self.listener(unit_id, spent)
 
     def seconds(self) -> dict[str, float]:
-        """What each metric took."""
+        """Returns the seconds that each metric took."""
         with self._lock:
             return dict(self._seconds)
 
     def take(self) -> list[tuple[str, float]]:
-        """What there is to be told to the process that this one works for; from now on it is counted anew."""
+        """Returns the sums for the process that this one works for, and resets them."""
         with self._lock:
             taken = list(self._seconds.items())
             self._seconds.clear()
         return taken
 
     def values(self) -> Mapping[tuple[str, Attributes], float]:
-        """The counter ``pandaeval.metric.cpu``, as a collector shows it."""
+        """Returns the values of the counter ``pandaeval.metric.cpu``."""
         return {("pandaeval.metric.cpu", attributes(metric=key)): each for key, each in self.seconds().items()}
 
 

@@ -44,7 +44,7 @@ from pandaeval_otel.model import Trace
 
 
 class Evaluator:
-    """The enabled metrics with one embedder."""
+    """Runs the enabled metrics with one embedder."""
 
     def __init__(self, embedder: Embedder, settings: EvaluatorSettings | None = None) -> None:
         self.embedder = embedder
@@ -74,12 +74,12 @@ class Evaluator:
         self._only_failures = {m.name for m in metrics if m.level == "trace" and m.signals_failures_only}
 
     def threshold(self, metric: Metric[Any, Any]) -> float:
-        """From which on a result of a metric passes."""
+        """Returns the threshold from which a metric's results pass."""
         return self._preparation.of(metric).threshold
 
     def embed(self, traces: Iterable[Trace]) -> Texts:
-        """The vectors of all texts that the enabled metrics want of these traces. If the embedder fails for a single
-        trace, asking for a vector of its texts raises, so that only the results that need it are
+        """Embeds all texts that the enabled metrics want of these traces. If the embedder fails for a single trace,
+        asking for a vector of its texts raises, so that only the results that need it are
         ``unscored(metric_error)``."""
         cpu_before = time.thread_time()
         found = vectors(self.embedder, (*self._trace, *self._in_session), traces)
@@ -87,14 +87,14 @@ class Evaluator:
         return found
 
     def by_itself(self, trace: Trace, texts: Texts, unit: Unit, is_judged: bool) -> list[Result]:
-        """All results of a trace and its turns that need neither its session nor a judge. ``is_judged``: whether a
-        judge is asked about the trace."""
+        """Returns all results of a trace and its turns that need neither its session nor a judge. ``is_judged``:
+        whether a judge is asked about the trace."""
         found = self.trace(trace, texts, unit)
         found += self.turns.inline(trace, is_judged)
         return self.explained(trace, unit, found)
 
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
-        """Results of the metrics that look at one trace alone. ``unit``: the trace's, where the caller has it."""
+        """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
         is_step, refused = trace.is_step, self._refusal(trace)
         metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
@@ -105,8 +105,8 @@ class Evaluator:
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
-        """The results of a trace, and of the metrics that explain why it fails, if one fails it. A step that they are
-        sure of is told by the failing results, too. What may change with the traces of its session explains nothing."""
+        """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
+        also name. Results that other traces of the session may change are not explained."""
         found, asked = [*results], self.settings.by_name
         failing = [each for each in found if each.success is False]
         if not self._explaining or not (failing or asked) or trace.is_step:
@@ -129,34 +129,34 @@ class Evaluator:
         return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
-        """``unscored(metric_error)`` results of the same metrics, for a trace that cannot be read."""
+        """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
         return self._said(self._trace, unit, Unscored(Why.METRIC_ERROR, reason))
 
     def in_session(
         self, trace: Trace, unit: Unit, texts: Texts, earlier: tuple[EarlierOutput, ...], asked_again: bool = False
     ) -> list[Result]:
-        """Results of the metrics that compare a trace, which needs no spans for it, with its session; the evidence of
-        ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
+        """Returns the results of the metrics that compare a trace, which needs no spans for it, with its session; the
+        evidence of ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
         context = partial(TraceContext, texts, earlier=earlier, asked_again=asked_again)
         return self._run(self._in_session, trace, unit, context, self._refusal(trace))
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
-        """The metrics of :meth:`in_session`."""
+        """The metrics that :meth:`in_session` runs."""
         return self._in_session
 
     @property
     def counts_courses(self) -> bool:
-        """Whether anybody will ask how a trace went, in counts."""
+        """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
         return self.settings.learning or (bool(self._learned) and self._models.there)
 
     @property
     def reads_before(self) -> bool:
-        """Whether a metric asks for what the earlier traces of a session held."""
+        """Whether a metric uses what the earlier traces of a session held."""
         return bool(self._unsettled)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
-        """Names of the metrics whose ``results`` of a trace alone are to be seen again with its session."""
+        """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
         if trace.is_step or trace.forced or self._refusal(trace) is not None:
             return ()
         found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
@@ -165,27 +165,27 @@ class Evaluator:
         )
 
     def with_before(self, trace: Trace, unit: Unit, names: Collection[str], before: Before) -> list[Result]:
-        """Results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence of
-        ``unit`` covers those."""
+        """Returns results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence
+        of ``unit`` covers those."""
         metrics = [metric for metric in self._unsettled if metric.name in names]
         texts = Texts({}, (), self.embedder.id, self.embedder.bands)
         return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t, before=before), self._refusal(trace))
 
     def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
-        """Results of the same metrics for a trace whose spans are not here."""
+        """Returns unscored results of :meth:`unsettled` metrics for a trace whose spans are not here."""
         why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
         return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
     def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
-        """A result of a trace metric that its session tells; none where the metric is switched off."""
+        """Returns the result of a trace metric with a ``finding`` from its session; none if the metric is disabled."""
         return self._said([metric for metric in self._trace if metric.name == name], unit, finding)
 
     def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
-        """Results of metrics that were not asked."""
+        """Makes results of metrics with the given finding, without running them."""
         return conclude(unit, [(each.origin, finding, 0.0) for each in self._preparation.of_each(metrics)])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
-        """Results of the session metrics that ask no model."""
+        """Returns the results of the session metrics that ask no model."""
         results = self._run(self._session, session, unit, self._session_context, None)
         return results + self._of_learned(
             session, unit, lambda t, model: replace(self._session_context(t), learned=model), None
@@ -198,7 +198,7 @@ class Evaluator:
         context: Callable[[float, LearnedModel], Any],
         refusal: Unscored | None,
     ) -> list[Result]:
-        """The result of the metric that reads what was learned of the agent; none where nothing was."""
+        """Returns the result of the metric that uses the agent's learned model; none without a model."""
         metric = self._learned.get(unit.level)
         model = None if metric is None else self._models.of(unit.level, unit.agent)
         if metric is None or model is None:
@@ -207,7 +207,8 @@ class Evaluator:
         return self._run([metric], subject, of_model, lambda t: context(t, model), refusal)
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """The judged metrics of a session that closes: results where no model has to be asked, and questions."""
+        """Runs the judged metrics of a session that closes: results that need no model, and questions for the
+        others."""
         if self._judged is None:
             return [], []
         return self._judged.of_session(session, unit, suspicious, self._session_context)
@@ -219,9 +220,9 @@ class Evaluator:
         )
 
     def signal_values(self, results: Iterable[Result]) -> list[float | None]:
-        """What session metrics see of each of a trace's results: its score; where the metric has a calibrated scale,
-        what ``coherence_signal`` asks for. ``None`` for a result without a score or, if asked for,
-        without a calibrated one; and for one that passed where the metric counts by its failures only."""
+        """Returns the values of a trace's results for session metrics: scores, or for metrics with a calibrated scale
+        what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
+        the metric counts by its failures only."""
         return [self._signal_value(result) for result in results]
 
     def _signal_value(self, result: Result) -> float | None:
@@ -240,15 +241,15 @@ class Evaluator:
 
     @property
     def asked(self) -> list[str]:
-        """Keys of the metrics that a judge is asked for, sorted."""
+        """The keys of the trace metrics that a judge is asked for, sorted."""
         return sorted(self._judged.keys) if self._judged is not None else []
 
     def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         return self._judged is not None and self._judged.concerns(trace, attributes)
 
     def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
-        """The judged metrics: results where no model has to be asked, and questions for all others."""
+        """Runs the judged metrics: returns results that need no model, and questions for the others."""
         return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
@@ -260,7 +261,7 @@ class Evaluator:
         return ([*results], {}) if self._judged is None else self._judged.drawn(results, unit, suspicious)
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
-        """The result of a question that :meth:`judged` asked."""
+        """Makes the result of a question from :meth:`judged`."""
         assert self._judged is not None
         return self._judged.answered(question, finding, spent)
 
@@ -294,7 +295,7 @@ class Evaluator:
 
 
 def _with_step(failed: Result, told: Sequence[Result]) -> Result:
-    """A failing result with the step that broke the run, where that is known."""
+    """Returns a failing result with the step that broke the run, if that is known."""
     step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
     if step is None:
         return failed

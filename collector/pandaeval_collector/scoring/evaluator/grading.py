@@ -25,7 +25,7 @@ _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """What a judge found, by which model, and what it took."""
+    """A judge's finding about a trial, with its model and costs."""
 
     finding: Finding
     model: str = ""
@@ -35,13 +35,13 @@ class TrialVerdict:
 
 
 class TrialGrader:
-    """The graders of a suite. Any thread, one at a time."""
+    """Runs the graders of a suite. Any thread, one at a time."""
 
     def __init__(
         self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     ) -> None:
-        """``heard``: hears all results of each trial, JSON-ready: those too that nobody asked for, by which
-        ``trial_correct`` was decided."""
+        """``heard`` gets all results of each trial, JSON-ready, also those that nobody asked for but that decided
+        ``trial_correct``."""
         self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = [metric for metric in registry(self._settings.modules).values() if metric.level == "trial"]
         self._preparation = Preparation(self._settings, evaluator.embedder, known)
@@ -56,16 +56,16 @@ class TrialGrader:
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
 
     def model_of(self, metric: Grader) -> str | None:
-        """The model that a judged grader asks; ``None``: none is configured."""
+        """Returns the model that a judged grader asks; ``None`` if none is configured."""
         judge = self._settings.judge
         return None if judge is None else judge.model_of(metric.key)
 
     def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
-        """What a judged grader says without a model; ``None``: it has to be asked."""
+        """Returns a judged grader's finding if it needs no model; ``None``: a judge has to be asked."""
         return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
-        """The results of a trial that are asked for. ``verdicts``: what the judged graders found, by name."""
+        """Grades a trial; returns the results that are asked for. ``verdicts``: of the judged graders, by name."""
         unit = trial_unit(trial)
         given = dict(verdicts or {})
         findings = {name: verdict.finding for name, verdict in given.items()}
@@ -92,8 +92,8 @@ class TrialGrader:
         metrics: Collection[str] = (CORRECT,),
         **about: str,
     ) -> list[Result]:
-        """Results without a score, of a trial that cannot be graded; ``unit``: of its last trace; ``why``: told by
-        ``metrics``; ``about``: what else they say."""
+        """Returns results without a score for a trial that cannot be graded. ``unit``: of its last trace; ``why``: the
+        reason, for the results of ``metrics``; ``about``: their further metadata."""
         finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
         every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
         shown = [metric for metric in every if metric.name in metrics and self._is_shown(metric.name)]
@@ -102,7 +102,7 @@ class TrialGrader:
     def _silent(
         self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
     ) -> Iterator[Result]:
-        """What gave no result and left the trial undecided, as results: for those who have to say why."""
+        """Yields, for listeners, unscored results of graders that gave none and left the trial undecided."""
         spoke = {result.metric for result in results}
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
@@ -124,7 +124,7 @@ class TrialGrader:
         return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
 
     def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
-        """The result with what tells of which trial it is."""
+        """Returns the result with metadata that tell which trial it is about."""
         about = {
             "case": case.id,
             "trial": name,
@@ -175,7 +175,7 @@ class TrialGrader:
         return _result(metric, unit, finding, by, threshold, id_, (time.perf_counter() - started) * 1e3)
 
     def _outcomes(self, trial: Trial, names: tuple[str, ...], results: list[Result]) -> Iterator[Graded]:
-        """What came of each grader; one that the case declares and that gave no result could not tell."""
+        """Yields the outcome of each grader; undetermined for declared graders without a result."""
         gates = {short(name) for name in names}
         found = {result.metric: result for result in results}
         for name, result in found.items():
@@ -210,7 +210,7 @@ class TrialGrader:
 
 
 def trial_unit(trial: Trial) -> Unit:
-    """What the results of a trial are about: its last trace stands for it."""
+    """Makes the unit of a trial's results, for which its last trace stands."""
     ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
     unit = trace_unit(trial.last, trial.evidence)
     return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())

@@ -30,12 +30,12 @@ MOST_CITED = 128
 
 
 def provenance(finding: Finding, spent: AnswerCost, model: str) -> Mapping[str, Any]:
-    """For the metadata of a result: ``judge``, ``truncated`` where the record was cut, and ``injection_suspected``
-    where words in it speak to a judge; nothing where no judge was asked. ``model``: who should have answered, where
-    nobody did.
+    """Returns metadata of a result: ``judge``, ``truncated`` if the record was cut, and ``injection_suspected`` if
+    words in it speak to a judge; nothing if no judge was asked. ``model``: named where none answered.
 
     ``judge.cited``: ids of the spans that the verdict names; ``judge.tokens.cached``: those of ``input`` that came from
-    the provider's cache; ``judge.calls``: 0 where the verdict was remembered."""
+    the provider's cache; ``judge.calls``: 0 where the verdict was remembered.
+    """
     if not spent.pack:
         return {}
     about: dict[str, Any] = {
@@ -66,7 +66,7 @@ _NOT_SAMPLED = Unscored(Why.NOT_SAMPLED, "not in the sample (judge.sample)")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A judged metric about one trace, turn or session, to be asked: ``id`` is that of the result to be."""
+    """A judged metric to be asked about one trace, turn or session. ``id``: of the result that the answer will make."""
 
     id: str
     metric: Metric[Any, Any]
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def version(self) -> str:
-        """That of the metric, marked where guidelines are added to its question."""
+        """The metric's version, with a suffix if guidelines are added to its question."""
         return f"{self.metric.version}{self.guidance.mark}"
 
     @property
@@ -89,7 +89,7 @@ class Question:
 
 
 class Judged:
-    """The judged metrics that are enabled, with the settings of their judge."""
+    """Makes questions and results of the enabled judged metrics, with the settings of their judge."""
 
     def __init__(self, judge: JudgeSettings, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
         self._judge, self._preparation = judge, preparation
@@ -99,15 +99,15 @@ class Judged:
 
     @property
     def keys(self) -> list[str]:
-        """Of its metrics."""
+        """The keys of the trace metrics."""
         return [metric.key for metric in self._metrics]
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
+        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
         return self._judge.selection.concerns(trace.agent, trace.service, attributes)
 
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Results where no model has to be asked, and questions for all others."""
+        """Returns the results of a trace that need no model, and questions for the others."""
         embedder = self._preparation.embedder
         texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         return self._asked(
@@ -115,13 +115,13 @@ class Judged:
         )
 
     def of_turn(self, view: TurnView, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Returns the questions about one turn."""
+        """Returns the results of one turn that need no model, and questions for the others."""
         return self._asked(self._of_turns, view, view.trace, turn_unit(view), suspicious, TurnContext)
 
     def of_session(
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
-        """Returns the questions about a session that closes."""
+        """Returns the results of a session that need no model, and questions for the others."""
         results: list[Result] = []
         questions: list[Question] = []
         for metric in self._of_sessions:
@@ -136,7 +136,7 @@ class Judged:
         return results, questions
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """The questions about the same turn that are put in one call with this one: those to the same model."""
+        """Returns the questions about the same turn, to the same model, that are put in one call with this one."""
         if not self._judge.shares_turns or question.metric.part is None or self._is_apart(question):
             return ()
         alike = (each for each in questions if each.model == question.model and not self._is_apart(each))
@@ -144,7 +144,7 @@ class Judged:
         return tuple(each.metric.part for each in same if each.metric.part is not None)
 
     def _is_apart(self, question: Question) -> bool:
-        """Whether it is put in a call of its own: with guidelines, or to a cheap judge first."""
+        """Returns whether a question needs a call of its own: it has guidelines, or a cheap judge is asked first."""
         return bool(question.guidance.texts) or question.metric.key in self._judge.cascade
 
     def _asked(
@@ -172,9 +172,9 @@ class Judged:
         return results, questions
 
     def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """The same questions for a trace that was asked about before its session was known, which ``unit`` names if
-        there is one: the results that were given without asking, and the choices by metric key. Those not chosen are
-        ``not_sampled``."""
+        """Draws anew for a trace that was asked about before its session was known; ``unit`` names the session, if
+        there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
+        are not chosen become ``not_sampled``."""
         whole = unit.session_id or unit.trace_id
         metrics = [*self._metrics, *self._of_turns]
         choices = {m.key: self._judge.selection.choose(m.key, whole, suspicious) for m in metrics}
@@ -196,15 +196,15 @@ class Judged:
         return self.answered(self._question(metric, unit, choice), _NOT_SAMPLED)
 
     def _choice(self, metric: Metric[Any, Any], trace: Trace, suspicious: bool) -> Choice:
-        """A turn of a conversation that no span names is drawn with its session, once that is known."""
+        """Chooses whether to judge: always, while a conversation's session is not known (it is drawn later)."""
         if trace.session_id is None and trace.continues:
             return Choice()
         whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
         return self._judge.selection.choose(metric.key, whole, suspicious)
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
-        """The result of a question. What the provider or the budget kept from being answered has an id of its own, so
-        that an answer at a later try is a new result."""
+        """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
+        answer at a later try is a new result."""
         metric, id_, spent = question.metric, question.id, spent or AnswerCost()
         by = EvaluatorInfo(metric.kind, question.version, spent.model or question.model)
         unjudged = finding.metadata.get(UNJUDGED)
@@ -253,13 +253,13 @@ class Judged:
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
-    """The finding where a judge gave no verdict: the score that code gives, marked as unjudged, else ``missed``."""
+    """Returns the finding for a question without a verdict: the score by code, marked as unjudged, else ``missed``."""
     found = score_by_code(question.metric, subject)
     return missed if found is None else replace(found, metadata={**found.metadata, UNJUDGED: missed.why.value})
 
 
 def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
-    """The score of a judged metric by code alone (``Metric.by_code``); ``None`` where code cannot score the subject."""
+    """Scores a judged metric by code alone (``Metric.by_code``); returns ``None`` where that is not possible."""
     if metric.by_code is None:
         return None
     try:
@@ -270,7 +270,7 @@ def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
-    """Whether it is asked at all; one that cannot say so is asked, and fails there."""
+    """Returns whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
     if metric.applies is None:
         return True
     try:

@@ -26,15 +26,15 @@ from pandaeval_otel.model import Trace
 @dataclass(frozen=True, slots=True)
 class Running:
     """The metrics that run, in the order of the registry; ``silent``: keys of those that run for session metrics only,
-    so that their results are neither shown nor sent."""
+    whose results are neither shown nor exported."""
 
     metrics: tuple[Metric[Any, Any], ...]
     silent: frozenset[str]
 
 
 def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collection[str] | None) -> Running:
-    """``enabled``: keys of metrics of the ``registry``; ``None``: all. What asks a judge runs only where it is enabled:
-    it costs money."""
+    """Finds the metrics to run. ``enabled``: keys of metrics of the ``registry``; ``None``: all. Judged metrics run
+    only if they are enabled: they cost money."""
     if enabled is None:
         return Running(tuple(registry.values()), frozenset())
     read = {name for key, metric in registry.items() if key in enabled for name in metric.signals}
@@ -48,7 +48,7 @@ def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collectio
 
 # What the results of a trace are about.
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
-    """The unit of a trace: its evaluated span is the outermost agent's."""
+    """Makes the unit of a trace: its evaluated span is the outermost agent's."""
     case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
     roots = [span for span in trace.spans if span.span_id == trace.root_span_id]
     return Unit(
@@ -73,7 +73,7 @@ def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
 
 
 def turn_unit(view: TurnView) -> Unit:
-    """The unit of a turn: its evaluated span is the one that answers."""
+    """Makes the unit of a turn: its evaluated span is the one that answers."""
     unit = trace_unit(view.trace)
     span_id = view.span_id
     unit.level, unit.id, unit.span_id = "turn", f"{unit.trace_id}:{span_id}", span_id
@@ -82,7 +82,7 @@ def turn_unit(view: TurnView) -> Unit:
 
 
 def unread(due: DueTrace) -> Unit:
-    """The unit of a trace that nobody can look at: its evidence are the ids of what came."""
+    """Makes the unit of a trace that cannot be read: its evidence is made of the ids of what came."""
     known = hashlib.blake2b(b"".join(sorted(due.known)), digest_size=16).hexdigest()
     return Unit(
         level="trace",
@@ -114,8 +114,8 @@ _ROOTLESS = Unscored(
 
 
 def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored | None) -> Finding | None:
-    """The finding of a metric, or ``refusal`` instead of it if there is one; ``None`` when the metric does not apply. A
-    metric that raises gives ``unscored(metric_error)``."""
+    """Runs a metric; returns its finding, or ``refusal`` in its place if there is one; ``None`` when the metric does
+    not apply. A metric that raises gives ``unscored(metric_error)``."""
     try:
         finding = metric.evaluate(subject, context)
         if finding is not None and not isinstance(finding, _FINDINGS):
@@ -130,13 +130,13 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
 
 
 def _is_the_embedders(error: BaseException, context: Any) -> bool:
-    """Whether a metric raised only because the texts that it compares could not be embedded, which is noted."""
+    """Returns whether a metric raised only because its texts could not be embedded, which is noted elsewhere."""
     texts: Texts | None = getattr(context, "texts", None)
     return texts is not None and error is texts.lost
 
 
 def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:
-    """Why no metric may score this trace; ``None`` when each may."""
+    """Returns why no metric may score this trace; ``None`` when all may."""
     if trace.fragment:
         return None if settings.score_fragments else _FRAGMENT
     return None if trace.complete or settings.score_rootless else _ROOTLESS

@@ -24,7 +24,7 @@ from pandaeval_otel.model import Trace
 
 # The vectors of all texts that metrics want, in one batch.
 def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
-    """The texts that a metric wants of a trace. Where it cannot say, it gets none, and fails when it asks for one."""
+    """Returns the texts that a metric wants of a trace; none if it raises, so that it fails when it asks for one."""
     try:
         return () if metric.texts is None else metric.texts(trace)
     except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
@@ -33,8 +33,8 @@ def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
 
 
 def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
-    """Embeds the texts that ``metrics`` want of ``traces``. If they cannot be had for a single trace, asking for one
-    of them raises."""
+    """Embeds the texts that ``metrics`` want of ``traces``. If that fails for a single trace, asking for one of its
+    vectors raises."""
     traces = list(traces)
     wanted = [text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace)]
     try:
@@ -55,23 +55,23 @@ LOOK_EVERY = 5.0
 
 
 class LearnedModels:
-    """The models of one folder by level and agent. One thread."""
+    """Reads the models of one folder, by level and agent. One thread."""
 
     def __init__(self, folder: str | None) -> None:
-        """``folder``: may not exist yet; ``None``: there are no models."""
+        """``folder`` may not exist yet; ``None``: there are no models."""
         self._folder = None if folder is None else Path(folder)
         self._seen: tuple[tuple[str, int], ...] = ()
         self._looked = -LOOK_EVERY
         self._found: dict[tuple[str, str], LearnedModel] = {}
 
     def of(self, level: str, agent: str) -> LearnedModel | None:
-        """What was learned of an agent at a level (``session`` or ``trace``)."""
+        """Returns the model of an agent at a level (``session`` or ``trace``), if there is one."""
         self._look()
         return self._found.get((level, agent))
 
     @property
     def there(self) -> bool:
-        """Whether there is any model."""
+        """Whether the folder holds any model."""
         self._look()
         return bool(self._found)
 
@@ -96,7 +96,7 @@ def _changed(file: Path) -> int:
 
 
 def _model(file: Path) -> LearnedModel | None:
-    """A file that cannot be read is named, and costs no other."""
+    """Reads a model's file; logs one that cannot be read, and returns ``None``."""
     try:
         return LearnedModel.of_json(file.read_bytes())
     except (OSError, ValueError) as error:
@@ -106,7 +106,7 @@ def _model(file: Path) -> LearnedModel | None:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A metric with all that its results share, ``origin``, and the threshold that it is given."""
+    """A metric with its threshold, and ``origin``, which all its results share."""
 
     metric: Metric[Any, Any]
     threshold: float
@@ -114,8 +114,7 @@ class Prepared:
 
 
 class Preparation:
-    """Prepares each metric once. ``metrics``: all that are enabled; ``names``: those that look at traces and that
-    sessions may read."""
+    """Prepares each metric once. ``metrics``: all enabled ones; ``names``: the trace metrics that sessions may read."""
 
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
@@ -125,11 +124,11 @@ class Preparation:
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
-        """The metric, prepared."""
+        """Returns the metric, prepared."""
         return self._prepared.get(metric.key) or self._prepare(metric)
 
     def of_each(self, metrics: Sequence[Metric[Any, Any]]) -> list[Prepared]:
-        """The metrics, prepared, in their order."""
+        """Returns the metrics, prepared, in their order."""
         known = self._prepared
         return [known.get(metric.key) or self._prepare(metric) for metric in metrics]
 
@@ -151,7 +150,7 @@ class Preparation:
         return metric.threshold_for(self.embedder.bands) if configured is None else configured
 
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
-        """The settings that a result depends on, as they enter its id."""
+        """Returns the settings that a result depends on, which become part of its id."""
         settings = self.settings
         depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
         if not settings.score_rootless:

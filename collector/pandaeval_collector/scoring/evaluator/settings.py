@@ -14,13 +14,13 @@ from pandaeval_collector.scoring.metric import Metric
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Which model judges, which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
+    """Which model judges which traces, and what is redacted before. ``models``: overrides of ``model`` by metric key;
     ``selection``: the traces to judge; ``delay``: seconds between the close of a trace and its judgement; ``secrets``,
-    ``pii``: whether secrets and personal data are redacted; ``custom``: functions of the user's that redact more, each
+    ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
-    questions about one turn are put in one call; ``language``: that of reasons; ``parameters``: of the calls of single
-    models; ``defaults``: of all others; ``guidelines``: what is added to questions; ``cascade``: who is asked first, by
-    metric key."""
+    questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
+    models; ``defaults``: of all others; ``guidelines``: added to questions; ``cascade``: the cheap judge to ask first,
+    by metric key."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -39,21 +39,21 @@ class JudgeSettings:
 
     @property
     def shares_turns(self) -> bool:
-        """Whether the questions about one turn are put in one call; several votes are given on each by itself."""
+        """Whether the questions about one turn share a call; several votes are given on each by itself."""
         return self.turn_calls == "shared" and self.votes == 1
 
     def model_of(self, key: str) -> str:
         return self.models.get(key, self.model)
 
     def guidance(self, metric: Metric[Any, Any], agent: str) -> Guidance:
-        """The guidelines for the question of a metric about a run of an agent."""
+        """Returns the guidelines for a metric's question about a run of an agent."""
         if not self.guidelines:
             return Guidance()
         verdict = metric.part.name if metric.part is not None else metric.rubrics[-1].name if metric.rubrics else ""
         return guidance(self.guidelines, metric.key, verdict, agent)
 
     def asked_with(self, model: str) -> str:
-        """The parameters of a model's calls that may change its answers, as a text; ``""`` where none is set."""
+        """Returns a model's call parameters that may change its answers, as a text; ``""`` if none is set."""
         return self.parameters.get(model, self.defaults).key()
 
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class TurnEvaluation:
-    """``metrics``: all that run, those included that have no judge to ask; ``judged``: ``None`` without a judge."""
+    """Runs the turn metrics in ``metrics``, also those without a judge; ``judged``: ``None`` without a judge."""
 
     def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation, judged: Judged | None) -> None:
         of_turns: list[TurnMetric] = [metric for metric in metrics if metric.level == "turn"]
@@ -33,8 +33,8 @@ class TurnEvaluation:
         self._judged, self._preparation = judged, preparation
 
     def inline(self, trace: Trace, is_judged: bool) -> list[Result]:
-        """The results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked about
-        the trace; else judged metrics that code can score (``Metric.by_code``) are among them."""
+        """Returns the results of each turn that need no judge; none of a step. ``is_judged``: whether a judge is asked
+        about the trace; else the results include judged metrics that code can score (``Metric.by_code``)."""
         by_code = [] if is_judged or len(trace.tool_calls) < 2 else self._by_code
         if not (self._inline or by_code) or trace.is_step:
             return []
@@ -53,7 +53,7 @@ class TurnEvaluation:
         return [result for result in results if result is not None]
 
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Results where no model has to be asked, and questions for all others, of every turn."""
+        """Returns, for all turns, the results that need no model, and questions for the others."""
         results: list[Result] = []
         questions: list[Question] = []
         judged = self._judged
@@ -68,11 +68,11 @@ class TurnEvaluation:
         return results, questions
 
     def about(self, view: TurnView, suspicious: bool) -> list[Question]:
-        """The questions about one turn."""
+        """Returns the questions about one turn."""
         return [] if self._judged is None else self._judged.of_turn(view, suspicious)[1]
 
     def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
-        """The result of a judged metric by code alone; ``None`` where code cannot score it."""
+        """Returns the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
         found = score_by_code(metric, view)
         if found is None:
             return None
@@ -96,14 +96,14 @@ class TurnEvaluation:
 
 
 class _Spent:
-    """Measures what metrics take for the turns of a trace, if it is one that is measured."""
+    """Measures what metrics take for the turns of a trace, if this trace is measured."""
 
     def __init__(self) -> None:
         self._weight = CPU.weight()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def by(self, metric: TurnMetric, call: Callable[..., T], *given: Any) -> T:
-        """What ``call`` returns, which is counted to ``metric``."""
+        """Returns what ``call`` returns, and counts its CPU time to ``metric``."""
         if not self._weight:
             return call(*given)
         before = time.thread_time()
@@ -112,6 +112,6 @@ class _Spent:
         return found
 
     def count(self, trace_id: str) -> None:
-        """Has it counted."""
+        """Adds the measured times to :data:`CPU`."""
         if self._weight:
             CPU.add_for(trace_id, [*self._seconds.items()], self._weight)

@@ -47,7 +47,7 @@ class Texts:
         bands: Bands | None,
         known: Callable[[str], KnownShare],
     ) -> Texts:
-        """Makes them with the directions of all ``rows``, computed at once."""
+        """Makes texts with the directions of all ``rows``, computed at once."""
         texts = cls(rows, chunked, embedder, bands, known=known)
         if rows:
             vectors = np.stack([*rows.values()])
@@ -58,8 +58,8 @@ class Texts:
         return texts
 
     def direction(self, text: str) -> Direction:
-        """The direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where there are
-        no vectors, and ``KeyError`` for a text that no metric asked to embed."""
+        """Returns the direction of the text's vector, false for a row of zeros; computed once. Raises ``lost`` where
+        there are no vectors, and ``KeyError`` for a text that no metric asked to embed."""
         found = self._directions.get(text)
         if found is None:
             if self.lost is not None:
@@ -68,11 +68,11 @@ class Texts:
         return found
 
     def know(self, text: str, direction: Direction, words: frozenset[str]) -> None:
-        """Takes over the direction and the words of a text that was embedded before, such as an earlier answer."""
+        """Adds the direction and the words of a text that was embedded before, such as an earlier answer."""
         self._directions[text], self._words[text] = direction, words
 
     def words(self, text: str) -> frozenset[str]:
-        """The content words of the text; computed once."""
+        """Returns the content words of the text; computed once."""
         found = self._words.get(text)
         if found is None:
             found = self._words[text] = content_tokens(text)

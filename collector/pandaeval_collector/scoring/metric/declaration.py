@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*")
 
 
 def check(metric: Any) -> None:
-    """Raises ``ValueError``, saying what to write instead, for a metric that would not run, or would run and fail the
+    """Raises ``ValueError``, saying what to write instead, for a metric that would not run, or that would break the
     results of others."""
     if metric.level not in LEVELS:
         raise ValueError(f"level {metric.level!r} is not scored in this version; write {' or '.join(LEVELS)}")
@@ -61,7 +61,7 @@ def _check_judged(metric: Any) -> None:
 
 
 def ends(scale: str) -> tuple[float, float]:
-    """The worst and the best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    """Returns the worst and best end of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
     if not scale:
         return 0.0, 1.0
     found = _SCALE.fullmatch(scale)
@@ -181,7 +181,7 @@ class Metric(Generic[S, C]):
 
     @property
     def whys(self) -> tuple[Why, ...]:
-        """Every why that a result of it can have, in the order of :class:`Why`."""
+        """Every why that a result of this metric can have, in the order of :class:`Why`."""
         can = {*self.unscored, Why.METRIC_ERROR}
         if self.level in ("trace", "turn", "trial"):
             can.add(Why.INCOMPLETE_TRACE)
@@ -195,7 +195,7 @@ class Metric(Generic[S, C]):
         return (self.about or sys.modules[self.evaluate.__module__].__doc__ or self.question).strip()
 
     def threshold_for(self, bands: Bands | None) -> float:
-        """The default threshold with this embedder."""
+        """Returns the default threshold with an embedder of these bands."""
         return self.threshold(bands) if callable(self.threshold) else self.threshold
 
 

@@ -20,10 +20,10 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """``share``: signals obtained / expected, 1.0 where none is expected. Without a judge our own signals count too,
-    and the judged kinds are expected of every trace, and missing. ``thin``: kinds that are enabled and were obtained
-    too rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals of the source's kinds
-    should be there."""
+    """How complete a session's signals are. ``share``: signals obtained / expected, 1.0 where none is expected. Without
+    a judge our own signals count too, and the judged kinds are expected of every trace, and missing. ``thin``: enabled
+    kinds that were obtained too rarely. ``assumed``: something was reported as assumed; ``expected``: how many signals
+    of the source's kinds should be there."""
 
     share: float
     thin: tuple[str, ...]
@@ -32,8 +32,8 @@ class Coverage:
 
 
 def looked_at(session: SessionView, context: SessionContext) -> float:
-    """The share of the rule checks that apply to the traces of a session and gave a score; of the others too
-    little was known. 1.0 where none applies."""
+    """Returns the share of the applicable rule checks of a session's traces that gave a score; too little was known for
+    the others. 1.0 where none applies."""
     names = {*KINDS, *context.extra_signals} - {*JUDGED}
     found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
     apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
@@ -41,13 +41,13 @@ def looked_at(session: SessionView, context: SessionContext) -> float:
 
 
 def failed_checks(signals: Sequence[Mapping[str, float]]) -> int:
-    """How many kinds of signals speak against any trace."""
+    """Returns how many kinds of signals speak against any trace."""
     return len({name for trace in signals for name, value in trace.items() if value < RISKY})
 
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
-    """The signals of each trace. A tool that failed for good in one trace, and worked in a later one, was made up for:
-    that is no failure of the session, and counts half."""
+    """Returns the signals of each trace. A tool that failed for good in one trace and worked in a later one is no
+    failure of the session, and counts half."""
     found = [signals_of(trace, context) for trace in session.traces]
     done: set[str] = set()
     for trace, signals in zip(reversed(session.traces), reversed(found), strict=True):
@@ -59,7 +59,7 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
 
 
 def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]:
-    """The scored signals of a trace, and ours of how the run ended and of loops in it where they are switched on."""
+    """Returns the scored signals of a trace, and our own ones of its end and its loops where they are enabled."""
     found = {
         kind: signal.value
         for kind in KINDS
@@ -78,8 +78,8 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
 
 
 def _ending(trace: TraceSummary) -> float | None:
-    """How the run ended, if not well. A crash that ``response`` gives no score to (its root span never came, or the
-    metric is switched off) is one all the same: without it the session would look better than it was."""
+    """Returns the signal of a run that ended badly. A crash counts even if ``response`` gives it no score (its root
+    span never came, or the metric is disabled): without it the session would look better than it was."""
     response = trace.signals.get("response")
     if response is None or response.value is None:
         return 0.0 if trace.crashed else None
@@ -87,26 +87,26 @@ def _ending(trace: TraceSummary) -> float | None:
 
 
 def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
-    """In how many traces each signal was obtained, whether it spoke against the trace or not; none that never was."""
+    """Returns in how many traces each signal was obtained, whether it spoke against the trace or not."""
     names = (*KINDS, *(name for name in context.extra_signals if name not in KINDS))
     found = {name: sum(_obtained(trace, name) for trace in session.traces) for name in names}
     return {name: count for name, count in found.items() if count}
 
 
 def is_judged(session: SessionView) -> bool:
-    """Whether a judge was or will be asked about any trace of the session."""
+    """Returns whether a judge was or will be asked about any trace of the session."""
     signals = (trace.signals.get(kind) for trace in session.traces for kind in JUDGED)
     return any(signal is not None and signal.why not in NOT_EXPECTED for signal in signals)
 
 
 def was_drawn(session: SessionView) -> bool:
-    """Whether any trace of the session was selected and drawn for judging its confidence."""
+    """Returns whether any trace of the session was selected and drawn for judging its confidence."""
     signals = (trace.signals.get("confidence") for trace in session.traces)
     return any(signal is not None and signal.why != "not_sampled" for signal in signals)
 
 
 def coverage(session: SessionView, context: SessionContext) -> Coverage:
-    """How much of the evidence that should be there is there."""
+    """Returns how much of the expected evidence is there."""
     counts = {kind: _count(session, kind) for kind in KINDS if kind in context.enabled}
     thin = tuple(kind for kind, (expected, obtained) in counts.items() if expected and obtained < ENOUGH * expected)
     expected, obtained = _total(counts.values())
@@ -123,7 +123,7 @@ def coverage(session: SessionView, context: SessionContext) -> Coverage:
 
 
 def _count(session: SessionView, name: str) -> tuple[int, int]:
-    """In how many traces a signal is expected, and in how many of those it was obtained."""
+    """Returns in how many traces a signal is expected, and in how many of those it was obtained."""
     signals = [signal for trace in session.traces if (signal := trace.signals.get(name)) is not None]
     expected = [each for each in signals if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
     return len(expected), sum(each.outcome == "scored" for each in expected)

@@ -32,7 +32,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
 
 
 def problem_score(learned: LearnedModel, row: Mapping[str, float]) -> Score:
-    """What a model says of a unit with these features."""
+    """Scores a unit with these features by a learned model."""
     probability, reasons, evidence = learned.model.probability(row), learned.model.reasons(row), learned.evidence
     metadata = {
         "problem_probability": round(probability, 4),
@@ -54,7 +54,7 @@ def problem_score(learned: LearnedModel, row: Mapping[str, float]) -> Score:
 
 
 def rule_scores(trace: TraceSummary) -> dict[str, float]:
-    """The scores of metrics without a model that count for the trace's session."""
+    """Returns the scores of metrics without a model that count for the trace's session."""
     found = {name: trace.signals[name].value for name in RULES if name in trace.signals}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -49,7 +49,7 @@ TASK = Rubric(
 
 
 async def task_of(trace: Trace, judge: Judge) -> str:
-    """The task, without secrets. The judge is asked only where no single message of the user tells it.
+    """Returns the task, without secrets; asks the judge only where no single user message states it.
 
     Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
     """
@@ -81,7 +81,7 @@ BY_THE_GUIDE = "By the guide. Null if the record does not suffice to tell."
 
 
 def undetermined(reason: str) -> Unscored:
-    """For a verdict that says that nothing can be said."""
+    """Makes the finding for a verdict that nothing can be said."""
     return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {reason}")
 
 
@@ -105,7 +105,7 @@ _OPENINGS = frozenset(
 
 
 def user_input(trace: Trace) -> str | None:
-    """What the user said in all turns, without secrets and at most about 2000 characters; ``None``: not captured."""
+    """Returns what the user said in all turns, without secrets, about 2000 characters; ``None``: not captured."""
     text = _asked(trace)
     return elided(redact(text), _MAX_TEXT) if text else None
 
@@ -116,14 +116,14 @@ def _asked(trace: Trace) -> str:
 
 
 def answered(trace: Trace) -> bool:
-    """Whether there is an answer that says anything: an empty one, or one of a punctuation mark, does not."""
+    """Returns whether there is an answer that says anything: an empty one, or a punctuation mark, does not."""
     return any(says_something(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
 
 
 def says_something(text: str | None) -> bool:
-    """Whether a text says anything: nothing, punctuation alone (letters, digits and pictographs are what counts), a
-    token of control and the bare opening of an answer that never comes say nothing. Such texts make some judges answer
-    "all is well"."""
+    """Returns whether a text says anything: not an empty one, one of punctuation alone (letters, digits and pictographs
+    count), a control token or the bare opening of an answer that never comes. Such texts make some judges answer "all
+    is well"."""
     seen = visible(text or "")
     if len(seen) > _OPENING:
         return has_content(seen)
@@ -135,25 +135,25 @@ def _bare(text: str) -> str:
 
 
 def answer_missing(trace: Trace) -> bool:
-    """The last answer was not captured, or the run ends in a tool call: what became of the task is not known."""
+    """Returns whether the last answer was not captured, or the run ends in a tool call: its outcome is not known."""
     last = trace.turns[-1].assistant if trace.turns else None
     return trace.output is None and last is None
 
 
 def crashed(trace: Trace) -> bool:
-    """The run ended with an error, and its last answer says nothing."""
+    """Returns whether the run ended with an error, and its last answer says nothing."""
     last = trace.turns[-1].assistant if trace.turns else None
     return trace.error is not None and not says_something(trace.output) and not says_something(last)
 
 
 def has_steps(trace: Trace) -> bool:
-    """Whether tools were called or thoughts were captured."""
+    """Returns whether tools were called or thoughts were captured."""
     return bool(trace.tool_calls) or any(says_something(text) for text in trace.reasoning)
 
 
 def told(trace: Trace) -> bool:
-    """Whether any words were captured, of the user, the agent or a tool. The names of tools alone, which are recorded
-    even where content is switched off, tell neither what was wanted nor what came of it."""
+    """Returns whether any words of the user, the agent or a tool were captured. Names of tools, which are recorded even
+    without content, tell neither what was wanted nor what came of it."""
     if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
@@ -163,7 +163,7 @@ NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no words of the user, the agent or a to
 
 
 def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
-    """What is known without a judge of a run of which neither an answer nor a step was captured."""
+    """Returns the finding for a run without a captured answer or step; ``None`` if a judge can read the run."""
     if not told(trace):
         return NOTHING_TOLD
     if answered(trace) or has_steps(trace):
@@ -172,12 +172,12 @@ def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
 
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:
-    """``{name, parameters}`` of the calls in their order; of more than 100 the first and last 50. Without secrets."""
+    """Returns ``{name, parameters}`` of the calls in order, without secrets; of more than 100 the first and last 50."""
     return [{"name": call.name, "parameters": parameters(call)} for call in _ends(trace.tool_calls)]
 
 
 def available_tools(trace: Trace) -> list[dict[str, str]]:
-    """``{name, description}`` of the first 100 tools that the agent had, without secrets."""
+    """Returns ``{name, description}`` of the first 100 tools that the agent had, without secrets."""
     return [
         {"name": tool.name, "description": elided(redact(tool.description), _MAX_VALUE)}
         for tool in trace.tools[:_MAX_LISTED]
@@ -185,7 +185,7 @@ def available_tools(trace: Trace) -> list[dict[str, str]]:
 
 
 def parameters(call: ToolCall) -> Any:
-    """A call's arguments without secrets; as a shortened text when they are long, ``None`` when not captured."""
+    """Returns a call's arguments without secrets; shortened to a text when long, ``None`` when not captured."""
     if not call.has_arguments:
         return None
     value = redact_value(call.arguments)
@@ -194,8 +194,8 @@ def parameters(call: ToolCall) -> Any:
 
 
 def said_before(trace: Trace) -> dict[int, str]:
-    """What the model thought or said when it asked for a call, by the call's 0-based position: claims, without
-    secrets. Calls are matched by name and order, as ids repeat in real traces."""
+    """Returns what the model thought or said when it asked for a call, by the call's 0-based position, without secrets:
+    claims. Matches calls by name and order, as ids repeat in real traces."""
     asked: dict[str, list[str]] = {}
     for span in trace.spans:
         for message in (span.output or ()) if span.kind is Kind.LLM else ():

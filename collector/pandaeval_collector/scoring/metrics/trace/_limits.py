@@ -32,8 +32,8 @@ _LONGEST = 20_000
 
 
 def outcome(trace: Trace) -> dict[str, Any]:
-    """``{results, answer}``, and ``{error}`` of a run that ended with one: strictly what was recorded, shortened and
-    without secrets."""
+    """Returns ``{results, answer}``, and ``{error}`` of a run that ended with one: only what was recorded, shortened
+    and without secrets."""
     found: dict[str, Any] = {"results": _results(trace) or "nothing was called", "answer": _answer(trace)}
     if trace.error is not None:
         found["error"] = _short(trace.error, _ANSWER)
@@ -41,7 +41,7 @@ def outcome(trace: Trace) -> dict[str, Any]:
 
 
 def as_sentences(found: dict[str, Any]) -> str:
-    """An outcome for people, at most about 2000 characters."""
+    """Writes an outcome for people, at most about 2000 characters."""
     results = found["results"] if isinstance(found["results"], str) else "; ".join(found["results"])
     ended = f" The run ended with an error: {found['error']}." if "error" in found else ""
     return elided(f"{results.rstrip('.')}.{ended} The agent answered: {found['answer']}", _OUTCOME)
@@ -74,7 +74,7 @@ def _answer(trace: Trace) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """One line of about ``most`` characters. Secrets are taken out before it is cut: half of one passes for none."""
+    """Returns one line of about ``most`` characters. Redacts before it cuts: half of a secret is not recognised."""
     return elided(one_line(redact(elided(text, _LONGEST))), most)
 
 
@@ -99,8 +99,8 @@ _FIRST_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The best score that the facts allow. ``by`` is for programs, ``reason`` for people; ``calls``: their 1-based
-    positions. A ``best`` of 1 with a reason limits nothing and is worth a note."""
+    """The best score that the facts allow. ``by``: for programs; ``reason``: for people; ``calls``: the 1-based
+    positions of the calls in question. A ``best`` of 1 with a reason limits nothing and is only noted."""
 
     best: float
     by: str
@@ -108,8 +108,8 @@ class Limit:
     calls: tuple[int, ...] = ()
 
     def applied(self, value: float, reason: str, metadata: Mapping[str, Any]) -> Score:
-        """The judge's score, or the limit where it is lower; then reason and metadata say so. ``metadata.noted``: what
-        was found and limits nothing."""
+        """Returns the judge's score, or the limit where it is lower; then reason and metadata say so.
+        ``metadata.noted``: what was found and limits nothing."""
         if value <= self.best:
             noted = {"noted": self.reason} if self.best == 1.0 and self.reason else {}
             return Score(value, reason, {**metadata, **noted})
@@ -124,12 +124,12 @@ NO_LIMIT = Limit(1.0, "", "")
 
 
 def completion_limit(trace: Trace) -> Limit:
-    """How far a task can have been accomplished.
+    """Returns how far a task can have been accomplished.
 
-    A run that ended with an error and gave no answer: below half. If the agent neither told of it nor handed over, so
-    is one in which a call that was to change something failed for good (:func:`lost_at`), and one of which all calls
-    failed is accomplished in part at most: what it says is not what happened. An agent that tells may have done all
-    that could be done ("cancel it if you can, else tell me"): the limit is 1, and ``by`` and ``reason`` are notes.
+    A run that ended with an error and gave no answer: below half. The same if a call that was to change something
+    failed for good (:func:`lost_at`), unless the agent told of it or handed over; and in part at most if all calls
+    failed: what the agent says is not what happened. An agent that tells may have done all that could be done ("cancel
+    it if you can, else tell me"): the limit is 1, and ``by`` and ``reason`` are notes.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
@@ -148,7 +148,7 @@ def completion_limit(trace: Trace) -> Limit:
 
 
 def efficiency_limit(trace: Trace) -> Limit:
-    """How efficient a run can have been: the share of its calls that did not repeat another one in vain."""
+    """Returns how efficient a run can have been: the share of its calls that did not repeat another one in vain."""
     found = tool_loop(trace)
     if not found.wasted_calls:
         return NO_LIMIT
@@ -162,7 +162,7 @@ def efficiency_limit(trace: Trace) -> Limit:
 
 
 def _owned_up(trace: Trace, at: int) -> bool:
-    """Whether the agent told the user in any of its answers that something was not done, or asked how to go on, or
+    """Returns whether the agent told the user in any answer that something was not done, or asked how to go on, or
     handed over after the call at this place."""
     answers = [turn.assistant for turn in trace.turns] or [trace.output]
     if any(answer is not None and owns_up(answer) for answer in answers):
@@ -175,7 +175,7 @@ def _found_elsewhere(trace: Trace) -> bool:
 
 
 def _acts(trace: Trace, call: ToolCall) -> bool:
-    """Whether the call was to change something, as far as its definition or its name says so."""
+    """Returns whether a call was to change something, by its definition or its name."""
     read_only = next((tool.read_only for tool in trace.tools if tool.name == call.name), None)
     if read_only is not None:
         return not read_only

@@ -78,8 +78,8 @@ _PLANS = re.compile(r"plan|todo|to_do|task|step|think|note|scratch|milestone|goa
 
 
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
-    """What is known without a judge: a plan can only stand in what the agent thought or said before it was done, or in
-    what it wrote down through a tool. Where there is neither, a judge could only make one up."""
+    """Returns the finding without a judge: a plan can only stand in the agent's thoughts or words before it was carried
+    out, or in what it wrote down through a tool. Without either, a judge could only make one up."""
     if not told(trace):
         return NOTHING_TOLD
     if _could_hold_one(trace):
@@ -97,7 +97,7 @@ def _could_hold_one(trace: Trace) -> bool:
 
 
 async def declared_plan(trace: Trace, judge: Judge) -> Declared | None:
-    """What both metrics of plans are asked about; ``None`` when there is no plan. Raises
+    """Extracts the plan that both metrics of plans judge; ``None`` when there is none. Raises
     :class:`~pandaeval_collector.judge.desk.NoVerdictError`."""
     found = await judge.ask(PLAN)
     plan = [step.strip() for step in found.plan if step.strip()]

@@ -52,7 +52,7 @@ _LOOKED_AT = 4000
 
 
 def refused(call: ToolCall) -> bool:
-    """Whether the call failed because its arguments do not fit the tool's schema.
+    """Returns whether the call failed because its arguments do not fit the tool's schema.
 
     A validation error of pydantic counts only if it names the tool (``1 validation error for BookFerryInput``): a tool
     may as well have failed to read what another service answered, which is not the arguments' fault.
@@ -160,15 +160,15 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
 
 
 def _judged(trace: Trace) -> list[int]:
-    """Numbers, from 1, of the calls that are judged."""
+    """Returns the numbers, from 1, of the calls that are judged."""
     numbers = [number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or refused(call)]
     half = MAX_JUDGED // 2
     return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
 
 
 def _known(trace: Trace, call: ToolCall) -> bool:
-    """Whether the arguments are there as the agent gave them: not the beginning of a JSON text that a length limit cut
-    off, and not an empty object where the tool, which took the call, needs some."""
+    """Returns whether the arguments are captured as the agent gave them: not a JSON text that a length limit cut off,
+    and not an empty object for a tool that took the call and needs some."""
     if isinstance(call.arguments, str) and call.arguments.lstrip().startswith(("{", "[")):
         return False
     if call.has_arguments and not call.arguments and isinstance(call.arguments, Mapping):
@@ -191,8 +191,8 @@ def _listed(trace: Trace, numbers: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _short(text: str, room: int) -> str:
-    """The beginning of a text, so that it takes about ``room`` characters once it is quoted as JSON: a question that
-    grew too long would be cut in its middle, and calls would be missing from it."""
+    """Shortens a text so that it takes about ``room`` characters as quoted JSON: a question that is too long would be
+    cut in its middle, and calls would be missing from it."""
     if len(json.dumps(text[: room + 1], ensure_ascii=False)) <= room + 2:
         return text
     shown = text[:room]
@@ -230,7 +230,7 @@ def _decided(trace: Trace, number: int, found: CallVerdict | None) -> dict[str, 
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """``1-3, 7`` of 1, 2, 3, 7."""
+    """Writes ``1-3, 7`` for 1, 2, 3, 7."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][1] + 1:

@@ -44,8 +44,8 @@ MOST_BEFORE = 1000
 
 @dataclass(slots=True)
 class Pair:
-    """What was asked and what was answered, as texts for an embedder. ``with_before``: the turn before stands in front
-    of the message."""
+    """A message and its answer, as texts for an embedder. ``with_before``: with the previous turn in front of the
+    message."""
 
     asked: str
     answered: str
@@ -53,12 +53,12 @@ class Pair:
 
 
 def spoken(turn: Turn) -> bool:
-    """Whether both sides of a turn say anything."""
+    """Returns whether both sides of a turn say anything."""
     return say_something(turn.user, turn.assistant)
 
 
 def pairs(trace: Trace) -> list[Pair]:
-    """The trace's turns in order, without those in which a side says nothing, or names no subject."""
+    """Returns the trace's turns in order, without those in which a side says nothing, or names no subject."""
     found = []
     for place, turn in enumerate(trace.turns):
         if spoken(turn):
@@ -79,7 +79,7 @@ def _pair(trace: Trace, place: int, message: str, answer: str) -> Pair | None:
 
 
 def _turn_before(trace: Trace, place: int) -> str:
-    """Message and answer of the turn before, "" where none was captured: of this trace, else of the history that its
+    """Returns message and answer of the previous turn, "" if not captured: of this trace, else of the history that its
     first model call was given."""
     if place:
         turn = trace.turns[place - 1]
@@ -91,7 +91,7 @@ def _turn_before(trace: Trace, place: int) -> str:
 
 
 def _last_turn(messages: tuple[Message, ...]) -> str:
-    """The last message of the user that an answer follows, and the last of those answers, before the user's newest."""
+    """Joins the last user message before the newest one, and the answer that follows it."""
     asked = answered = ""
     newest = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
     for message in messages[:newest]:
@@ -137,7 +137,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _lacks(pair: Pair, context: TraceContext) -> str:
-    """Why a pair cannot be read, "" if it can."""
+    """Returns why a pair cannot be scored, "" if it can."""
     for side, text in (("message", pair.asked), ("answer", pair.answered)):
         known = context.texts.known(text)
         if not known:
@@ -146,8 +146,8 @@ def _lacks(pair: Pair, context: TraceContext) -> str:
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
-    """Whether a pair can be told. What is on topic by this embedder's own measure can, also below a stricter threshold
-    of the user's."""
+    """Returns whether a pair can be scored. One that is on topic by the embedder's own measure can, also below a
+    stricter threshold of the user's."""
     if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
         return True
     return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
@@ -173,7 +173,7 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
 
 
 def _is_sure(score: float, context: TraceContext) -> bool:
-    """Whether so little likeness leaves no doubt, of texts that could tell (:func:`_counts`)."""
+    """Returns whether so low a similarity leaves no doubt, for texts that could tell (:func:`_counts`)."""
     bands = context.texts.bands
     return bands is not None and score < min(bands.sure, context.threshold - _TOLERANCE)
 

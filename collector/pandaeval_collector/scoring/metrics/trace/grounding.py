@@ -78,8 +78,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _unsettled(trace: Trace, finding: Finding | None) -> bool:
-    """Whether a value was not found, nothing was there to look in, or the run called nothing: then values count that
-    earlier traces of the session looked up."""
+    """Returns whether earlier traces of the session may change the finding: a value was not found, there was nothing to
+    look in, or the run called nothing."""
     if finding is None:
         return states_values(trace)
     if isinstance(finding, Unscored):

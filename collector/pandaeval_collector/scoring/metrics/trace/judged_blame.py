@@ -90,7 +90,7 @@ async def _ask(trace: Trace, judge: Judge) -> Finding | None:
 
 
 def _listed(trace: Trace, found: Sequence[BlameStep]) -> list[dict[str, Any]]:
-    """What may be named: code's candidates, then all others in order, as far as there is room."""
+    """Returns the steps that may be named: code's candidates, then all others in order, as far as there is room."""
     names = _spans(trace, found)
     chances = dict(
         zip(
@@ -107,7 +107,7 @@ def _listed(trace: Trace, found: Sequence[BlameStep]) -> list[dict[str, Any]]:
 
 
 def _spans(trace: Trace, found: Sequence[BlameStep]) -> dict[str, str]:
-    """The span of each step that can be named: of a call the one that made the model ask for it, else its own."""
+    """Returns the span of each step that can be named: for a call, that of the model call that asked for it."""
     asked = asked_calls(trace)
     last = next((step.span_id for step in reversed(found) if step.kind == "llm"), trace.root_span_id)
     calls = {f"call {at}": asked[at - 1] or call.span_id for at, call in enumerate(trace.tool_calls, 1)}

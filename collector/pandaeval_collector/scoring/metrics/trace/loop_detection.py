@@ -72,7 +72,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _excuse(words: frozenset[str], comparison: OutputComparison, context: TraceContext) -> str:
-    """Why an answer so close to an earlier one is no loop; empty where it is one, or not so close."""
+    """Returns why an answer so close to an earlier one is no loop; empty if it is one, or not so close."""
     if comparison.hybrid_score <= _EXCUSED:
         return ""
     if context.asked_again:
@@ -82,7 +82,7 @@ def _excuse(words: frozenset[str], comparison: OutputComparison, context: TraceC
 
 
 def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
-    """What was found in words; the numbers that it rests on in parentheses."""
+    """Writes what was found, with the numbers that it rests on in parentheses."""
     which = f"the answer of trace {context.earlier[worst.index].index + 1} of the session"
     numbers = f"cosine {worst.cosine_similarity:.2f} × word overlap {worst.jaccard_similarity:.2f}"
     if excuse:
@@ -93,7 +93,7 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
 
 
 def _new_values(words: frozenset[str], closest: EarlierOutput) -> list[str]:
-    """What of an answer holds a digit and was not in the earlier one that it is closest to; a few of them."""
+    """Returns a few words of an answer that hold a digit and were not in the closest earlier answer."""
     return sorted(word for word in words - closest.tokens if any(sign.isdigit() for sign in word))[:_LISTED]
 
 

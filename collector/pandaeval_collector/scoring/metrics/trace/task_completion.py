@@ -64,7 +64,7 @@ IN_PART, AT_MOST = 0.5, 0.74
 
 
 def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
-    """What is wrong with a number that the choices before it do not bear."""
+    """Returns what is wrong with a number that contradicts the choices before it."""
     answered, taken, value = verdict.answered, verdict.taken, verdict.verdict
     if answered == "unknown" or (answered == "yes" and taken == "unknown"):
         return None if value is None else "verdict: what it rests on is unknown, so null is wanted"

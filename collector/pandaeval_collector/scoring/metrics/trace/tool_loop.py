@@ -65,7 +65,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _described(cycle: LoopCycle) -> dict[str, Any]:
-    """A cycle for the metadata; of a run-away loop the first spans say it all."""
+    """Returns a cycle as metadata; only the first spans of a long one."""
     described = asdict(cycle)
     described["span_ids"] = list(cycle.span_ids[:_MAX_SPANS])
     return described

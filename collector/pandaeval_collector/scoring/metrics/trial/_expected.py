@@ -16,8 +16,8 @@ from pandaeval_otel.model import ToolCall
 # The four parts of tool correctness put together, and between what the whole lies where one of them is not known.
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """``parts``: each 0..1, ``None``: not known; ``least`` and ``most``: what the weighted mean is if what is not known
-    were 0, and 1: the same number where all is known."""
+    """The parts of a score with their weighted mean. ``parts``: each 0..1, ``None``: not known; ``least`` and ``most``:
+    the mean if all unknown parts were 0, and 1: the same number where all is known."""
 
     parts: Mapping[str, float | None]
     weights: Mapping[str, float]
@@ -33,7 +33,7 @@ class Weighed:
 def weighed(
     trial: Trial, context: TrialContext, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]
 ) -> Weighed:
-    """``expected`` and ``calls``: those that count for the case of the trial."""
+    """Weighs the parts of tool correctness. ``expected`` and ``calls``: those that count for the case of the trial."""
     parts: dict[str, float | None] = {**tool_parts(expected, calls, trial.case.tool_sequence_matters)}
     if arguments_missing(expected, calls):
         parts["parameters"] = None
@@ -45,12 +45,12 @@ def weighed(
 
 
 def arguments_missing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> bool:
-    """Whether arguments are expected, and those of a call were not captured."""
+    """Returns whether arguments are expected, and those of a call were not captured."""
     return any(each.parameters or each.acceptable for each in expected) and any(not c.has_arguments for c in calls)
 
 
 def _utilization(trial: Trial, context: TrialContext) -> float | None:
-    """As a judge says of the whole trial; 1 where the case does not ask for it, or says so itself."""
+    """Returns the judge's score for the use of results; 1 if the case does not ask for it, or states it itself."""
     if not trial.case.results_must_be_used:
         return 1.0
     found = context.judged.get("result_utilization")
@@ -64,7 +64,7 @@ COUNTED = "tool calls, and a case with expected_tools or expected_outcome.tools_
 
 
 def names(calls: list[str] | tuple[str, ...]) -> str:
-    """For reasons: at most 12 of them."""
+    """Writes at most 12 names, for reasons."""
     shown = ", ".join(calls[:12]) or "none"
     return f"{shown}, … ({len(calls)} in all)" if len(calls) > 12 else shown
 
@@ -74,7 +74,7 @@ def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:
 
 
 def wrong_arguments(trial: Trial) -> str:
-    """Which arguments of the calls that were made are not the expected ones, by call; empty for none."""
+    """Describes, by call, the arguments that are not as expected; ``""`` for none."""
     expected = trial.expected or ()
     pairs = [(expected[row], trial.calls[column]) for row, column, worth in matched(expected, trial.calls) if worth < 1]
     told = [f"{each.tool_name}({', '.join(differing(each, call)[:4])})" for each, call in pairs[:3]]

@@ -55,7 +55,7 @@ Guide:
 
 
 def _wanted(trial: Trial) -> list[tuple[str, str | None]]:
-    """(expected, actual) answers."""
+    """Returns (expected, actual) answers."""
     case = trial.case
     found = [(case.expected_answer, trial.answer)] if case.expected_answer is not None else []
     made = interactions(trial) if case.interactions else []

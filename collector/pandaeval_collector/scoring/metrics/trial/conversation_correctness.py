@@ -61,7 +61,7 @@ def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], an
 
 
 def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
-    """By interaction, what the judge gave its answer."""
+    """Returns the judge's score of each interaction's answer."""
     found = context.judged.get("answer_correctness")
     scores = list(found.metadata.get("answers", ())) if isinstance(found, Score) else []
     if trial.case.expected_answer is not None:
@@ -71,7 +71,7 @@ def _answers(trial: Trial, context: TrialContext) -> list[float | None]:
 
 
 def _tools(trial: Trial, context: TrialContext, expected: Interaction, actual: Interacted | None) -> Weighed | None:
-    """``None`` where tools were neither used nor expected, and where nothing is said of them."""
+    """Weighs the tools of an interaction; ``None`` if none was used or expected, or nothing is said of them."""
     wanted = trial.counted_expected(expected.expected_tools)
     calls = actual.calls if actual is not None else ()
     if wanted is None or (not wanted and not calls):
@@ -83,7 +83,7 @@ def _tools(trial: Trial, context: TrialContext, expected: Interaction, actual: I
 def _correct(
     context: TrialContext, expected: Interaction, actual: Interacted | None, tools: Weighed | None, answer: float | None
 ) -> bool | None:
-    """``None``: it cannot be told."""
+    """Returns whether an interaction is correct; ``None`` if that cannot be told."""
     if actual is None:
         return False
     said = [_reached(tools.least, tools.most, context.thresholds["tool_correctness"])] if tools is not None else []

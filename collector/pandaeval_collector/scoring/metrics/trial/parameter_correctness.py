@@ -44,7 +44,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 
 
 def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, Any]:
-    """What is to be said of one call; ``None``: there is nothing to hold it against."""
+    """Checks one call; ``schema_valid`` and ``semantic_score`` are ``None`` if there is nothing to check against."""
     name = expected.tool_name
     errors: list[str] | None = None
     if name in trial.schemas:

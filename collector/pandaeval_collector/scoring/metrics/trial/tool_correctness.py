@@ -48,7 +48,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 
 
 def _reason(trial: Trial) -> str:
-    """What is wrong first; the names of the calls only where they differ, or all is right."""
+    """Writes what is wrong first; the names of the calls only where they differ, or all is right."""
     wrong, names = wrong_arguments(trial), compared(trial, trial.called)
     if wrong and [*trial.called] == trial.expected_names(trial.called):
         return wrong

@@ -24,8 +24,8 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 
 # The templates that a metric of level turn may send, for people to read.
 def templates(part: QuestionPart[Any]) -> tuple[Rubric[Any], ...]:
-    """The extraction of the task, and the metric's own question; in a call that several share, its criteria stand word
-    for word under its name."""
+    """Returns the extraction of the task, and the metric's own question; in a shared call its criteria stand word for
+    word under its name."""
     return TASK, rubric_of((part,))
 
 
@@ -41,8 +41,8 @@ his own words. Answer each question by itself: an answer can be right and too lo
 
 
 async def asked(part: QuestionPart[P], view: TurnView, judge: Judge) -> P:
-    """The judge's answer to one question about the turn: out of the call that it shares with the others, or, where
-    their verdict does not hold, out of one of its own. Raises as :meth:`Judge.ask`."""
+    """Returns the judge's answer to one question about the turn: from the call that it shares with others, or, if their
+    verdict does not hold, from a call of its own. Raises as :meth:`Judge.ask` does."""
     given = await given_of(view, judge)
     if part in judge.together and len(judge.together) > 1:
         try:
@@ -62,7 +62,7 @@ def _own(part: QuestionPart[P], verdict: Any) -> P:
 
 
 async def given_of(view: TurnView, judge: Judge) -> dict[str, Any]:
-    """What goes with every question about a turn. The goal is the stated one, else the task of this turn."""
+    """Returns the facts for every question about a turn. The goal is the stated one, else the task of this turn."""
     given: dict[str, Any] = {"goal": view.goal or await _task(view, judge), "profile": view.profile}
     given["knowledge"] = "\n".join(f"- {each}" for each in view.knowledge)
     return {**{name: text for name, text in given.items() if text}, "calls": len(view.tool_calls)}
@@ -76,12 +76,12 @@ async def _task(view: TurnView, judge: Judge) -> str:
 
 
 def answers(view: TurnView) -> bool:
-    """Whether the answer of this turn can be judged: a run that failed or ended in a call of a tool has none."""
+    """Returns whether the answer of this turn can be judged: a run that failed or ended in a tool call has none."""
     return view.agent_message is not None or not (view.trace.error is not None or view.trace.ends_in_tool_call)
 
 
 def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
-    """Why the answer of a turn cannot be judged; ``None`` where a judge can be asked."""
+    """Returns why the answer of a turn cannot be judged; ``None`` where a judge can be asked."""
     if not told(view.trace):
         return NOTHING_TOLD
     turn = view.trace.turns[0]
@@ -93,7 +93,7 @@ def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
 
 
 def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
-    """Why what the agent did in a turn cannot be judged; ``None`` where a judge can be asked."""
+    """Returns why the agent's actions in a turn cannot be judged; ``None`` where a judge can be asked."""
     if not told(view.trace):
         return NOTHING_TOLD
     if says_something(view.agent_message) or view.tool_calls:
@@ -107,8 +107,8 @@ MOST_LABELS, MOST_CALLS = 4, 20
 
 
 def wrong(labels: Sequence[str], calls: Sequence[int], reason: str, known: int) -> str | None:
-    """What is wrong with an answer: it contradicts itself, or names a call that does not exist. ``known``: how many
-    calls there are."""
+    """Returns what is wrong with a judge's answer: it contradicts itself, or names a call that does not exist.
+    ``known``: how many calls there are."""
     if NO_FAILURE in labels and len(set(labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in calls if not 1 <= number <= known]:
@@ -117,8 +117,8 @@ def wrong(labels: Sequence[str], calls: Sequence[int], reason: str, known: int) 
 
 
 def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: dict[str, Any], **more: Any) -> Score:
-    """1 for no failure, else 0 with the gravest of the ``labels`` by ``order``; all of them, gravest first, are in the
-    metadata."""
+    """Scores labels: 1 without a failure, else 0 with the gravest of the ``labels`` by ``order``; the metadata list
+    all, gravest first."""
     found = [label for label in order if label in labels]
     metadata = {**about, "labels": found or [NO_FAILURE]}
     if not found:
@@ -151,7 +151,7 @@ def rated(
     criteria: str,
     before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
 ) -> TurnMetric:
-    """A metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
+    """Makes a metric that has a judge rate the answer of a turn from 1 to 5 by ``criteria``, which end in a guide."""
     part = QuestionPart(name, version, ABOUT, criteria, Rating, _check)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
@@ -181,7 +181,7 @@ def _check(rating: Rating, given: Mapping[str, Any]) -> str | None:
 
 
 async def rating(part: QuestionPart[Rating], view: TurnView, judge: Judge) -> Finding:
-    """The score of a turn from the judge's rating: 1 to 5 becomes 0 to 1."""
+    """Makes the score of a turn from the judge's rating: 1 to 5 becomes 0 to 1."""
     found = await asked(part, view, judge)
     if found.rating is None:
         return undetermined(found.reason)
@@ -190,5 +190,5 @@ async def rating(part: QuestionPart[Rating], view: TurnView, judge: Judge) -> Fi
 
 
 def about(view: TurnView) -> dict[str, Any]:
-    """What the metadata of every result about a turn say: which turn of its conversation it is."""
+    """Returns the metadata of every result about a turn: which turn of its conversation it is."""
     return {"turn": view.turn_index}

@@ -106,7 +106,7 @@ def _has_tools(view: TurnView) -> bool:
 
 
 def _by_code(view: TurnView) -> Score | None:
-    """The calls that were repeated in vain; ``None`` where none was."""
+    """Finds the calls that were repeated in vain; ``None`` where none was."""
     calls = view.tool_calls
     if len(calls) < 2:
         return None
