@@ -93,7 +93,7 @@ class Loose:
 
     @property
     def strict(self) -> bool:
-        """Whether this one alone makes an answer ungrounded."""
+        """Whether this value alone makes an answer ungrounded."""
         return bool(self.instead) or self.claim.value.kind in STRICT
 
 
