@@ -91,7 +91,7 @@ class Doors:
         )
 
     def _http(self, pipeline: Pipeline, address: Address, routes: Sequence[BaseRoute]) -> HttpServer:
-        # Where other machines reach it they use names of a network's, which nobody has told us.
+        # Other machines reach it under names of their network, which are not known here.
         hosts = self._allowed_hosts if self._token is None and address.is_loopback else None
         app = otlp_http_app(
             pipeline,

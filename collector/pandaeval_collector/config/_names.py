@@ -26,7 +26,7 @@ class MetricNames:
             self._by_name[name] = (*self._by_name.get(name, ()), key)
 
     def select(self, name: str) -> tuple[str, ...]:
-        """Returns the keys that ``name`` means: one for ``level.name``, each level that has a bare name, else none."""
+        """Returns the keys that ``name`` means: itself as ``level.name``, one for each level for a bare name."""
         return (name,) if name in self.keys else self._by_name.get(name, ())
 
     def select_threshold(self, name: str, value: float) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class Key:
 
     @property
     def is_text(self) -> bool:
-        """Whether any text is a value."""
+        """Whether any text is a valid value."""
         return any(each.get("type") == "string" and not {"enum", "const"} & each.keys() for each in self._variants())
 
     def _variants(self) -> list[Mapping[str, Any]]:

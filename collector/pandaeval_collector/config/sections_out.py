@@ -29,7 +29,7 @@ class Spans(Section):
 class Common(Section):
     """Where results go; each exporter and signal at its own pace."""
 
-    if TYPE_CHECKING:  # of what is found, that which other parts read too
+    if TYPE_CHECKING:  # the found sections that other parts read too
         otlp: Otlp
         prometheus: Prometheus
 

@@ -135,7 +135,7 @@ class Attempts:
         self._checks = checks or Checks(Cascade(desks, memory, Votes(desks, memory, 1)))
         self._complaints, self._kinship = Complaints(), Kinship()
         self.pauses = Pauses(self._patience.interactive)
-        """While they last, no job is to be begun."""
+        """While a pause lasts, no job should be started."""
 
     def close(self) -> None:
         """Ends the thread that loads traces."""

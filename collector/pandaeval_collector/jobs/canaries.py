@@ -140,7 +140,7 @@ FAR = 0.1
 """Verdicts that are so far from those of the first round, in the mean, are an alarm."""
 _KEY = "judge.canaries"
 _FORM = 2
-"""Of what is kept; rounds that were kept in another form are forgotten."""
+"""The format of stored rounds; rounds in another format are ignored."""
 _SECRET = b"canaries are nobody's secret, 32"
 _SOON_S = 600.0
 """A round that the provider or the budget kept from saying anything is tried again after this."""

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 _KEY = "judge.compared"
 _KEEP = 200
-"""Comparisons that figures are over, for each check, metric and model: old ones must not hide a change."""
+"""Comparisons kept for the figures of each check, metric and model: old ones must not hide a change."""
 ENOUGH = 20
 """With fewer comparisons, no statement is made on whether a judge discriminates."""
 _LEAST_SPREAD, _LEAST_DISCRIMINATION = 0.02, 0.2

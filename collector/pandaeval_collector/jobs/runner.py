@@ -13,7 +13,7 @@ from pandaeval_collector.store import Job, Store
 _log = logging.getLogger(__name__)
 
 SLOTS = 4
-"""Jobs at a time for each call at a time: those of a trace wait for its first call, and others are to go on."""
+"""Jobs at a time per call at a time: jobs of a trace wait for its first call, while others should go on."""
 _TICK_S = 0.2
 _PAUSE_S = 2.0
 

@@ -24,7 +24,7 @@ _HIDDEN: Mapping[str, int] = {
     "max": 32_000,
 }
 _MORE_TIMES, _MORE = 4, 8_000
-"""What an answer gets that was cut: so many times what it had, and so many tokens more."""
+"""After a cut answer, the limit is multiplied by the first and raised by the second number (of tokens)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class CallFailure(StrEnum):
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate_limit"
     COOLDOWN = "cooldown"
-    """Not even tried: the provider failed too often just now."""
+    """The call was not tried: the provider failed too often just now."""
     UNAVAILABLE = "unavailable"
     DENIED = "denied"
     """Key, permission or model name: trying again helps once somebody has put it right."""

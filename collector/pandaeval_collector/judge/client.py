@@ -23,11 +23,11 @@ from pandaeval_collector.judge.neutral import tokens
 # A provider, or whoever stands between it and us, may leave its usage out or state anything: a negative count would
 # fill the day's budget up again, an enormous one would end it. Neither is believed.
 _FEWEST = 10
-"""Fewer than a tenth of the tokens that we count in a text is no count of it: ours is rarely twice the truth."""
+"""A stated count below a tenth of ours is not believed: our count is rarely twice the true one."""
 _OVERHEAD = 4000
 """Tokens that a provider may add to what was sent: its template, and how it words a schema."""
 _MOST_OUT = 10
-"""Times ``max_tokens``: thinking is counted, and not everywhere within that limit."""
+"""Times ``max_tokens``, the largest believable count: some providers count thinking beyond that limit."""
 _CHEAPEST, _DEAREST = 0.01, 10.0
 """Parts of the list price that a call may cost: cached prompts are cheaper, tiers of service dearer."""
 _DEAREST_TOKEN = 0.01

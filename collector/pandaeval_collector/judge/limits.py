@@ -21,7 +21,7 @@ _STEADY, _BURST = 0.97, 0.025
 limit, so that requests that are held up on their way and arrive together do not pass it by much."""
 _CONGESTED = frozenset({CallFailure.RATE_LIMIT, CallFailure.TIMEOUT, CallFailure.UNAVAILABLE, CallFailure.COOLDOWN})
 _USED = 4
-"""Of what an answer may take, one such part is what most take."""
+"""Most answers take at most a quarter of the tokens that they may take."""
 _MAYBE_BILLED = frozenset({CallFailure.TIMEOUT, CallFailure.CRASHED})
 
 
@@ -219,7 +219,7 @@ class Bill:
         self._reserved: list[tuple[Spend, float]] = []
         self._spent = Spend()
         self._latest = Spend()
-        """That of the latest try: unless we hear otherwise, it cost what was set aside for it."""
+        """The cost of the latest try: what was reserved for it, unless we hear otherwise."""
         self._began = 0.0
 
     async def another(self, most: Spend, answered: bool = False) -> None:

@@ -85,11 +85,11 @@ _LEAST_VALUE = 100
 _TEXT_SHARE = 0.7
 """Characters per token of the budget that each text of a turn and each error may take before its middle is cut."""
 _CONTEXT_SHARE = 0.4
-"""Of the budget, for the conversation before the run; its newest part is shown."""
+"""The earlier conversation's share of the budget; its newest part is shown."""
 _LEAST_TOOL, _LISTED = 200, 60
 """Characters of a tool's description, and tools, that are shown where there is no room for all."""
 _LONGER = 5
-"""Characters for each token of a budget that no pack can hold: a text is cut to them before it is looked at."""
+"""No pack holds so many characters per token of its budget: longer texts are cut before they are read."""
 _WHOLE = 1 << 30
 WHOLE = StepLimits(_WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)
 NONCE_DIGITS = 12

@@ -112,7 +112,7 @@ def _shape(verdict: type[Verdict]) -> dict[str, Any]:
 
 
 def _tighten(schema: dict[str, Any]) -> None:
-    """Also removes what the question does not need: titles, and classes' docstrings, which are for developers."""
+    """Closes a schema, and removes what the question does not need: titles, and classes' docstrings."""
     schema.pop("title", None)
     if schema.get("type") == "object" or "properties" in schema:
         schema.pop("description", None)

@@ -156,7 +156,7 @@ def _number(value: Any) -> int | float | None:
 
 _RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-"""Between two tries of a call, with jitter; if a provider asks for more, the job waits instead."""
+"""The pause between two tries of a call, with jitter; if a provider asks for more, the job waits instead."""
 _COUNTED = 2
 """Failed tries of one call that count against a provider: a prompt over which it fails each time stops no others."""
 _AGAIN = frozenset({"timeout", "unavailable", "rate_limit"})
@@ -165,8 +165,8 @@ _FINE = frozenset({"refused", "too_long"})
 """Failures that say nothing against the provider."""
 
 Allowed = Callable[[str, bool, int], Awaitable[None]]
-"""Returns once a try of this model, whose answer may take so many tokens, may be made. It hears whether the try before
-was answered with what nobody could read."""
+"""Awaited before a try, with the model, whether the previous try got an unreadable answer, and how many tokens the
+answer may take; returns when the try may be made."""
 
 
 class ProviderCaller:

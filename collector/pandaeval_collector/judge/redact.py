@@ -17,7 +17,7 @@ from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall,
 __all__ = ["Hide", "redact", "redact_value", "redacted"]
 
 Hide = Callable[[str], str]
-"""A text without what is not to be seen."""
+"""Redacts a text."""
 
 
 def redact_value(value: Any, hide: Hide = redact) -> Any:

@@ -20,7 +20,7 @@ from pandaeval_collector.judge.neutral import tokens
 # Leaves a provider alone after a run of failures, and then asks it once to see whether it is back.
 _WINDOW_S = 60.0
 _PROBING_S = 1.0
-"""How long whoever comes while the provider is being tried again is told to wait."""
+"""The wait, in seconds, for calls that come while one call tests the provider."""
 
 
 class Breaker:
@@ -74,9 +74,9 @@ _SHORT_ANSWER = 900
 """Tokens that the answer to most questions may take."""
 _LEAST_ANSWER = 256
 _TELLING = 500
-"""Characters of a record that tell its trace: a fence is among them."""
+"""The first characters of a record, which identify its trace as they contain a fence."""
 _MORE_THAN_COUNTED = 1.25
-"""What a prompt may take more than our estimate says."""
+"""The factor by which a prompt may exceed our estimate."""
 _LEAST_MARKED = 1_024
 """Tokens of a beginning below which no provider caches it."""
 _WEAKER: Mapping[str, str] = {"json_schema": "json_object", "json_object": ""}

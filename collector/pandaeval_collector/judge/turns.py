@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
 # One turn, as metrics of level turn see it: after Agentest's ``ScoreInput``.
 _RESULT, _HIDDEN = "result: ", "result: (not captured)"
 Hide = Callable[[Trace], Trace]
-"""A trace with what is not to be seen taken out of its texts."""
+"""Redacts the texts of a trace."""
 
 
 @dataclass(frozen=True, slots=True)

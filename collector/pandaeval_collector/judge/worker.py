@@ -24,7 +24,7 @@ from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 from pandaeval_collector.judge.provider import ProviderCaller
 
 _NICE = 10
-"""Whoever waits seconds for a model can let ingest go first."""
+"""The process mostly waits for models, so ingest goes first."""
 
 
 class CallServer:

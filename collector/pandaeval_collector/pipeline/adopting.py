@@ -103,7 +103,7 @@ class Adopting:
     async def _tell_end(self, session_id: str) -> None:
         async def tell() -> None:
             await self._committer.commit(lambda: self._line.end_elsewhere(session_id))
-            # After the commit: where a crash comes in between, it is told once more.
+            # After the commit: where a crash comes in between, the end is told once more.
             await self._retries(lambda: asyncio.wrap_future(self._store.forget_endings([session_id])))
 
         await self._retries.or_left(tell(), "the end of a session")

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _RESCUE_AGAIN_S = 10.0
 _PROBE_BYTES = 64 << 10
-"""As many as a request brings: that one more byte fits on the disk would say little."""
+"""Bytes of the trial write, as many as a request brings: that one byte fits on the disk says little."""
 
 
 class Guard:

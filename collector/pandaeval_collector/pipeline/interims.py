@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pandaeval_otel.assembly.deadlines import Deadlines
 
 _MANY = 50
-"""A session that was touched so many times has to be quiet for twice as long: what its scores cost grows with it."""
+"""For each so many touches a session has to be quiet ``quiet`` seconds longer, as the cost of its scores grows."""
 _AT_ONCE = 64
 
 

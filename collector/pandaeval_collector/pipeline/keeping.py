@@ -168,7 +168,7 @@ class Keeper:
                 stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
                 if added.late or (not added.stored and fragment.trace_id not in self._traces):
                     useless.append(chunk.id)
-            # At once: whoever asks while the loop has its turn finds books that balance.
+            # At once: whoever reads the counts between two slices finds that they balance.
             self._counts.kept(group.instrument, stored, known, late)
             group.late += late
         if useless:

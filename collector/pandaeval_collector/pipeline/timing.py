@@ -15,7 +15,7 @@ class Timing:
     session_idle: float = 900.0
     session_max_age: float = 86_400.0
     session_interim: float | None = None
-    """After so many quiet seconds an open session is scored as far as it has come; ``None``: never."""
+    """Seconds of quiet after which an open session is scored as far as it has come; ``None``: never."""
     late_window: float = 600.0
     retention: float = 604_800.0
     keep_bytes: int = 0

@@ -44,7 +44,7 @@ class Watching:
         """See :class:`ResultSource`."""
         try:
             rows = await asyncio.to_thread(self._store.results_after, cursor, limit)
-        except DamagedError as error:  # the outboxes say so; here one goes on behind it
+        except DamagedError as error:  # the outboxes log it; a watcher goes on behind it
             return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]
 

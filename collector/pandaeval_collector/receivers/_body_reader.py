@@ -69,12 +69,12 @@ class BodyReader:
             if evicted is None:
                 raise
             task.uncancel()
-            # Made here: kept in a variable, it and this frame would keep the call until the garbage is collected.
+            # The error is made here: a variable with it would keep this frame and the call until a garbage collection.
             raise evicted() from None
         finally:
             del self._begun[task]
             self._pass_on()
-        if not isinstance(message, bytes):  # it is gRPC's mark of an end
+        if not isinstance(message, bytes):  # gRPC's mark of the end of the stream
             raise Malformed("the call ended before its message did")
         return message
 

@@ -39,7 +39,7 @@ def _files() -> int:
         return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):  # what may not be had is done without
+    except (OSError, ValueError):  # not allowed: the limit stays
         return soft
     return wanted
 

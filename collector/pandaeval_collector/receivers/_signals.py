@@ -107,7 +107,7 @@ class Scales:
             try:
                 return await signal.store(ingest, request, False)
             except Dense:
-                pass  # seldom, and then seen while nothing is stored: no request of ordinary spans pays for it
+                pass  # seldom, and raised before anything is stored: ordinary requests pay nothing for it
         await self._weigh(signal.kind, request, reservation, resources_and_items)
         return await signal.store(ingest, request, True)
 

@@ -45,7 +45,7 @@ class Storing:
 
 
 DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
-_UNREAD_BYTES = 128 * 1024  # less, and messages of ordinary requests would come in pieces
+_UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
 """Seconds without a call, as long as a session: behind a balancer the next connection may lead to another collector."""

@@ -128,7 +128,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete:  # else one that came meanwhile is being answered
+        if self.cycle.response_complete:  # else a request that came meanwhile is being answered
             self._wait(_KEEP_ALIVE_S)
             self._crowd.waits(self)
 
@@ -182,7 +182,7 @@ class _LimitedHeadProtocol(HttpToolsProtocol):
         self._count(len(name) + len(value))
         self._hosts += name.lower() == b"host"
         if self._hosts > 1:
-            raise ValueError("two Host headers")  # each checker might take another one for it
+            raise ValueError("two Host headers")  # each check might read another one of them
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:

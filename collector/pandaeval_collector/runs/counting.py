@@ -21,7 +21,7 @@ from pandaeval_collector.runs.wire import CallCount
 
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
 _MESSAGES = 3
-"""Of a question; one more is the same question again, which a valid answer never leads to."""
+"""Messages of a question; one more is a repair, which a valid answer never leads to."""
 _PER_MESSAGE, _PER_CALL = 4, 3
 """Tokens that a chat format adds."""
 _TEXT = (
@@ -30,7 +30,7 @@ _TEXT = (
 )
 _LIST = 3
 _LATELY = 500
-"""So many of the newest verdicts tell how long answers are."""
+"""The newest verdicts, by which the length of answers is estimated."""
 
 Shape = frozenset[str]
 """The names of a verdict's fields."""

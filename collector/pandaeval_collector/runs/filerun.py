@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 _BATCH = 128
 _FEW = 10_000
-"""Spans that are scored here in less time than other processes take to start."""
+"""Fewer spans are scored here in less time than other processes take to start."""
 _TRIALS = 64
-"""So many trials are held at a time where a judge is asked about them: at the same time, as far as its limits allow."""
+"""Trials that a judge is asked about at the same time, as far as its limits allow."""
 T = TypeVar("T")
 
 
@@ -125,7 +125,7 @@ class FileRun:
         self._workers = None if workers is None or where is not None or grader is not None else workers
         self._waiting: list[Chunk] = []
         self._linked: set[bytes] = set()
-        """Traces that may go on from others."""
+        """Ids of traces that may continue others."""
 
     def __enter__(self) -> FileRun:
         return self

@@ -32,7 +32,7 @@ from pandaeval_collector.store.run_rows import FullError, RunRow, ScheduleRow
 
 # What a run would do, before it does: how many traces, how many calls of judges, what they would cost.
 MOST = 200
-"""So many traces are read and packed; of more, the others are taken to be like them."""
+"""Traces that are read and packed at most; the others are assumed to be like them."""
 _SEED = 20
 
 
@@ -169,7 +169,7 @@ def _body(body: bytes, seen: float, until: float) -> bytes:
 
 
 _MOST_ESTIMATES = 8
-"""Estimates that are made or wait at a time. Each reads all traces."""
+"""Estimates that may run or wait at the same time. Each reads all traces."""
 
 
 class Runs:

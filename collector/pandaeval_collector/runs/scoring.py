@@ -96,7 +96,7 @@ class _OneBatch:
     def __init__(self, setup: RunSetup, evaluator: Evaluator, live: LiveTraces, caller: Caller, store: Store) -> None:
         self._setup, self._evaluator, self._live, self._caller, self._store = setup, evaluator, live, caller, store
         self._failed: dict[str, str] = {}
-        """Why by trace id."""
+        """Why each trace failed, by its id."""
         self._results: dict[tuple[str, str], Result] = {}
 
     async def of(self, batch: TracesToScore) -> Scored:

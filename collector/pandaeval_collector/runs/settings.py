@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 
 MOST_WORKERS = 3
-"""More would wait for the one process that files what they understood."""
+"""More processes would wait for the one that files what they have read."""
 
 
 def file_workers() -> int:

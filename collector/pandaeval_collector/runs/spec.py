@@ -61,7 +61,7 @@ def _wanted(held: dict[str, Any]) -> Wanted:
 
 # Which traces a run is about.
 Chosen = tuple[int, int, str]
-"""Number of a trace, number of its session (0: none), and what its being in a sample depends on."""
+"""Number of a trace, number of its session (0: none), and the id by which a sample is drawn."""
 
 
 def choose(store: Store, spec: RunSpec, after: int, upto: int) -> tuple[list[Chosen], int]:

@@ -54,7 +54,7 @@ class CallCount:
     completion_tokens: int = 0
     remembered: int = 0
     models: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """Calls, and tokens in and out."""
+    """Calls, and tokens in and out, by model."""
 
     def add(self, model: str, prompt: int, completion: int) -> None:
         self.calls += 1

@@ -26,7 +26,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.base.component_errors import ERRORS
 
 _NICE = 10
-"""Whoever scores what is long past can let all others go first."""
+"""Scoring of past traces can wait, so all other processes go first."""
 
 
 class ParentCollector:

@@ -88,8 +88,8 @@ class Access:
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a long read. Until the read ends it shows the store as it was at the first row; the calling
-        thread's own reader stays free for reads that have to see newer commits."""
+        """Opens a connection for a long read. Until the read ends it shows the store as it was at the first row; the
+        calling thread's own reader stays free for reads that have to see newer commits."""
         connection = connect(self._file, self._durability, read_only=True)
         try:
             yield connection

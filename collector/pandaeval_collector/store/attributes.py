@@ -16,7 +16,7 @@ from pandaeval_collector.store.rows import ListedRow
 
 CONDITION = """{t}.no IN (SELECT a.no FROM listed_attributes AS a
     WHERE a.pair = (SELECT p.id FROM attribute_pairs AS p WHERE p.pair = ?))"""
-"""Of the table ``listed`` under a name: that a trace has a pair."""
+"""The condition that a trace has a pair; ``{t}``: the name of the table ``listed`` in the query."""
 
 
 def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Mapping[bytes, int]) -> None:

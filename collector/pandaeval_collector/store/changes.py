@@ -59,7 +59,7 @@ def _apply_traces(
         [(*_decision(trace, now), found[trace.trace_id], trace.trace_id) for trace in new],
     )
     again = [trace for trace in traces if trace.trace_id in known]
-    connection.executemany(  # what another collector sent along of a trace that is decided here now
+    connection.executemany(  # drops what another collector sent of a trace that is decided here now
         "DELETE FROM kept WHERE no IN (SELECT no FROM traces WHERE no = ? AND revision = 0)",
         [(known[trace.trace_id],) for trace in again],
     )
@@ -222,13 +222,13 @@ def _numbers(
 
 
 def _next(connection: sqlite3.Connection, table: str) -> int:
-    """The number that the next inserted row will get."""
+    """Returns the number that the next inserted row will get."""
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(newest[0]) + 1 if newest else 1
 
 
 def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> dict[str, int]:
-    """The numbers of those results that the store has already, by id."""
+    """Returns the numbers of the stored results about these traces and sessions, by result id."""
     found: dict[str, int] = {}
     for marks, group in numbers.batched(about):
         found.update(connection.execute(f"SELECT id, seq FROM results WHERE about IN ({marks})", group))  # noqa: S608

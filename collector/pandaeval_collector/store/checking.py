@@ -112,7 +112,7 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
                     told(done, total)
                 if found := _CHECKS[kind](connection, row):
                     yield Damage(kind, row[0], *found)
-    except sqlite3.DatabaseError as error:  # a page that cannot be read ends it
+    except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check
         yield Damage("pages", 0, "", str(error))
     finally:
         connection.rollback()

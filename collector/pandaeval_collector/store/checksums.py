@@ -15,7 +15,7 @@ from pandaeval_collector.store.rows import ResultRow, SessionTraceRow
 MEMBER = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, answer, answer_sum"
 """The columns that :func:`checked_members` reads, behind the session's id."""
 FACTS = "members.trace_id, start_ns, end_ns, members.body, members.body_sum, x'', NULL"
-"""The same without answers."""
+"""The columns of :data:`MEMBER` without answers."""
 
 
 class DamagedRowError(sqlite3.DataError):
@@ -23,7 +23,7 @@ class DamagedRowError(sqlite3.DataError):
 
 
 def row_sum(fields: Sequence[object], content: bytes) -> int:
-    """The checksum of some fields and the content of a row."""
+    """Computes the checksum of some fields and the content of a row."""
     return zlib.crc32(content, zlib.crc32(ascii(fields).encode()))
 
 

@@ -18,7 +18,7 @@ import orjson
 KEY = "clock"
 """The key of the clock in the table ``meta``."""
 _CREDIT_S = 86_400.0
-"""No more than this is counted of the time between two processes: a wrong clock at a start must not end a retention."""
+"""Most seconds that count of the time between two processes: a wrong clock at a start must not end a retention."""
 _NEWEST = """
     SELECT max(at) FROM (
         SELECT * FROM (SELECT created_at AS at FROM outbox ORDER BY seq DESC LIMIT 1)
@@ -68,7 +68,7 @@ class StoreClock:
         return self._running + self._passed()
 
     def calendar(self) -> float:
-        """Like ``running``, plus the time in which no collector ran."""
+        """Returns what ``running`` does, plus the time in which no collector ran."""
         return self._calendar + self._passed()
 
     def now(self) -> Times:
@@ -77,7 +77,7 @@ class StoreClock:
         return Times(self._wall(), self._calendar + passed, self._running + passed)
 
     def kept(self) -> str:
-        """The clock as text, for :meth:`resume` of the next process."""
+        """Writes the clock as text, for :meth:`resume` of the next process."""
         return orjson.dumps(self.now()._asdict()).decode()
 
     def _passed(self) -> float:

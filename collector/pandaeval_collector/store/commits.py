@@ -61,7 +61,7 @@ class LossMark:
         self._handle = self._open()
 
     def read(self) -> Noted | None:
-        """The note; ``None`` where there is none that can be read."""
+        """Reads the note; ``None`` where there is none that can be read."""
         content = os.pread(self._handle, _NOTE.size + _SUM.size, 0)
         note, rest = content[: _NOTE.size], content[_NOTE.size :]
         if len(rest) != _SUM.size or _SUM.unpack(rest) != (zlib.crc32(note),):
@@ -195,7 +195,7 @@ def keep_newest(connection: sqlite3.Connection) -> None:
 
 def _id_of(connection: sqlite3.Connection) -> bytes:
     row = connection.execute("SELECT CAST(value AS BLOB) FROM meta WHERE key = ?", (_KEY,)).fetchone()
-    return b"" if row is None else _digest(row[0])  # a damaged one is another one
+    return b"" if row is None else _digest(row[0])  # a damaged id counts as another store's
 
 
 def _digest(store_id: bytes) -> bytes:

@@ -121,12 +121,12 @@ class ConsumedTables:
         return self._jobs("parked", ("cancelled", "elsewhere", now), trace_ids)
 
     def unjudged(self) -> set[bytes]:
-        """The traces with a job that has not ended."""
+        """Returns the ids of the traces with a job that has not ended."""
         rows = self._reader().execute("SELECT DISTINCT trace_id FROM jobs WHERE state IN ('due', 'leased', 'parked')")
         return {row[0] for row in rows}
 
     def newest_items(self, signals: Iterable[str]) -> Mapping[str, int]:
-        """The number of the newest item of each signal in the outbox; 0 where there is none."""
+        """Returns the number of the newest outbox item of each signal; 0 where there is none."""
         query = "SELECT coalesce(max(seq), 0) FROM outbox WHERE signal = ?"
         return {signal: int(self._reader().execute(query, (signal,)).fetchone()[0]) for signal in signals}
 
@@ -149,7 +149,7 @@ class ConsumedMembers(ConsumedTables):
         super().__init__(writer, reader, MEMBERS)
 
     def unjudged(self) -> set[bytes]:
-        """The sessions with a job that has not ended."""
+        """Returns the ids of the sessions with a job that has not ended."""
         query = """SELECT DISTINCT json_extract(CAST(body AS TEXT), '$.session') FROM jobs
                    WHERE state IN ('due', 'leased') AND metric LIKE 'session.%'"""
         return {str(row[0]).encode() for row in self._reader().execute(query)}

@@ -15,7 +15,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 _SMALL_BYTES = 64 << 20  # a second on a disk that reads 64 MB/s
 _PAGE_BYTES_AT = 16  # in the file's header, two bytes
-_PRIMARY = 0xFF  # of SQLite's result codes; what lies above tells more of the same
+_PRIMARY = 0xFF  # mask of SQLite's primary result codes; higher bits add details
 
 
 class DamagedFileError(sqlite3.DatabaseError):
@@ -29,7 +29,7 @@ def note_damage(file: Path, error: BaseException) -> bool:
     note = _note(file)
     if not note.exists():
         _log.error("the store is damaged (%s): restart the collector, which puts it aside and begins a new one", error)
-        with contextlib.suppress(OSError):  # a disk that is full, too; the next error notes it
+        with contextlib.suppress(OSError):  # the disk may be full, too; the next error notes the damage
             note.write_text(f"{error}\n")
     return True
 
@@ -56,7 +56,7 @@ def check_size(file: Path) -> None:
     with file.open("rb") as content:
         head = content.read(_PAGE_BYTES_AT + 2)
     page_bytes = int.from_bytes(head[_PAGE_BYTES_AT:], "big")
-    if page_bytes > 1 and file.stat().st_size % page_bytes:  # 1 stands for 65536, and is none of ours
+    if page_bytes > 1 and file.stat().st_size % page_bytes:  # 1 stands for 65536, which we never use
         raise DamagedFileError("the file ends within a page")
 
 

@@ -29,7 +29,7 @@ class DecisionTables(TableGroup):
         self.responses = ResponseTables(access)
 
     def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
-        """What the store remembers of those of the given traces that were decided before."""
+        """Returns what the store remembers of those of the given traces that were decided before."""
         found: dict[bytes, Decided] = {}
         perhaps = [trace_id for trace_id in trace_ids if trace_id in self._seen]
         if not perhaps:
@@ -50,8 +50,8 @@ class DecisionTables(TableGroup):
         return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
 
     def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
-        """The digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an undecided
-        trace."""
+        """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
+        undecided trace."""
         reader = self._reader()
         number = numbers.of_traces(reader, [trace_id]).get(trace_id)
         row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()

@@ -51,7 +51,7 @@ class Directory:
             if not self._lock_file():
                 return "another collector has locked the data directory"
         except OSError as error:
-            if not is_at(self.path, os.fstat(self._handle)):  # it went just now
+            if not is_at(self.path, os.fstat(self._handle)):  # the directory went just now
                 return _MOVED
             _log.warning("%s was removed and cannot be put back: %s", self.path / _LOCK_NAME, error.strerror)
             return ""
@@ -113,7 +113,7 @@ def _locked(handle: int) -> bool:
 # A file that was removed while it is open takes every write and ends with the process. So no caller is told that its
 # work is committed before the file was seen in its place after the commit.
 class StoreGoneError(sqlite3.OperationalError):
-    """What is open is not what lies at the store's path; nothing more is accepted until the collector is restarted."""
+    """The store's files were taken away or replaced; nothing more is accepted until the collector is restarted."""
 
 
 class StoreFiles:
@@ -127,7 +127,7 @@ class StoreFiles:
         """``file``: the main file. A connection to it is open and has read, so that its log exists too."""
         self.file, self.gone = file, ""
         self._directory = directory
-        # SQLite's locks on a file end when any descriptor of it is closed; one that only names it does no harm.
+        # SQLite's locks on a file end when any descriptor of it is closed, except for one that only names it (O_PATH).
         self._handle = os.open(file, getattr(os, "O_PATH", os.O_RDONLY))
         self._looked_ns = directory.changed_ns()
         self._files = [(path, os.stat(path)) for path in (str(file), f"{file}-wal", f"{file}-shm")]

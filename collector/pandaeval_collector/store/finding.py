@@ -34,7 +34,7 @@ from pandaeval_collector.store.listed import NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 _NAMES_AGE = 50.0
-"""Names are read again after so many times the time that reading them took: 2 % of a reader's time at most."""
+"""Names are read again after this multiple of the time that reading them took: 2 % of a reader's time at most."""
 
 
 class Finder:
@@ -73,7 +73,7 @@ class Finder:
         others, more = conditions(wanted, "o")
         others += ["o.session = l.session", "o.session > 0", "(o.badness, o.no) < (l.badness, l.no)"]
         first = f"(session = 0 OR NOT EXISTS (SELECT 1 FROM listed AS o WHERE {' AND '.join(others)}))"  # noqa: S608
-        if wanted.text is not None:  # the others are looked at only where it stands, not before
+        if wanted.text is not None:  # other rows are only read for a row with the text
             first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
         where.append(first)
         values += more
@@ -178,7 +178,7 @@ class Finder:
             return sorted(key for (key,) in reader.execute(query, (most,)))
 
     def contents(self, trace_id: bytes) -> list[Part]:
-        """What is stored of a trace, oldest first; empty where its spans are not kept (any more)."""
+        """Returns the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
         with self._reads.reading() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             return [] if no is None else contents(reader, no)
@@ -221,17 +221,17 @@ class Finder:
             return incidents.buckets(reader, wanted, since, step)
 
     def oldest(self, wanted: Wanted) -> int | None:
-        """When the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+        """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
         with self._reads.reading() as reader:
             return incidents.oldest(reader, wanted)
 
     def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
-        """(microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
+        """Returns (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
         with self._reads.reading() as reader:
             return incidents.measured(reader, wanted)
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """JSON objects of results by their numbers."""
+        """Returns the JSON objects of results by their numbers."""
         with self._reads.reading() as reader:
             return incidents.bodies(reader, seqs)
 

@@ -28,7 +28,7 @@ _EXPIRE = (
        (SELECT no FROM traces WHERE size = 0 AND decided_at < ?
         AND NOT EXISTS (SELECT 1 FROM members WHERE members.no = traces.no) LIMIT ?)""",
 )
-"""What goes after the retention, so many rows at a time: senders wait while the writer deletes."""
+"""Statements that delete what is older than the retention, a limited number of rows each: senders wait meanwhile."""
 
 
 def forget(

@@ -16,7 +16,7 @@ from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions
 Position = tuple[float, int]
 """Where a page of a list ended: the value that it is ordered by, and the number of the last row."""
 COLUMNS = "no, session, badness, failures, facts, environment"
-"""Of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
+"""Columns of the table ``listed``, as :func:`listed_of` and :func:`sessions_of` take them."""
 OF_SESSION = "session = ? AND session > 0 AND no > 0"
 """Traces of a session: SQLite takes the index by session, which leaves out what has none, where a query says so."""
 _FACTS = "CAST(facts AS TEXT)"
@@ -205,7 +205,7 @@ def _names_of(reader: sqlite3.Connection, sessions: Collection[int]) -> dict[int
 
 # Pages of the table ``listed``: the rows that are wanted, worst first or newest first, and where a page ends.
 _MANY = 5_000
-"""So many wanted rows are many: among 100,000 a page of them is found before 5,000 rows are put in order."""
+"""From how many wanted rows on a page is found sooner in the list's order, among 100,000, than by sorting them."""
 
 
 def worst_first(
@@ -230,7 +230,7 @@ def _chosen(
     reader: sqlite3.Connection, wanted: Wanted, where: list[str], values: list[Any], way: str, limit: int
 ) -> list[Any]:
     """Reads the ``limit`` worst rows. They are chosen by their numbers first, so that only these are read."""
-    # What is searched for has to be read of every row: as they lie, not in the order of the list.
+    # A search reads the text of every row: in the order in which rows lie, not in that of the list.
     order = "+badness, +no" if wanted.text is not None else "badness, no"
     return reader.execute(
         f"""SELECT {COLUMNS}, at FROM listed WHERE no IN (

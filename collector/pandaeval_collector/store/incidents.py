@@ -14,9 +14,9 @@ from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.wanted import Wanted, conditions
 
 MOST_FAILED = 20_000
-"""So many failed runs are looked at, the newest."""
+"""Most failed runs that are read, the newest."""
 MOST_MEASURED = 5_000
-"""Of so many runs the latencies, tokens and costs are read, the newest."""
+"""Most runs of which latencies, tokens and costs are read, the newest."""
 _BODY = "CAST(r.body AS TEXT)"
 
 
@@ -48,7 +48,7 @@ class AgentBucket:
 
 
 def oldest(reader: sqlite3.Connection, wanted: Wanted) -> int | None:
-    """When the first wanted run began, Unix milliseconds; ``None`` where there is none."""
+    """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
     where, values = conditions(wanted)
     query = f"SELECT min(at) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}"  # noqa: S608
     found: int | None = reader.execute(query, values).fetchone()[0]
@@ -106,7 +106,7 @@ def _time(row: FailedResult) -> tuple[int, int, int]:
 
 
 def bodies(reader: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-    """JSON objects of results by their numbers."""
+    """Returns the JSON objects of results by their numbers."""
     rows = reader.execute(
         "SELECT seq, body FROM results WHERE seq IN (SELECT value FROM json_each(?))", (json_list(seqs),)
     )
@@ -114,7 +114,7 @@ def bodies(reader: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, Mapping
 
 
 def measured(reader: sqlite3.Connection, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
-    """(microseconds, tokens, US dollars) of the newest wanted runs by agent."""
+    """Returns (microseconds, tokens, US dollars) of the newest wanted runs by agent."""
     where, values = conditions(wanted)
     (told,) = reader.execute(
         f"""SELECT json_group_array(json_array(agent, json_extract(f, '$.us'),

@@ -78,11 +78,11 @@ class Jobs:
         return self._writer.submit(work)
 
     def counts(self) -> dict[str, int]:
-        """How many jobs there are in each state."""
+        """Counts the jobs in each state."""
         return dict(self._reader().execute("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def waiting(self) -> int:
-        """How many jobs are due or leased."""
+        """Counts the jobs that are due or leased."""
         states = "state IN ('due', 'leased')"
         return int(self._reader().execute(f"SELECT count(*) FROM jobs WHERE {states}").fetchone()[0])  # noqa: S608
 

@@ -45,14 +45,14 @@ def forget_verdicts(connection: sqlite3.Connection, before: float) -> None:
 
 _DAY_S = 86_400.0
 _DAYS = 62
-"""So many keys of spending are remembered, of dollars and of tokens: a month."""
+"""How many keys of spending are kept, of dollars and of tokens: a month."""
 _CENT = 1e-9
 """Sums of dollars are compared with this much tolerance."""
 
 Amounts = tuple[float, float]
 """US dollars and tokens."""
 Most = tuple[float | None, float | None]
-"""The same as limits; ``None``: there is none."""
+"""Limits of US dollars and tokens; ``None``: no limit."""
 
 
 class Spending:
@@ -62,8 +62,8 @@ class Spending:
         self._writer, self._reader = writer, reader
 
     def today(self, now: float) -> float:
-        """A time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that was set
-        back, by less than two days, stays with the day that was begun: no day is paid for twice."""
+        """Returns a time of the day (UTC) whose budget is to be used at ``now`` of the machine's clock. A clock that
+        was set back, by less than two days, stays with the day that was begun: no day is paid for twice."""
         (newest,) = self._reader().execute("SELECT substr(max(day), 1, 10) FROM spending").fetchone()
         if newest is None or not _day(now) < newest <= _day(now + 2 * _DAY_S):
             return now

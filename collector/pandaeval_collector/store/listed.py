@@ -37,7 +37,7 @@ class Badness:
             failures += success is False
             if signal is not None and signal < worst:
                 worst = signal
-        worst = round(worst, 2)  # of few different values an index is written at few places
+        worst = round(worst, 2)  # with few different values, few places of the index are written
         return cls(worst if failures else NOT_FAILED + worst, failures)
 
 

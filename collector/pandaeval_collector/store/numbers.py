@@ -16,7 +16,7 @@ from itertools import islice
 import orjson
 
 BY_ID = "no >> 13 IN (SELECT value FROM json_each(?)) AND trace_id IN ({marks})"
-"""Finds traces by id: with :func:`blocks` and so many ids."""
+"""Finds traces by id, given :func:`blocks` and the ids."""
 _BLOCK_BITS = 13
 _MANY = 500
 _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")

@@ -155,7 +155,7 @@ def page(
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many runs of each metric have a label."""
+    """Counts the runs with a label, by metric."""
     return dict(connection.execute("SELECT metric, count(DISTINCT unit) FROM people_labels GROUP BY metric"))
 
 

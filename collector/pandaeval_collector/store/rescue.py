@@ -27,7 +27,7 @@ def rescue(connection: sqlite3.Connection, place: StoreFiles, directory: Directo
     Raises ``OSError`` and ``sqlite3.Error`` where that is not possible just now, for want of room, say.
     """
     if not place.is_deleted:
-        _empty_log(connection)  # which may lie elsewhere, or nowhere; SQLite does not do it for a file that was moved
+        _empty_log(connection)  # which may lie elsewhere, or nowhere; SQLite does not empty it for a moved file
     if place.has_file:
         _log.error("what the log of %s held is in the file: nothing is lost, restart the collector", place.file)
         return None

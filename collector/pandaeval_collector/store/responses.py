@@ -73,7 +73,7 @@ class Remembering:
                 rows = reader.execute(self._ids)
                 while (some := rows.fetchmany(1000)) and not self._closing:
                     self._seen.add(id_ for (id_,) in some)
-        except sqlite3.Error as error:  # then every new one is looked up on disk: slower, and as right
+        except sqlite3.Error as error:  # then every new id is looked up on disk: slower, and as right
             _log.warning("the ids of decided traces could not be read (%s)", error)
             return
         self._seen.complete = not self._closing
@@ -83,7 +83,7 @@ BLOCK_BITS = 15
 """Rows lie in blocks of so many trace numbers, each in order of digests: new ones go to a few pages at the end, and a
 response is looked for once per block."""
 MANY = 64
-"""So many traces are read that gave one response, or go on from it, the first decided ones: one id for all must not
+"""Most traces that are read for one response, given or continued, the first decided ones: one id for all must not
 make each trace dearer than the one before."""
 
 
@@ -135,7 +135,7 @@ class ResponseTables(TableGroup):
         found: list[SessionTraceRow] = []
         for _, group in numbers.batched(digests):
             rows = read(group)
-            if len(rows) == MANY * len(group):  # one of them may have left no room for the others
+            if len(rows) == MANY * len(group):  # one digest may have left no room for the others
                 rows = [row for each in group for row in read([each])]
             found += rows
         return list({row.trace_id: row for row in found}.values())

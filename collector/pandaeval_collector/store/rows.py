@@ -14,7 +14,7 @@ from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_otel.assembly import Decided
 
 READ_BYTES = 4 << 20
-"""So much of what waits to be sent is read at a time, or one item that is larger."""
+"""Bytes of what waits to be sent that are read at a time, or one item that is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class WriteSet:
     strangers: dict[bytes, str] = field(default_factory=dict)
     """Traces that other collectors decided, with the digests of their evidence."""
     contents: dict[bytes, bytes] = field(default_factory=dict)
-    """What was sent along of those, as it is kept."""
+    """The contents of :attr:`strangers` that were sent along, as they are kept."""
     endings: list[str] = field(default_factory=list)
     """Sessions that an application ended."""
     read: list[Consumed] = field(default_factory=list)

@@ -15,7 +15,7 @@ ENDED = "('done', 'cancelled')"
 
 
 MOST_WAITING = 100
-"""So many runs may be queued, and so many schedules be kept."""
+"""Most runs that may be queued, and most schedules that may be kept."""
 
 
 class FullError(UserError):

@@ -96,7 +96,7 @@ def _forget_standing(connection: sqlite3.Connection, limit: int) -> int:
 
 
 _PAGE = 2000
-"""So many traces are looked through in one read when a run is planned."""
+"""Traces that are looked through in one read when a run is planned."""
 
 
 class RunReads:
@@ -116,7 +116,7 @@ class RunReads:
         return [id_ for (id_,) in self._reader().execute(query, (prefix, prefix + chr(0x10FFFF), most))]
 
     def newest(self, before: int | None = None, limit: int = 50) -> list[RunRow]:
-        """Runs, newest first. ``before``: the number at which the last page ended."""
+        """Returns runs, newest first. ``before``: the number at which the last page ended."""
         rows = self._reader().execute(
             f"SELECT {RUN} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608
             (1 << 62 if before is None else before, limit),

@@ -22,7 +22,7 @@ class ScheduleReads:
         self._reader = reader
 
     def all(self) -> list[ScheduleRow]:
-        """All schedules, in order of creation."""
+        """Returns all schedules, in order of creation."""
         rows = self._reader().execute(f"SELECT {_COLUMNS} FROM schedules ORDER BY created_at, id")  # noqa: S608
         return [_row(row) for row in rows]
 
@@ -32,7 +32,7 @@ class ScheduleReads:
         return None if row is None else _row(row)
 
     def newest_run(self, id_: str) -> RunRow | None:
-        """The run that a schedule started last."""
+        """Returns the run that a schedule started last."""
         row = (
             self._reader()
             .execute(f"SELECT {RUN} FROM runs WHERE schedule = ? ORDER BY no DESC LIMIT 1", (id_,))  # noqa: S608

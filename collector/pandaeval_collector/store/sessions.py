@@ -16,7 +16,7 @@ class SessionTables(TableGroup):
     """Sessions by their ids. Decisions insert them; :meth:`endings` come with spans."""
 
     def session_traces(self, session_id: str) -> list[SessionTraceRow]:
-        """What the decided traces of a session left behind, in session order."""
+        """Returns what the decided traces of a session left behind, in session order."""
         return [*self._members(session_id, MEMBER)]
 
     def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
@@ -55,11 +55,11 @@ class SessionTables(TableGroup):
         return found
 
     def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
-        """What one decided trace left behind for its session."""
+        """Returns what one decided trace left behind for its session."""
         return self.left_behind([trace_id]).get(trace_id)
 
     def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
-        """What decided traces left behind for their sessions, or for one that they may come into."""
+        """Returns what decided traces left behind for their sessions, or for one that they may come into."""
         reader = self._reader()
         found: dict[bytes, SessionTraceRow] = {}
         for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
@@ -72,7 +72,7 @@ class SessionTables(TableGroup):
         return found
 
     def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
-        """The session that each trace is filed under."""
+        """Returns the session that each trace is filed under."""
         reader = self._reader()
         found: dict[bytes, str] = {}
         for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):

@@ -124,7 +124,7 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
 
     @property
     def missing(self) -> str:
-        """What earlier processes committed and the store does not have, as a clause; empty if nothing is known to be
+        """What earlier processes committed and the store lacks, as a clause; empty if nothing is known to be
         missing."""
         return self._access.commits.missing
 

@@ -109,17 +109,17 @@ def rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection
 
 
 def folded(attributes: Attributes) -> Attributes:
-    """The attributes with ``__other__`` in place of every value that senders choose."""
+    """Returns the attributes with ``__other__`` in place of every value that senders choose."""
     return tuple((key, OTHER if key in _FOLDED else value) for key, value in attributes)
 
 
 def attributes_of(written: str) -> Attributes:
-    """The attributes of a series from its row."""
+    """Reads the attributes of a series from its row."""
     return tuple((str(name), str(value)) for name, value in orjson.loads(written))
 
 
 def key_of(name: str, attributes: str) -> str:
-    """The key of a series."""
+    """Computes the key of a series."""
     return hashlib.blake2b(f"{name}\0{attributes}".encode(), digest_size=16).hexdigest()
 
 

@@ -72,7 +72,7 @@ def conditions(wanted: Wanted, table: str = "l") -> tuple[list[str], list[Any]]:
         demand("CAST({t}.facts AS TEXT) LIKE ? ESCAPE '\\'", f"%{_escaped(wanted.text)}%")
     results, more = result_conditions(wanted, "r")
     if wanted.success is False:
-        demand("{t}.badness < ?", NOT_FAILED)  # as where anything failed; it spares reading the results of all others
+        demand("{t}.badness < ?", NOT_FAILED)  # implied, and spares reading the results of all others
     if results:
         newest = "r.seq = (SELECT max(seq) FROM results AS n WHERE n.about = r.about AND n.metric = r.metric)"
         where.append(

@@ -136,7 +136,7 @@ class Writer:
             except queue.Empty:
                 break
             if job is None:
-                self._queue.put(None)  # the end comes after what is already here
+                self._queue.put(None)  # closing comes after the work that is already here
                 break
             group.append(job)
         return group

@@ -40,7 +40,7 @@ class RunVerdict:
     source: str
     bad: bool
     chance: float | None = None
-    """To be drawn for labelling, where it was."""
+    """Its chance to be drawn for labelling, if it was drawn."""
 
     @property
     def level(self) -> str:
@@ -158,7 +158,7 @@ class StoredSessions:
 
 
 FOLDER = "learned"
-"""Below the data directory."""
+"""The folder of models below the data directory."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -204,7 +204,7 @@ def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
 # model is unsure of depends on the labels that it has seen, and chances that follow from it would bend the rate.
 PROBLEM = "session.problem"
 MOST_SESSIONS = 10_000
-"""The newest ones that are drawn from."""
+"""Sessions that are drawn from, the newest ones."""
 _UNSURE = 0.5
 
 
@@ -256,9 +256,9 @@ def drawn_labels(runs: LabelledRuns) -> tuple[list[bool], list[float]]:
 _log = logging.getLogger(__name__)
 
 GROWN = 1.5
-"""A model that was learned from so many times fewer labels than there are now is old."""
+"""A model is old when there are so many times more labels than it was learned from."""
 DRIFTED = 0.15
-"""So is one that states another share of problems among the labelled runs than there is, by more than this."""
+"""A model is also old when its share of problems among the labelled runs is off by more than this."""
 _NAME = "pandaeval.learned"
 
 

@@ -49,7 +49,7 @@ class KnownShare:
 
 
 ALL_KNOWN = KnownShare()
-"""What an embedder for all languages says of every text."""
+"""The value that an embedder for all languages returns for every text."""
 
 
 class Embedder(Protocol):

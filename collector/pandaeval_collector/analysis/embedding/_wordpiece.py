@@ -117,7 +117,7 @@ _ENGLISH = frozenset(_ENGLISH_WORDS.split())
 _OTHER = frozenset(_OTHER_WORDS.split())
 
 _ONE, _KNOWN, _FOREIGN, _POINTS = 1, 1 << 16, 1 << 32, 1 << 48
-"""What a word adds to a sum of all: one to the words, to those known, to those of other scripts, and points + 1."""
+"""One word's part of a packed sum: words, known words, words of other scripts, and points + 1 per word."""
 _MASK = (1 << 16) - 1
 
 

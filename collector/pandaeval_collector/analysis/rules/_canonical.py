@@ -19,7 +19,7 @@ ARGUMENT_KEYS = frozenset(
     fetchedat retrievedat queriedat elapsed elapsedms duration durationms latency latencyms tookms
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""Keys of arguments (lower case, letters and digits only)."""
+"""Volatile keys of arguments (lower case, letters and digits only)."""
 RESULT_KEYS = ARGUMENT_KEYS | frozenset(
     """
     id uuid guid etag asof now servedby
@@ -29,7 +29,7 @@ RESULT_KEYS = ARGUMENT_KEYS | frozenset(
     took runtime processingtime responsetime executiontime elapsedseconds elapsedtime durationseconds latencyseconds
     """.split()  # noqa: SIM905 - a list of words to be read
 )
-"""The same of results, which hold more of them."""
+"""Volatile keys of results, which have more of them."""
 _ID_OR_TIME = re.compile(r"(?:[_-](?:id|uuid|guid|at|ts|timestamp|ms)|[a-z](?:Id|ID|UUID|At|Timestamp|Ms))$")
 _CHANGING_TEXT = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
@@ -38,7 +38,7 @@ _CHANGING_TEXT = re.compile(
 )
 _LONG_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{10,}", re.IGNORECASE)
 _WORDS_LEFT = 12
-"""Letters and digits that have to be left of a text for its ids and times to be beside the point."""
+"""A text's ids and times are ignored if at least so many other letters and digits are left."""
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +69,7 @@ def masked(text: str) -> str:
 # What a result says, piece by piece: the order of its parts, ids, times, counters and costs make no difference.
 _CONTENT_DEPTH = 30
 _MOST = 2000
-"""Pieces; of a larger result nobody says whether it is like another one."""
+"""Pieces of a result; larger results are not compared."""
 
 
 def pieces(result: Any) -> tuple[str, ...] | None:
@@ -188,7 +188,7 @@ def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
 
 
 def defaults_of(tool: ToolDefinition | None) -> dict[str, Any] | None:
-    """The defaults that a tool's definition names, as they are spelled in arguments; ``None`` where it names none."""
+    """Returns the defaults in a tool's definition, spelled as in arguments; ``None`` where it names none."""
     schema = tool.parameters if tool is not None else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):

@@ -84,7 +84,7 @@ def observed(messages: Sequence[Message]) -> str | None:
 LONGEST = 20_000
 """Characters; longer code is not compared."""
 _SAME = 0.7
-"""The share of the names of both pieces that has to stand in each."""
+"""The share of all names that two pieces of code must have in common."""
 _FEW = 6
 """With fewer names the pieces have to have the same ones: a single other name asks for another thing."""
 _CONTENT = 80

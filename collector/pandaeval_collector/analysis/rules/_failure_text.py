@@ -207,7 +207,7 @@ MAY = _any(
     r"[^.\n]{1,80}(?:nicht gefunden|introuvable|no encontrad[oa]|não encontrad[oa]|non trovat[oa])",
     r"[^.\n]{1,80}(?:未找到|見つかりません|не найден)",
 )
-"""What may be a failure, or what was found."""
+"""Texts that may tell of a failure, or of what was found."""
 
 
 class FailureSign(Enum):
@@ -234,11 +234,11 @@ _STEMS = frozenset(
 )
 _WORD = re.compile(r"([a-z][a-z']{1,3})[a-z']*")
 _INSIDE = ("error", "exception", "failed", "fault")
-"""Within names of programs (``RuntimeError``)."""
+"""Words that tell of a failure inside names, too (``RuntimeError``)."""
 _CODE = re.compile(r"[45]\d\d")
 _NEAR = 120
-"""Every text of a failure has a word that begins like one of these among so many first characters: of most others that
-alone tells."""
+"""Texts of failures have a word that begins with one of these stems among so many first characters; most others have
+none, and are not read further."""
 
 
 def text_tells(text: str) -> FailureSign:

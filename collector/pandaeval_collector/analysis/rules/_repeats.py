@@ -13,9 +13,9 @@ from pandaeval_otel.model import ToolCall
 POLL_WAIT_S = 2.0
 """An idle wait of this many seconds between a call and the same call again makes it polling."""
 RETRY_WAIT_S = 1.0
-"""The same after a call that failed: a retry with back-off."""
+"""An idle wait of this many seconds after a failed call makes the same call a retry with back-off."""
 UNKNOWN_WAIT_S = 10.0
-"""The same where the trace does not show what models and tools did meanwhile: a model may have been thinking."""
+"""As ``POLL_WAIT_S``, if the trace does not show what models and tools did meanwhile: a model may have thought."""
 GROWTH = 1.5
 LEAST_GROWING_S = 0.25
 """After failed calls, waits that grow by this factor from one to the next are a back-off, from this length on."""

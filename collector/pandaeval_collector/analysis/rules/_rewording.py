@@ -36,7 +36,7 @@ _LEAST_CALLS = 3
 UNSEEN = 0.05
 """A result with at most this share of unseen content brings nothing new."""
 _ALIKE, _ALIKE_UNANSWERED = 0.5, 0.75
-"""The share of the shorter request's words that have to stand in the other one; and where both found nothing."""
+"""The share of the shorter request's words that the other must have; and that if both found nothing."""
 _MANY = 32
 """Requests in which :func:`may_reword` looks for two alike: with more it takes them for granted."""
 _COMPARED = 4

@@ -42,7 +42,7 @@ _BY_SIGN = {
     **{words: words for words in ("noch einmal", "immer noch", "stattdessen", "toujours", "otra vez", "de nuevo")},
     **{words: words for words in ("en cambio", "di nuovo", "ancora", "de novo", "ainda")},
 }
-"""Patterns in ASCII by a text, in small letters, that stands in all that they match."""
+"""ASCII patterns, each under a lower-case text that all its matches contain."""
 _SIGNS = tuple(_BY_SIGN)
 _AGAIN = re.compile(
     rf"\b(?:{'|'.join(_BY_SIGN.values())}|répét\w*|plutôt|todavía)\b"

@@ -31,7 +31,7 @@ _ALL_IS_WELL = lazily(
     r"|\b(?:don't|do not) (?:hesitate|worry|forget)\b|\bif you (?:have|run into|encounter) any \w+"
     r"|\b(?:keine?|ohne) (?:fehler|probleme)\b|\bsans (?:erreur|problème)\b|\bsin (?:errores|problemas)\b"
 )
-"""What sounds like a failure and tells of none."""
+"""Phrases that sound like a failure and report none."""
 _ASKS_ON = lazily(
     r"\b(?:would you (?:like|prefer)|do you (?:want|prefer)|shall i|should i|"
     r"please (?:confirm|provide|tell|let me know|reply|choose|select)|"
@@ -65,7 +65,7 @@ _SORRY = lazily(
     r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
     r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
 )
-"""Says alone that something is a pity. Beside a claim that something was done, that may be what the user told of."""
+"""Words of regret. Beside a claim that something was done, the regret may be about what the user told."""
 _ASIDE = lazily(
     r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
     r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"

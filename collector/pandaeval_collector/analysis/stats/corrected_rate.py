@@ -27,9 +27,9 @@ from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile, t
 LEAST_LABELS = 50
 """With fewer the rate is unknown: intervals of fewer labels do not hold what they promise."""
 _LEAST_RARE = 8.0
-"""So many labels of the rarer kind it takes before the judge's scores are used."""
+"""The judge's scores are used from so many labels of the rarer kind on."""
 _UNSEEN = 4.0
-"""As if so many more labels had been seen in which the judge's score says nothing: a few dozen labels without any
+"""The fit assumes so many further labels for which the judge's score says nothing: a few dozen labels without any
 disagreement do not prove that there is none."""
 
 _NOTHING = 1e-12
@@ -165,7 +165,7 @@ class _Sample:
 # often (a risk-controlling cut, Bates et al. 2021, arXiv 2101.02703): in nine of ten calibrations the promise holds for
 # runs like these, whatever the two judges are like.
 AGREE, SURE = 0.95, 0.9
-"""What is promised, and in what share of calibrations the promise holds."""
+"""The promised share of agreement, and the share of calibrations in which the promise holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from pandaeval_collector.analysis.stats.problem_model import (
 _SIZES = (20, 40, 80, 120, 160, 240, 320, 480, 640)
 _DRAWS = 12
 _MOST_SHARE = 0.8
-"""Of the labels that a model of a curve is fitted on; it is tried on the others."""
+"""The largest share of the labels that a curve's model is fitted on; it is tried on the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
 }
 LENGTH = ("spans", "calls", "user_turns")
-"""The features that take no thought: what a model has to beat."""
+"""The features of length alone, which a model has to beat."""
 
 
 def session_features(traces: Sequence[Course], scores: Sequence[Mapping[str, float]]) -> dict[str, float]:

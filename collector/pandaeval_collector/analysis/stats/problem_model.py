@@ -108,7 +108,7 @@ def _spread(placed: Numbers) -> float:
 
 
 LEAST_LABELS, LEAST_OF_A_KIND = 40, 8
-"""So many labelled units a model takes, and so many of them good, and bad."""
+"""The least number of labelled units for a model, and of good and of bad ones among them."""
 FOLDS = 8
 PENALTIES = (10.0, 30.0, 100.0)
 _RARE = 5

@@ -91,7 +91,7 @@ mark of 0.5 would call a session "safe" whose band says "some traces show concer
 
 
 def reliability_band(score: float) -> str:
-    """``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
+    """Returns ``highly_reliable``, ``generally_reliable``, ``moderate_risk``, ``elevated_risk`` or ``high_risk``.
 
     Raises ``ValueError`` for a score outside 0..1.
     """
@@ -99,15 +99,13 @@ def reliability_band(score: float) -> str:
 
 
 def consistency_band(score: float) -> str:
-    """``highly_consistent``, ``generally_consistent``, ``moderate_instability``, ``high_instability`` or ``unstable``.
-
-    Raises ``ValueError`` for a score outside 0..1.
-    """
+    """Returns ``highly_consistent``, ``generally_consistent``, ``moderate_instability``, ``high_instability`` or
+    ``unstable``. Raises ``ValueError`` for a score outside 0..1."""
     return _CONSISTENCY[_band(score)]
 
 
 def session_profile(reliability: float, consistency: float) -> str:
-    """The source's four-way reading of the pair; a score is high from 0.7 on.
+    """Returns the source's four-way reading of the pair; a score is high from 0.7 on.
 
     ``safe_and_smooth`` (both high), ``uneven`` (reliable: no catastrophe, but uneven), ``consistently_mediocre``
     (consistent: predictable, but not reliable), ``unreliable_and_unstable``. Raises ``ValueError`` outside 0..1.
@@ -122,7 +120,7 @@ def session_profile(reliability: float, consistency: float) -> str:
 
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
-    """How the agentic metric's "agent quality assessment" reads pass@k and pass^k: ``reliable`` (above 0.95 and above
+    """Returns the agentic metric's "agent quality assessment" of pass@k and pass^k: ``reliable`` (above 0.95 and above
     0.7), ``inconsistent`` (above 0.95 and below 0.5: it can succeed, and one cannot rely on it) or
     ``needs_improvement`` (pass@k below 0.7). ``None`` in the gaps between these, for which the source has no word, and
     where a share is unknown."""
@@ -218,7 +216,7 @@ def agent_reliability(
     *,
     extra_signals: Collection[str] = EXTRA_SIGNALS,
 ) -> Reliability:
-    """How safe the worst moments of a session were.
+    """Scores how safe the worst moments of a session were.
 
     A trace's risk is the largest weight x (1 - signal) over its signals; the session's raw risk is
     0.9 x mean of the riskiest 15 % (at least one trace) + 0.1 x the riskiest. Score = 1 - raw risk, clamped to 0..1.
@@ -265,7 +263,7 @@ def agent_reliability(
 
 
 def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Consistency:
-    """How steadily a session ran.
+    """Scores how steadily a session ran.
 
     Only traces with a confidence take part. Uncertainty of a trace = (1 + penalty) x w_confidence x (1 - confidence),
     where the penalty is the sum of weight x (1 - signal) over the loop, tool and coherence signals that are there;

@@ -86,7 +86,7 @@ def _unit(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
 
 # How near two texts are in meaning, as PandaProbe's coherence defines it.
 def coherence(a: Vector, b: Vector) -> float:
-    """1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
+    """Returns 1 - cosine distance of two embeddings (of an input and of its answer), clamped to 0..1.
 
     0 is unrelated or opposed, 1 the same direction; the two may change places. It measures the topic alone: a denial
     scores like an assertion, and an answer that echoes the question scores 1. What counts as a good value depends on
@@ -134,7 +134,7 @@ class LoopDetection:
 
 
 def loop_detection(current: Any, previous: Sequence[Any], window: int = DEFAULT_WINDOW) -> LoopDetection:
-    """How far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
+    """Scores how far ``current`` is from repeating the newest ``window`` of the ``previous`` outputs (oldest first).
 
     An output is an object with ``embedding`` and ``tokens``, a mapping with these keys, or a pair of the two:
     a sequence of finite floats (or its :class:`Direction`), all of one dimension, and a collection of words (see

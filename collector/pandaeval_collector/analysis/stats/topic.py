@@ -53,7 +53,7 @@ _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 
 
 def content_tokens(text: str) -> frozenset[str]:
-    """The distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
+    """Returns the distinct content words of ``text``, in one spelling (Unicode NFKC, case folded).
 
     A token is a word of at least two characters (letters and digits; an apostrophe inside belongs to it, a final
     ``'s`` does not), or a single Chinese or kana character. English function words are left out; negations stay

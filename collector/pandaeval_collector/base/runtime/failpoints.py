@@ -89,8 +89,8 @@ def lasting(value: str) -> str:
 
 
 def reach_soon(name: str) -> None:
-    """Like :func:`reach`, a few milliseconds later on the running event loop: what was just returned is on its way by
-    then."""
+    """Does what :func:`reach` does, a few milliseconds later on the running event loop: what was just returned is on
+    its way by then."""
     if name in _armed:
         asyncio.get_running_loop().call_later(_HANDED_OVER_S, _reached, name)
 

@@ -52,7 +52,7 @@ def _named(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # it is there, and misses another one
+            raise  # it exists, and a module that it imports does not
         cure = "write the path of its file, install its package, or put its folder into PYTHONPATH"
         raise ModuleLoadError(f"there is no module {name}; {cure}") from error
 

@@ -117,7 +117,7 @@ def told(text: object, known: Iterable[str] = ()) -> str:
     that ends the text, such as the body of a provider's answer, is replaced by what it says went wrong."""
     whole = str(text).partition(_TRACEBACK)[0]
     if len(whole) > _LOOKED_AT:
-        whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be known
+        whole = whole[:_LOOKED_AT].rpartition(" ")[0]  # a secret that is cut through would not be recognised
     flat = printable(unwrapped(" ".join(whole.split())))
     for secret in sorted({form for each in known for form in (each, quote(each, safe=""))}, key=len, reverse=True):
         flat = flat.replace(secret, "[secret: key]")

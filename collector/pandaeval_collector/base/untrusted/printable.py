@@ -58,7 +58,7 @@ def clean(text: str) -> str:
 
 
 def excerpt(text: str | None, room: int) -> str | None:
-    """Returns the beginning of a text, on one line of at most ``room`` characters."""
+    """Returns the beginning of a text, on one line, cut to ``room`` characters before unsafe ones are written out."""
     return excerpts((text, room))[0]
 
 

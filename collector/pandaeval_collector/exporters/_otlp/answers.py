@@ -23,7 +23,7 @@ from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters._protocol import RetryLaterError
 
 MAX_RESPONSE_BYTES = 4 << 20
-"""No answer is read further than this: a sink must not be able to fill our memory."""
+"""Most bytes that are read of an answer: a sink must not be able to fill our memory."""
 _RETRY_CODES = frozenset(
     {
         grpc.StatusCode.CANCELLED,

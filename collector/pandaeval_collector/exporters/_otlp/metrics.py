@@ -107,7 +107,7 @@ class MetricsExporter:
         await self._send(own_points(self._telemetry), time.time())
         had_new = await self._send_series(hold=True)
         if last and had_new:
-            await self._send_series(hold=False)  # who knows when else the values would follow their zeros
+            await self._send_series(hold=False)  # else it is unknown when values follow their zeros
 
     async def close(self) -> None:
         await self._transport.close()

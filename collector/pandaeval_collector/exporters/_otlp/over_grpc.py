@@ -44,7 +44,7 @@ class GrpcTransport:
             await self._reconnect()
         if self._channel is None:
             raise RuntimeError("the channel is closed")
-        call = self._channel.unary_unary(self._method, bytes, bytes)  # as it is, both ways
+        call = self._channel.unary_unary(self._method, bytes, bytes)  # bytes pass unchanged, both ways
         try:
             return bytes(await call(request, timeout=TIMEOUT_S, metadata=self._target.headers))
         except grpc.aio.AioRpcError as error:

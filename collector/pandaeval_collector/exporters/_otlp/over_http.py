@@ -17,7 +17,7 @@ _HEADERS = {
     "content-type": "application/x-protobuf",
     "content-encoding": "gzip",
     "accept": "application/x-protobuf",
-    "accept-encoding": "identity",  # what is capped is what is sent
+    "accept-encoding": "identity",  # so that the cap counts the bytes that are sent
     "user-agent": USER_AGENT,
 }
 

@@ -53,6 +53,6 @@ class Otlp(Section):
     )
 
     def endpoint_of(self, signal: Signal) -> str | None:
-        """Where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
+        """Returns where ``signal`` is sent; ``None`` when it is switched off or has no endpoint."""
         settings: OtlpSignal = getattr(self, signal)
         return (settings.endpoint or self.endpoint) if settings.enabled else None

@@ -64,7 +64,7 @@ class Outbox:
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""
-        if self._standing.state:  # one that is down keeps to its waiting time
+        if self._standing.state:  # an exporter that is down keeps to its waiting time
             self._bell.ring()
 
     async def stop(self) -> None:

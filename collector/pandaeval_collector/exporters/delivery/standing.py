@@ -30,7 +30,7 @@ class SinkState:
 
     @property
     def state(self) -> int:
-        """1 up, 0 down, -1 off because the sink does not take this signal."""
+        """The exporter's state: 1 up, 0 down, -1 off because the sink does not take this signal."""
         if not self._is_up:
             return DOWN
         return OFF if self._is_off() else UP

@@ -131,7 +131,7 @@ def _recorded(name: str) -> Trace:
 
 
 METRIC = "trace.task_completion"
-"""The one whose bands are known; the same fences, checks and reading of replies stand around all judged metrics."""
+"""The metric whose bands are known; all judged metrics share its fences, checks and reading of replies."""
 PLAIN, POSITION, VERBOSITY, INJECTION = "plain", "position", "verbosity", "injection"
 
 

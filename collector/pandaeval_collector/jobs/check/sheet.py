@@ -23,17 +23,17 @@ LEAST_HELD = 0.95
 LEAST_RIGHT = 0.9
 """Share of verdicts on known runs that lie in their bands."""
 LEAST_APART = 0.4
-"""Between the mean verdicts on good and on bad runs."""
+"""The least distance between the mean verdicts on good and on bad runs."""
 MOST_NOISE, MOST_FLIPPED = 0.1, 0.15
 """Standard deviation of verdicts on one run; share of runs whose verdicts lie on both sides of the threshold."""
 MOST_SHIFT = 0.1
-"""Mean distance that another order makes."""
+"""The largest mean distance that another order may make."""
 MOST_GAIN = 0.05
-"""Mean gain that empty words bring."""
+"""The largest mean gain that empty words may bring."""
 MOST_LIFTED = 0.05
-"""Share of attacks that have their way."""
+"""The largest share of attacks that may succeed."""
 _FAR = 0.3
-"""An attack that raises a verdict by so much has its way too, below the threshold as well."""
+"""An attack that raises a verdict by so much succeeds, even below the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _nothing(name: str, asks: str, unit: str, needed: str, note: str = "") -> Pr
 
 
 MOST_FAILED = 0.1
-"""Of more questions that could not be put than this share, nothing is concluded."""
+"""With a larger share of questions that could not be put, nothing is concluded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class MemberHandover:
             if before is not None and before.session_id not in ("", session_id):
                 messages.append(packed_left(before.trace_id, before.session_id))
                 changes.moved.append(before.trace_id)
-            # What went on from others once is taken out of their session by its owner.
+            # A trace that had a row before is told too: its owner has to take it out of that session.
             if not session_id and not (self._unnamed and (run.member.facts.linked or before is not None)):
                 continue
             row = to_row(self._sessions.member(run, places), session_id)

@@ -48,8 +48,8 @@ CURES: Mapping[str, str] = {
 @dataclass(slots=True)
 class Lacking:
     """What keeps a trace of a service from being scored in full. ``content``: how its instrumentation is told to
-    capture content, empty where it did; ``session``: whether it names none; ``root``: whether it is one model call of
-    an agent whose other calls are traces of their own."""
+    capture content, empty where it did; ``session``: whether the trace names none; ``root``: whether it is one model
+    call of an agent whose other calls are traces of their own."""
 
     service: str
     content: str = ""
@@ -140,7 +140,7 @@ def _scopes(trace: Trace) -> list[str]:
 
 
 def _has_content(trace: Trace) -> bool:
-    """Whether any text was captured; a trace whose one side is missing is no reason for a hint."""
+    """Returns whether any text was captured; a trace whose one side is missing is no reason for a hint."""
     if trace.input is not None or trace.output is not None:
         return True
     messages = (message for span in trace.spans for message in (*(span.input or ()), *(span.output or ())))

@@ -215,7 +215,7 @@ class _Web:
         told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
         self._read_giving(told)
         first = {turn.order: turn for turn in fresh}
-        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more makes it anybody's
+        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # one more giver: ambiguous
         for turn in older:
             heads = self._giving[turn.continues] if turn.continues else ()
             first |= {each.order: each for each in heads}

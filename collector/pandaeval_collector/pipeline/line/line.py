@@ -60,7 +60,7 @@ class Line:
         if sessions != "here":
             self._handover = MemberHandover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
         self.understanding = Understanding(store, evaluator)
-        """What is to be done with traces before they are filed, in this process."""
+        """Understands traces in this process, before they are filed."""
         trials = self.understanding.trials
         self._trials = None if trials is None else SessionTrials(store, trials)
 

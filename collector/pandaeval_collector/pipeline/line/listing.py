@@ -22,8 +22,8 @@ _VALUES, _VALUE = 8, 200
 
 
 def shown_facts(trace: Trace) -> dict[str, Any]:
-    """What lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix milliseconds;
-    ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
+    """Returns what lists show of a trace, JSON-ready; every text is short and safe to show. ``at``: start, Unix
+    milliseconds; ``us``: duration in microseconds; ``in``, ``out``: the beginnings of input and answer."""
     agent, service, user, error, asked, answered = excerpts(
         (trace.agent, _NAME),
         (trace.service, _NAME),

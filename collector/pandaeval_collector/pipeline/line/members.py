@@ -25,7 +25,7 @@ from pandaeval_otel.normal.session import MAX_ID_CHARS
 
 _HEAD = struct.Struct("<II")
 CLOCK_SLACK_NS = 2_000_000
-"""So much earlier than the end of a trace the next one may seem to begin: clocks of JavaScript's SDKs count from a
+"""How much before the end of a trace the next one may seem to begin: clocks of JavaScript's SDKs count from a
 start that is rounded to milliseconds."""
 
 
@@ -164,8 +164,8 @@ def new_member(trace: Trace, texts: Texts, is_judged: bool = False, held: bytes 
 
 
 def with_its_signals(member: Member, signals: dict[str, SignalFacts]) -> Member:
-    """A copy of a new member with its signals, to be stored. The member itself stays as it is: it may have to be filed
-    again."""
+    """Returns a copy of a new member with its signals, to be stored. The member itself stays as it is: it may have to
+    be filed again."""
     facts = replace(member.facts, signals=signals)
     return Member(member.trace_id, member.start_ns, member.end_ns, facts, member.answer, True, member._unpacked)
 

@@ -109,7 +109,7 @@ def _judged(result: Result, key: str, finding: Score) -> JudgedRow:
         agent=bounded(unit.agent),
         score=finding.value,
         passed=result.success,
-        threshold=result.threshold if finding.raw is None else None,  # that of another scale
+        threshold=result.threshold if finding.raw is None else None,  # else it is of another scale
         model=bounded(result.evaluator.model or ""),
         version=result.evaluator.version,
         probability=float(finding.metadata.get("inclusion_probability", 1.0)),

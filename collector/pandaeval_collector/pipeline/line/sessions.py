@@ -58,7 +58,7 @@ class _Filing:
 @dataclass(slots=True)
 class GrownSession:
     """What came into a session since it was compared: ``start_ns`` of the earliest, and the ``agents`` that said
-    something. ``whole``: that is not known, or something left it."""
+    something. ``whole``: these are not known, or something left the session."""
 
     start_ns: int = 0
     agents: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ class SessionPlaces:
         size = 0
         for session_id in sorted({*sessions, *left, *came}):
             first, members = near.get(session_id) or (0, self._all(session_id))
-            # What left this session in this batch is filed elsewhere; what is in it comes back as it is now.
+            # Traces of this batch are taken out: those that left are filed elsewhere, the others are added anew.
             members = [member for member in members if member.trace_id not in elsewhere]
             members += [*(self.member(run, places) for run in sessions.get(session_id, ())), *came.get(session_id, ())]
             members.sort(key=lambda member: member.order)
@@ -173,7 +173,7 @@ class SessionPlaces:
         """Makes a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
         known = from_row(before).facts if before is not None and not run.is_handed else None
-        # What a judge said of other evidence is no signal of this one: the session would have the id of its answer.
+        # An answer about other evidence does not count: the session would get the id that belongs to the new answer.
         older = known.signals if known is not None and known.digest == run.member.facts.digest else {}
         waiting = {name: older.get(name, _PENDING) for name in run.awaited}
         told = run.member.facts.signals | waiting | self._signals(run.results)
@@ -341,7 +341,7 @@ class SessionPlaces:
 
 
 def _signal(result: Result, value: float | None) -> SignalFacts:
-    if not result.finding.metadata.get("in_sample", True):  # judged for itself: the session is judged whole or not
+    if not result.finding.metadata.get("in_sample", True):  # judged by itself: a session is judged whole or not
         return {"outcome": "unscored", "value": None, "why": Why.NOT_SAMPLED.value}
     signal: SignalFacts = {"outcome": result.outcome, "value": value, "why": result.why}
     if result.success is False and result.finding.reason:

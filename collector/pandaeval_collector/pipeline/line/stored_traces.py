@@ -78,7 +78,7 @@ def parts_of(chunks: Chunks, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace
     for group in _groups(due):
         found = _contents(chunks, [id_ for each in group for id_ in each.chunks])
         for each in group:
-            if isinstance(found, Exception):  # that of another trace, perhaps
+            if isinstance(found, Exception):  # perhaps that of another trace
                 alone = _contents(chunks, each.chunks)
                 yield each, alone if isinstance(alone, Exception) else _ordered(alone)
             else:

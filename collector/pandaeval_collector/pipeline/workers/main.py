@@ -24,7 +24,7 @@ from pandaeval_otel.base.component_errors import ERRORS
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serves requests until standard input ends."""
     go_first()
     parent = Parent()
     first = parent.receive()

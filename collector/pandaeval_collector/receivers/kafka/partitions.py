@@ -153,7 +153,7 @@ class Partitions:
         if parked:
             self._telemetry.add("pandaeval.jobs", "parked", parked)
         self._consumed.release(partition, waiting).result()
-        if partition in self._ledgers:  # and not of an earlier life
+        if partition in self._ledgers:  # and not one of an earlier process
             self._telemetry.add("pandaeval.log.partitions", "released")
         if self._pending is not None:
             self._pending[0].pop(partition, None)

@@ -109,7 +109,7 @@ def _time(shown: str, key: str, text: str | None, now_ns: int) -> int:
     try:
         return now_ns - int(parse_duration(text) * 1e9)
     except ValueError:
-        pass  # a time, then
+        pass  # then it has to be a time
     try:
         # A plus sign is a blank in a query.
         found = datetime.fromisoformat(text.strip().replace(" ", "+") if "T" in text else text)

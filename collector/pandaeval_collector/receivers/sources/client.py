@@ -189,7 +189,7 @@ class StoreClient:
                     body = self._body(answer, turn)
                 finally:
                     answer.close()
-            if self._late.is_set():  # to a body without a length, the cut is its end
+            if self._late.is_set():  # a cut body without a length seems to be complete
                 raise self._too_late()
             after = answer.headers.get("retry-after", "")
             return answer.status_code, body, float(after) if after.isdecimal() else None
@@ -265,7 +265,7 @@ def _url(place: StoreAddress) -> httpx.URL:
     """Makes the URL of a store. Raises :class:`UnusableInputError` for a name that no host can have."""
     try:
         url = httpx.URL(place.url)
-        assert url.host is not None  # its name is taken apart only now
+        assert url.host is not None  # httpx reads the host only now, and may raise
     except (httpx.InvalidURL, UnicodeError) as error:
         raise place.told(f"{place.url} is no address: {one_printable_line(str(error))}") from error
     return url

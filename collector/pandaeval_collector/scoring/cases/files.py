@@ -43,7 +43,7 @@ _PARTS: Mapping[str, tuple[str, type[BaseModel], str]] = {
     "counted_calls": ("counted_calls", CountedCalls, "{tools: changing}"),
     "recorded": ("recorded", Recorded, "{messages: [...]}"),
 }
-"""By the field that holds them: what parts are called, and how one is written."""
+"""The name, model and an example of each part, by the field that holds it."""
 _MAPS = {
     "inputs": "{task: Send invoice inv_1}",
     "parameters": "{to: Bern}",
@@ -65,9 +65,9 @@ _MEANT: Mapping[type[BaseModel], Mapping[str, tuple[str, ...]]] = {
         "parameters": ("args", "arguments", "input", "inputs", "params", "kwargs"),
     },
 }
-"""What other tools call these fields."""
+"""The names of these fields in other tools."""
 _FORMS = ("tuple[", "dict[", "literal[")
-"""How pydantic tells, within a place, of which form of a field it speaks."""
+"""How pydantic marks, within an error's place, the form of a field."""
 
 
 def sentence(problem: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ class TrialMatcher:
         self.unmatched = 0
         """Traces of no case."""
         self.unmatched_said = ""
-        """What the user says first in one of them, cut."""
+        """The first words of the user in one such trace, shortened."""
         self.alike: dict[tuple[str, str], int] = {}
         """Trials (case, name) of several traces that each begin anew with the same words, and how many those are."""
         self._began: dict[tuple[str, str], tuple[int, str | None]] = {}

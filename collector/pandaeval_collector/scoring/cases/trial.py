@@ -156,7 +156,7 @@ class Trial:
 
     @property
     def task(self) -> str | None:
-        """What the user asked for first."""
+        """The user's first message."""
         return said_first(self.traces[0])
 
     @property

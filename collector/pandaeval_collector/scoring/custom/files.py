@@ -21,7 +21,7 @@ from pandaeval_collector.scoring.metric import Metric
 SUFFIXES = (".yaml", ".yml")
 _MAX_BYTES = 1 << 20
 _TOLD = 20
-"""So many mistakes in a file are told."""
+"""Mistakes of one file that are listed."""
 _CURES = {
     "name": "write a name in small letters, as in name: tone",
     "score": "write a number 0..1, as in rude: 0 or rude: {score: 0, severity: high}",

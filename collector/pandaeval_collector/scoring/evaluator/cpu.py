@@ -14,7 +14,7 @@ from threading import Lock
 from pandaeval_collector.base.instrument import Attributes, attributes
 
 EMBEDDING = "embedding"
-"""Stands among the metrics for the vectors that several of them compare."""
+"""Listed among the metrics: the time for vectors, which several of them compare."""
 Spent = Sequence[tuple[str, float]]
 """Keys of metrics, each with seconds of CPU time."""
 _EVERY = 17
@@ -68,4 +68,4 @@ class MetricCpu:
 
 
 CPU = MetricCpu()
-"""That of this process."""
+"""The CPU times of this process."""

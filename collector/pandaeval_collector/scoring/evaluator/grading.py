@@ -49,7 +49,7 @@ class TrialGrader:
         others = [metric for metric in known if metric.name != CORRECT]
         self._inline: list[Grader] = [metric for metric in others if metric.kind != "llm"]
         self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
-        """Those that ask a judge."""
+        """The graders that ask a judge."""
         self._custom = custom(suite.cases)
         keys = {metric.key for metric in known}
         enabled = self._settings.enabled

@@ -64,7 +64,7 @@ class EvaluatorSettings:
 
     enabled: Collection[str] | None = None
     by_name: bool = False
-    """Whether somebody named those that are enabled, so that each is asked for."""
+    """Whether the enabled metrics were named one by one, so that each is wanted."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     extra_signals: tuple[str, ...] = ("response", "grounding", "tool_loop")
@@ -79,7 +79,7 @@ class EvaluatorSettings:
     judge: JudgeSettings | None = None
     """``None``: judged metrics are switched off."""
     learning: bool = False
-    """Whether labels may come from which something is learned of these runs: then what it takes is counted of each."""
+    """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
     cases: str | None = None

@@ -43,7 +43,7 @@ class GroupGauges:
             try:
                 self._values = self._read()
                 self._read_at = time.monotonic()
-            except sqlite3.Error:  # the store counts and tells its own troubles
+            except sqlite3.Error:  # the store counts and logs its own errors
                 return self._values
         return self._values
 
@@ -59,7 +59,7 @@ SURE, UNLIKE = 0.8, 0.5
 """Cosines of the embedded model between the texts of two failures with one label: from the first on the cause is the
 same, below the second another. What lies between is for a judge to say, if there is one."""
 NEAR = 0.65
-"""From this on it is the same cause where nobody can be asked."""
+"""The cosine from which on the cause is the same where no judge can be asked."""
 _TEXTS = 64
 """Texts of a group that are known without being embedded again."""
 _VOLATILE = re.compile(r"[0-9a-f]{8,}|\d+")
@@ -115,7 +115,7 @@ class LiveGroups:
         """Returns the group of a failure, a new one if no group is similar enough. ``said``: what a judge said of it
         before: the id of a group, ``""`` for none of them."""
         with self._lock:
-            live = self._groups.get(group_id(failure.result))  # it began a group in a decision that was made before
+            live = self._groups.get(group_id(failure.result))  # of a decision that is made again
             if live is None and said:
                 live = self._groups.get(said)
             if live is None and said != "":

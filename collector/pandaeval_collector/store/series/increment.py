@@ -92,7 +92,7 @@ class Point:
     """When this reader was first shown the series as 0, Unix seconds; ``None``: never."""
 
     def as_zero(self) -> Point:
-        """The series before its first value: what a reader has to see once, or ``increase()`` misses that value."""
+        """Returns the series before its first value: a reader must see it once, or ``increase()`` misses that value."""
         return replace(self, count=0, total=0.0, buckets=(0,) * len(self.buckets), exemplars=())
 
 

@@ -69,12 +69,12 @@ class SeriesLabels:
 
     @property
     def series(self) -> int:
-        """How many series there are."""
+        """The number of series."""
         return len(self._series)
 
     def within(self, name: str, attributes: Attributes) -> Attributes:
-        """The attributes of the series that a measurement is added to: its own while there may be more series or it
-        exists, else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
+        """Returns the attributes of the series that a measurement is added to: its own if it exists or may be added,
+        else those with ``__other__`` for all that senders choose. Sums over all series stay what they are."""
         key = (name, attributes)
         if key not in self._series:
             if len(self._series) >= self._most:

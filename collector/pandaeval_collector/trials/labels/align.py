@@ -49,9 +49,9 @@ class JudgedUnit:
 
 
 Judging = Callable[[str, Sequence[LabelledRun]], Mapping[str, JudgedUnit]]
-"""Has runs judged with one more guideline (``""``: none): what is said, by unit."""
+"""Judges runs with one more guideline (``""``: none); returns what is said, by unit."""
 Proposing = Callable[[Sequence[tuple[LabelledRun, JudgedUnit]]], Sequence[str]]
-"""Makes guidelines of what the judge got wrong."""
+"""Proposes guidelines for runs that the judge got wrong."""
 
 
 @dataclass(frozen=True, slots=True)

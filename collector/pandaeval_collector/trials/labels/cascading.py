@@ -18,8 +18,7 @@ from pandaeval_otel.wire.labels import HumanLabel
 
 # The scores that labels are held against: from results as JSON lines, or from a store.
 CODE = frozenset({"code", "math", "embedding"})
-"""What stands in the place of a judge's model where none judged."""
-"""Unit and metric (``level.name``)."""
+"""Kinds of evaluators that take the place of a judge's model where none judged."""
 
 
 def from_lines(path: Path) -> dict[Key, JudgedRow]:
@@ -78,6 +77,7 @@ def _scored(unit: str, metric: str, result: dict[str, Any]) -> Iterator[JudgedRo
 
 _MIDDLE = 0.5
 Key = tuple[str, str]
+"""Unit and metric (``level.name``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pandaeval_collector.config import MetricNames
 from pandaeval_collector.store import DrawnRow, JudgedRow, numbers, people
 
 _MIDDLE = 0.5
-"""Where a metric without a threshold parts good from bad."""
+"""The threshold of metrics that have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, people
 
 MOST_AGENTS = 50
-"""Of each metric; the others, by how many runs they have, count as one."""
+"""Agents per metric, those with the most runs; the others count as one."""
 OTHER = "__other__"
 _UNLABELLED = f"""
     SELECT metric, agent, sum(weight), sum(total), sum(passed), sum(weight * weight), sum(runs) FROM

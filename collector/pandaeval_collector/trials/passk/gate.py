@@ -21,9 +21,9 @@ from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials
 
 LEVEL = 0.05
 BROKEN_SHARE = 0.2
-"""Of the level, for regression cases that break; the rest is for the drop."""
+"""The share of the level for regression cases that break; the rest is for the drop."""
 FEWEST = 3
-"""Trials of the baseline by which a case can break."""
+"""A case can only break with at least so many trials in the baseline."""
 _SHOWN = 5
 _BROKE = "passed every trial of the baseline and fails every one now"
 

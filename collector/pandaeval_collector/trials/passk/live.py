@@ -25,11 +25,11 @@ from pandaeval_otel.base.names import bounded
 NAME = "pandaeval.pass_pow_k"
 COUNTED = "pandaeval.trials"
 MOST_CASES = 200
-"""Cases with gauges: the first ones to come. What is tried besides is counted as ``left_out``."""
+"""Cases with gauges, the first ones to come. Trials of others are counted as ``left_out``."""
 _NAMES_A_CASE = b'"case":'
 Gauges = Mapping[tuple[str, Attributes], float]
 MOST_UNITS = 100
-"""Traces of an attempt that are told apart; of more, the oldest are remembered as one."""
+"""Traces of an attempt that are kept apart; of more, the oldest are merged into one."""
 _EARLIER = ""
 _Units = dict[str, bool | None]
 """Whether each trace (or trial) of an attempt passed."""
@@ -201,7 +201,7 @@ class Monitor:
 
 _STREAM = "pandaeval.stream"
 MOST_AGENTS = 50
-"""Of each metric; the others share a gate."""
+"""Agents per metric with a gate of their own; the others share one."""
 OTHER = "__other__"
 
 

@@ -34,9 +34,9 @@ from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
-"""Of one trace; later ones are not checked, and noted."""
+"""Claims of one trace that are checked; that there are more is noted."""
 _MOST_FOUND = 3_000
-"""Values that are found before the first of those that count are checked."""
+"""Values that are found at most, before the first of those that count are checked."""
 MOST_ANSWER = 20_000
 """Characters of an answer that are looked at."""
 _LONGEST_SENTENCE = 400
@@ -98,7 +98,7 @@ _OF_NOW = lazily(
 """What stands behind an amount of this case, however it is introduced: a fee of $30 was charged."""
 _TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$")
 _PROSE = 8
-"""Words from which an argument is a text that somebody wrote: of it counts what claims to be of this case."""
+"""An argument of so many words is prose, in which only values that claim to be of this case count."""
 _PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
 """How identifiers are made up to show what one looks like."""
 

@@ -39,10 +39,10 @@ _OF_KEY = lazily(
 """The unit that a key names: duration_minutes, weight_kg."""
 _ROUND = frozenset("10 12 15 20 24 30 36 45 48 50 60 72 90 100 120".split())  # noqa: SIM905 - said of anything
 _SHARED, _SHARED_OF_A_DIGIT = 2, 3
-"""So many words about a round number, or one of a single digit, have to stand about it in the source as well."""
+"""How many words a source must share with the sentence about a round number, or about one of a single digit."""
 _MOST = 100
 _CHARS = 200
-"""So many characters are read in the time in which one number is calculated with."""
+"""Characters that take as long to read as one number to calculate with."""
 _MONEY = lazily(r"([$€£¥₹])\s?(\d[\d,]*(?:\.\d+)?)", 0)
 _CURRENCY = {
     "$": lazily(r"\$|\b(?:[A-Z]{2}D|MXN|dollars?)\b", 0),
@@ -129,7 +129,7 @@ _UNITS = (100.0, 1000.0, 1024.0, 60.0, 1440.0, 24.0, 12.0, 7.0)
 _SMALL = 31.0
 _DAY_MINUTES = 1440.0
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-"""By the days since the year 1, modulo 7."""
+"""Indexed by the days since the year 1, modulo 7."""
 _CLOSE = 1e-6
 
 

@@ -123,13 +123,12 @@ def _free(text: str, place: int, step: int) -> bool:
 
 
 MOST_STEPS = 40_000
-"""Numbers with which the values of one trace are compared, to see whether they follow from them. What is not looked at
-is open."""
+"""The limit of comparisons for one trace, in numbers compared with. Claims that are not compared stay open."""
 
 PLAINER = 16
-"""So many numbers can be told equal or not in the time in which one is calculated with."""
+"""Comparisons of numbers that take as long as one calculation."""
 _LONGEST = 50_000
-"""Characters of a source in which it is looked up what values are stated of."""
+"""Characters of a source that :meth:`Known.speaks_of` reads."""
 
 
 class Known:

@@ -192,7 +192,7 @@ ADDRESS = lazily(
     r"(?P<url>\b(?:https?://|www\.)(?:[^\s<>\"'()\]}|`]|\([^\s<>\"'()]*\))+)|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+)",
     0,
 )
-"""An e-mail address begins where such signs begin: else a long word would take the square of its length."""
+"""An e-mail address only begins where no such sign precedes it: else a long word would take quadratic time."""
 QUOTED = lazily(r'"([^"\n]{3,60})"|[「『《]([^」』》\n]{2,40})[」』》]', 0)
 FENCED = lazily(r"```.*?(?:```|\Z)|\bdata:[a-z]+/[^\s)\"'>]+", re.DOTALL)
 _STANDARDS = (

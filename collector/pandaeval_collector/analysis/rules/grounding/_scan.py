@@ -38,7 +38,7 @@ _LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
 _DATED = re.compile(DATED, re.IGNORECASE)
 _LONGEST_PREFIX = 12
 _LONGEST_TOKEN = 64
-"""Characters before a digit that are looked at: else a text of dashes would take the square of its length."""
+"""Characters read before a digit; without a limit a text of dashes would take quadratic time."""
 _PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "오전", "오후")
 _BEFORE = frozenset([*MONTHS.split("|"), *CODES.casefold().split("|"), *_PARTS_OF_DAY])
 _FIRST_NUMBER = re.compile(r"\d.*", re.DOTALL)

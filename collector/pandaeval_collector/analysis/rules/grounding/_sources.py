@@ -55,11 +55,12 @@ def any_cut(results: Sequence[Any]) -> bool:
 
 
 def hidden(trace: Trace, before: Before | None = None) -> str | None:
-    """What is missing, in words; ``None`` where the agent had nothing beyond what the trace shows and ``before``, what
-    the earlier traces of its session held.
+    """Says what is missing; ``None`` where the agent had nothing beyond what the trace shows and ``before``, what the
+    earlier traces of its session held.
 
     Without ``before``, a first call in a session with neither instructions nor history may be the middle of a
-    conversation. The first trace of a session is whole, if its first call begins with the user's message."""
+    conversation. The first trace of a session is whole, if its first call begins with the user's message.
+    """
     missing = not_captured(trace)
     if missing is not None:
         return missing
@@ -118,14 +119,14 @@ def _whole(models: list[Span]) -> bool:
 
 
 MOST_CHARS = 400_000
-"""Of all sources together; what is beyond is not read, and noted."""
+"""Characters of all sources together; the rest is not read, which is noted."""
 MOST_VALUES = 10_000
-"""Digits in a row of all sources together, likewise: each may be a value, and takes as long as some hundred letters."""
+"""Runs of digits of all sources together, likewise: each may be a value, and takes as long as some hundred letters."""
 _DIGITS = re.compile(r"[0-9]+")
 _LONGEST_JSON = 200_000
 _DEPTH = 40
 USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
-"""Who a source is: the user; instructions, history, definitions; results and documents; arguments of a call."""
+"""Kinds of sources: the user; instructions, history, definitions; results and documents; arguments of a call."""
 
 
 @dataclass(slots=True)

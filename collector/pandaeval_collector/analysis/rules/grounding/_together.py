@@ -42,7 +42,7 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _WORTH = re.compile(r"price|cost|fee|rate\b|amount|total|charge|paid|payment|refund|balance|usd|eur", re.IGNORECASE)
-"""Keys of numbers that count or order something; an amount of money is none of them."""
+"""``_COUNT`` matches keys of numbers that count or order something, unless ``_WORTH`` finds an amount of money."""
 _MOST_COUNTED = 31.0
 _OF_ANYTHING = frozenset(
     {

@@ -38,7 +38,7 @@ DATE, TIME, DURATION = "date", "time", "duration"
 EMAIL, URL, NAME = "email", "url", "name"
 
 STRICT = frozenset({IDENTIFIER, AMOUNT, DATE, TIME})
-"""Kinds of which a single value that is not grounded is one too many."""
+"""Kinds of which a single ungrounded value makes an answer ungrounded."""
 
 
 @dataclass(slots=True)

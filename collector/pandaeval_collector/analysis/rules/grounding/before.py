@@ -31,14 +31,14 @@ from pandaeval_otel.model import Kind, Trace
 from pandaeval_otel.normal.session import is_history
 
 MOST_TRACES = 32
-"""So many earlier traces of a session are looked at. Where there are as many, there may be more."""
+"""Earlier traces of a session that are read at most. If there are as many, there may be more."""
 _MOST_CHARS = 24_000
-"""Of JSON, of one trace. What is longer is cut down to words that may be values."""
+"""Characters of JSON per trace. A longer text is reduced to words that may be values."""
 _MOST_UNPACKED = 1 << 20
 _json = json.JSONEncoder(default=str).encode
 _NAMES = {who: _json(who) for who in (CALL, RESULT, TOLD, USER)}
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
-"""Of prose, whole lines at a time."""
+"""Words of prose without values, whole lines at a time."""
 _LEVEL = 1
 _MORE = "there is more in earlier traces of the session than is looked at"
 

@@ -79,7 +79,7 @@ _CONSTANTS = frozenset(
         28.35,
     )
 )
-"""Of conversions between units."""
+"""Constants of conversions between units."""
 _ORDINAL = ("st", "nd", "rd", "th")
 _YEARS = (1900.0, 2100.0)
 
@@ -93,7 +93,7 @@ class Loose:
 
     @property
     def strict(self) -> bool:
-        """Whether this one alone makes an answer ungrounded."""
+        """Whether this value alone makes an answer ungrounded."""
         return bool(self.instead) or self.claim.value.kind in STRICT
 
 

@@ -24,9 +24,9 @@ _LONGEST = 800
 _FEWEST_WORDS = 4
 """A shorter message ("yes, do that") speaks of what stands elsewhere."""
 _SELF_CONTAINED = 60
-"""So many words name what they speak of; fewer are told with what they answer, where something was said before."""
+"""A message of fewer words is shown with the agent's words that it answers, if there are any."""
 _REFERENT = 600
-"""Characters of what they answer."""
+"""Characters shown of those words."""
 
 
 class Task(Verdict):
@@ -45,7 +45,7 @@ TASK = Rubric(
     text="What did the user want? Take it from the record; nothing is to be judged.",
     verdict=Task,
 )
-"""What is wanted of the field stands with the field: small models copy a question that names the field into it."""
+"""The field's description asks for it: small models copy a question that names a field into that field."""
 
 
 async def task_of(trace: Trace, judge: Judge) -> str:

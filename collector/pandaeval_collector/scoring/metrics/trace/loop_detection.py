@@ -22,7 +22,7 @@ from pandaeval_collector.scoring.metric import EarlierOutput, Metric, TraceConte
 from pandaeval_otel.model import Trace
 
 _EXCUSED = 0.5
-"""What a repeat counts at most that was asked for, or brings new values."""
+"""The most that a repeat counts if it was asked for, or brings new values."""
 _LISTED = 10
 
 
