@@ -67,7 +67,7 @@ class Intake:
 
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
-        :class:`pandaeval_collector.receivers.SubmissionIngest`."""
+        :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
         if self._is_draining():
             raise Draining("the collector is shutting down")
         taken = await aside(take_all_apart, traces) if large else take_all_apart(traces)

@@ -47,8 +47,8 @@ class SpansOrLogs:
 
 
 class SpanTopic:
-    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are traces. A message holds spans
-    or the log records of spans."""
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.MessageSink`: units are traces. A message holds
+    spans or the log records of spans."""
 
     def __init__(self, pipeline: Pipeline, telemetry: Telemetry) -> None:
         self._pipeline, self._telemetry = pipeline, telemetry
@@ -85,7 +85,8 @@ class SpanTopic:
 
 
 class MemberTopic:
-    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.Sink`: units are sessions, by ids as UTF-8."""
+    """Implements :class:`pandaeval_collector.receivers.kafka.protocols.MessageSink`: units are sessions, by ids as
+    UTF-8."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
