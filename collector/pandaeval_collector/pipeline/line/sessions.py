@@ -156,8 +156,8 @@ class SessionPlaces:
 
     def _settled(self, member: Member, session_id: str) -> list[Result]:
         """Takes back what was said with earlier traces of an older revision that another collector decided, where the
-        newest is not read with them."""
-        names = self._evaluator.read_again.difference(member.facts.unsettled)
+        newest is not read with them, and that collector has nothing to say of it either."""
+        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
         unit = unit_again(member, session_id, member.facts.digest)
         return taken_back(self._store, self._evaluator, unit, [], names)
 

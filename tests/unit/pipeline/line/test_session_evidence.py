@@ -173,6 +173,21 @@ async def test_an_owner_takes_it_back_too(tmp_path: Path) -> None:
         assert both.standing() == as_file([replace(INVENTS, spans=(*late.spans, *INVENTS.spans))])
 
 
+async def test_an_owner_leaves_it_to_whoever_decided_the_newest_revision(tmp_path: Path) -> None:
+    """Its own spans hold the value now, so that no earlier trace matters."""
+    called = trace(4, "", result={"sailing": INVENTED}).spans[1]
+    late = replace(INVENTS, spans=(called,))
+    async with two(tmp_path) as both:
+        await both.decide(INVENTS)
+        await both.owner.wait(1)
+        await both.forwarder.send(late)
+        await both.forwarder.wait(200)
+        await both.tell()
+        await both.owner.settle()
+        assert grounding(both.forwarder, INVENTS)["success"] is True
+        assert not [each for each in both.owner.of(INVENTS, "grounding") if each["metadata"].get("taken_back")]
+
+
 async def test_a_result_that_was_not_captured_may_have_held_it(tmp_path: Path) -> None:
     async with RunningLine(tmp_path) as line:
         for each in (trace(1, "I looked.", captured=False), INVENTS):
