@@ -218,6 +218,7 @@ def test_results_are_read_newest_first_page_by_page(finder: Finder, limit: int) 
         if page.next is None:
             break
         assert len(page.rows) == limit
+        assert page.next[0] == 0.0
         before = page.next[1]
     assert found == [each["score"] for each in reversed(TRACES) if each["agent"] == "booker"]
 
@@ -312,6 +313,7 @@ class TestOwn:
         page = finder.labels((), None, limit=2)
         assert [each.annotator for each in page.rows] == ["p4", "p3"]
         assert page.next is not None
+        assert page.next[0] == 0.0
         rest = finder.labels((), None, before=page.next[1], limit=3)
         assert ([each.annotator for each in rest.rows], rest.next) == (["p2", "p1", "p0"], None)
         assert [each.annotator for each in finder.labels(("t0",), None).rows] == ["p3", "p0"]

@@ -16,14 +16,16 @@ from pandaeval_collector.store import (
     SessionTraceRow,
     Store,
     WriteSet,
+    attributes,
     connection,
+    listed,
 )
-from pandaeval_collector.store.connection import TooSlowError
+from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import MOST_STATES, ListedSession
+from pandaeval_collector.store.found import MOST_STATES, Listed, ListedSession
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
-from support.database import kept_bytes
+from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 86_400.0
 
@@ -232,6 +234,43 @@ def test_a_trace_that_is_decided_again_keeps_the_results_that_stand(store: Store
     assert (row.badness, row.failures) == ((0.0, 3) if broken else (0.25, 2))
 
 
+def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder) -> None:
+    changes = WriteSet(
+        traces=[DecidedTrace(trace_id(1), 1, False, "digest", frozenset(), (), 0)],
+        results=[result(1, "a", False, 0.25), result(1, "b", True, 0.5)],
+        listed=[ListedRow(trace_id(1), 9, "helper", "shop", "live", "ann", False, b'{"id": "x", "at": 9}')],
+        session_traces=[SessionTraceRow(trace_id(1), "s", 9, 10, b"{}")],
+        touched={"s"},
+    )
+    store.commit(changes).result(10)
+    results = {f"trace.{name}": {"metric": name, "outcome": "scored", "label": "l1"} for name in "ab"}
+    row = Listed(1, "s", 0.25, 1, {"id": "x", "at": 9}, results, "live")
+    assert finder.trace(trace_id(1)) == row
+    assert finder.traces(Wanted()).rows == finder.traces(Wanted(), worst_first=False).rows == [row]
+    for name, value in {"agent": "helper", "service": "shop", "environment": "live", "user": "ann"}.items():
+        assert finder.traces(Wanted(**{name: value})).rows == [row], name  # type: ignore[arg-type]
+        assert finder.traces(Wanted(**{name: "x"})).rows == [], name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_a_trial_it_counts_whether_it_is_correct_and_not_its_way(
+    store: Store, finder: Finder, at_once: bool
+) -> None:
+    for number, metric, badness, failures in (
+        (1, "trial.trial_correct", 0.125, 1),
+        (2, "trial.tool_selection_f1", NOT_FAILED + 0.75, 0),
+        (3, "trace.x", 0.125, 1),
+    ):
+        of_trial = result(number, "b", False, 0.125)
+        of_trial.metric = metric
+        decide(store, number, result(number, "a", True, 0.75), *([of_trial] if at_once else []))
+        if not at_once:
+            store.commit(WriteSet(results=[of_trial])).result(10)
+        row = finder.trace(trace_id(number))
+        assert row is not None
+        assert (row.badness, row.failures) == (round(badness, 2), failures), metric
+
+
 def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9))
     decide(store, 1, result(1, "a", True, 0.9, revision=2), more=b', "us": 9')
@@ -306,6 +345,28 @@ def test_a_question_that_takes_too_long_is_given_up(
     with pytest.raises(TooSlowError, match="narrow it down"):
         hasty.traces(Wanted(text="never"))
     hasty.close()
+
+
+def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_left(store: Store, finder: Finder) -> None:
+    for number in range(1, 6):
+        decide(store, number, result(number, "a", True, 0.5), session=f"s{number}")
+        whole = ResultRow(f"own {number}", f"s{number}", "session.s", 1, b"{}", success=True, signal=0.5)
+        store.commit(WriteSet(results=[whole])).result(10)
+    with open_database(store.path / FILE_NAME) as opened:
+        opened.execute("DELETE FROM traces WHERE no < 4")
+        assert [listed.forget(opened, 2) for _ in range(3)] == [2, 1, 0]
+        assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [
+            *((-number,) for number in range(5, 0, -1)),
+            (4,),
+            (5,),
+        ]
+        opened.execute("DELETE FROM sessions WHERE no < 5")
+        assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
+        assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
+        attributes.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
+        opened.execute("DELETE FROM traces WHERE no = 4")
+        opened.execute("DELETE FROM listed WHERE no = 4")
+        assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]
 
 
 class TestKept:
