@@ -243,14 +243,16 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
 
 
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest of ``results`` for each (trace or session id, level.metric)."""
-    return {
+    """The newest of ``results`` for each (trace or session id, level.metric); none that takes back what was said of an
+    older revision: a file, read as a whole, knows nothing of that."""
+    newest = {
         (
             each["session_id"] if each["level"] == "session" else each["trace_id"],
             f"{each['level']}.{each['metric']}",
         ): each
         for each in results
     }
+    return {key: each for key, each in newest.items() if not each["metadata"].get("taken_back")}
 
 
 def open_chunks(database: sqlite3.Connection) -> list[tuple[bytes, int]]:

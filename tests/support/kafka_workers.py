@@ -46,13 +46,15 @@ def sharing_sessions(spans: str) -> dict[str, str]:
 
 
 def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """(id, score, outcome, session) of the newest final result of each (trace, turn or session, metric)."""
+    """(id, score, outcome, session) of the newest final result of each (trace, turn or session, metric); none that
+    takes back what was said of an older revision."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for each in sorted(results, key=lambda each: each["time"]):
         if each["final"]:
             unit = each["session_id"] if each["level"] == "session" else f"{each['trace_id']}:{each['span_id']}"
             found[unit, f"{each['level']}.{each['metric']}"] = each
-    return {key: (each["id"], each["score"], each["outcome"], each["session_id"]) for key, each in found.items()}
+    stands = {key: each for key, each in found.items() if not each["metadata"].get("taken_back")}
+    return {key: (each["id"], each["score"], each["outcome"], each["session_id"]) for key, each in stands.items()}
 
 
 def messages(traces: Iterable[MadeTrace], parts: int = 1) -> Iterator[tuple[bytes, bytes]]:

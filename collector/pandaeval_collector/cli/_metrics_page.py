@@ -42,8 +42,10 @@ _HEAD = """\
 
 Every result is `scored` (measured from evidence), `assumed` (there was nothing to evaluate, and the metric's source
 says what to report then: 1.0; it enters no average) or `unscored` (it should have been evaluated and was not; `why`
-says what kept it). A metric that does not apply gives no result. All scores lie in 0..1, and 1 is best. Metrics of kind
-`llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows what they ask.
+says what kept it). A metric that does not apply gives no result; where an older revision of a trace had one, any metric
+may say `unscored` (`insufficient_evidence`, `metadata.taken_back`) in its place. All scores lie in 0..1, and 1 is best.
+Metrics of kind `llm` are switched on by `judge.model`; see [judging.md](judging.md). `pandaeval prompts NAME` shows
+what they ask.
 Metrics of one's own stand beside them (YAML, Python, or a package): [custom-metrics.md](custom-metrics.md).
 """
 _LABELLED = """\

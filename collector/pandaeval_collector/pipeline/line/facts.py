@@ -18,6 +18,7 @@ class SignalFacts(TypedDict):
     why: str | None
     said: NotRequired[str]
     lost: NotRequired[str]
+    older: NotRequired[bool]
 
 
 class TrialFacts(TypedDict):

@@ -22,7 +22,8 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.session_trials import SessionTrials
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
-from pandaeval_collector.pipeline.line.understanding import Understanding, Understood
+from pandaeval_collector.pipeline.line.taken_back import taken_back
+from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.scoring.metric import SessionView
 from pandaeval_collector.store import DecidedTrace, JobEnd, Store, WriteSet
@@ -87,6 +88,9 @@ class Line:
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
+            for run in decision.runs:
+                if run.unit.revision > 1:
+                    results += self._taken_back(run, results)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
         return decision
@@ -183,6 +187,13 @@ class Line:
             return None if held is None else held[0]
         found = self._scores.conversation(unit.id, Trigger(unit.trigger))
         return None if found is None else found[1].evidence
+
+    def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
+        """Returns results in place of those that only an older revision of a trace has. What the session's earlier
+        traces may change is said by its owner, if that is another collector."""
+        found = taken_back(self._store, self._evaluator, run.unit, results)
+        owned = run.member.facts.unsettled if self.hands_over and run.unit.session_id is not None else ()
+        return [each for each in found if each.metric not in owned]
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
         decision.failed[due.trace_id] = kind

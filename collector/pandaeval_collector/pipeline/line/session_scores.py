@@ -98,11 +98,15 @@ def _evidence(members: Iterable[Member]) -> str:
     So a session that was scored before those came has other ids than the same session with them."""
     found = hashlib.blake2b(digest_size=16)
     for member in members:
-        signals = sorted(member.facts.signals.items())
-        missing = [f"{name}={each['why'] or each['outcome']};" for name, each in signals if _may_come(each)]
-        found.update(f"{member.trace_id}:{member.facts.digest};{''.join(missing)}".encode())
+        missing = "".join(_missing(name, each) for name, each in sorted(member.facts.signals.items()))
+        found.update(f"{member.trace_id}:{member.facts.digest};{missing}".encode())
     return found.hexdigest()
 
 
-def _may_come(signal: SignalFacts) -> bool:
-    return signal["outcome"] == "pending" or signal["why"] in PASSING
+def _missing(name: str, signal: SignalFacts) -> str:
+    """Returns what a session's digest says of a signal that may still come or change; nothing of any other."""
+    if signal.get("older"):
+        return f"{name}=older {signal['outcome']} {signal['value']};"
+    if signal["outcome"] == "pending" or signal["why"] in PASSING:
+        return f"{name}={signal['why'] or signal['outcome']};"
+    return ""

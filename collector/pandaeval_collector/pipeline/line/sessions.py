@@ -18,7 +18,7 @@ from pandaeval_collector.pipeline.line.comparisons import (
     speak_together,
     suffices,
 )
-from pandaeval_collector.pipeline.line.facts import SignalFacts
+from pandaeval_collector.pipeline.line.facts import SignalFacts, TraceFacts
 from pandaeval_collector.pipeline.line.implied_sessions import Chains, Places, StoredChains
 from pandaeval_collector.pipeline.line.members import (
     Member,
@@ -31,6 +31,7 @@ from pandaeval_collector.pipeline.line.members import (
     with_signals,
 )
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
+from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
@@ -144,12 +145,21 @@ class SessionPlaces:
             stretch = near.get(session_id) or self._further(session_id, grown[session_id])
             for member in stretch.members:
                 member.changed = not member.facts.loop_evidence
+                if member.changed and member.facts.revision > 1:
+                    again.extend(self._settled(member, session_id))
             stretches.append(stretch)
             size += len(stretch.members)
             if size >= _AT_ONCE:
                 again.extend(self._compare(stretches, {}, changes))
                 stretches, size = [], 0
         return [*again, *self._compare(stretches, {}, changes)]
+
+    def _settled(self, member: Member, session_id: str) -> list[Result]:
+        """Takes back what was said with earlier traces of an older revision that another collector decided, where the
+        newest is not read with them, and that collector has nothing to say of it either."""
+        names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
+        unit = unit_again(member, session_id, member.facts.digest)
+        return taken_back(self._store, self._evaluator, unit, [], names)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
@@ -172,10 +182,8 @@ class SessionPlaces:
     def member(self, run: Run, places: Places) -> Member:
         """Makes a run a member of its session, with the signals that are known by now."""
         before = places.before.get(run.unit.trace_id)
-        known = from_row(before).facts if before is not None and not run.is_handed else None
-        # An answer about other evidence does not count: the session would get the id that belongs to the new answer.
-        older = known.signals if known is not None and known.digest == run.member.facts.digest else {}
-        waiting = {name: older.get(name, _PENDING) for name in run.awaited}
+        older = from_row(before).facts if before is not None and not run.is_handed else None
+        waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
         told = run.member.facts.signals | waiting | self._signals(run.results)
         return with_its_signals(run.member, told)
 
@@ -309,6 +317,8 @@ class SessionPlaces:
             member.facts.signals.pop(name, None)
         member.facts.signals.update(self._signals(results))
         if filing is None:
+            if member.facts.revision > 1:
+                results += taken_back(self._store, self._evaluator, unit, results, set(names))
             return results
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
         filing.results.extend(results)
@@ -354,3 +364,12 @@ def _signal(result: Result, value: float | None) -> SignalFacts:
 def _is_new(run: Run, places: Places) -> bool:
     """Returns whether the session of a run cannot hold it yet."""
     return run.unit.trace_id not in places.before if run.is_handed else run.unit.revision == 1
+
+
+def _until_judged(name: str, older: TraceFacts | None, digest: str) -> SignalFacts:
+    """Returns the signal of a metric whose judge has yet to be asked: that of the older revision, if any. It is marked
+    where it rests on other evidence: then the session has another id than with the judge's answer."""
+    signal = _PENDING if older is None else older.signals.get(name, _PENDING)
+    if older is None or older.digest == digest or signal["outcome"] == "pending":
+        return signal
+    return {**signal, "older": True}

@@ -208,7 +208,7 @@ class Understanding:
         unit = trace_unit(trace)
         results = self._evaluator.by_itself(trace, texts, unit, built.is_judged)
         may_have_session = trace.session_id is not None or trace.continues or trace.responses
-        keeps = self._evaluator.reads_before and may_have_session
+        keeps = bool(self._evaluator.read_again) and may_have_session
         held, counts = pack(trace) if keeps else b"", self._evaluator.counts_courses
         member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:

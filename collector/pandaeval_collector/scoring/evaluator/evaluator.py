@@ -151,9 +151,9 @@ class Evaluator:
         return self.settings.learning or (bool(self._learned) and self._models.there)
 
     @property
-    def reads_before(self) -> bool:
-        """Whether a metric uses what the earlier traces of a session held."""
-        return bool(self._unsettled)
+    def read_again(self) -> frozenset[str]:
+        """The names of the metrics that use what the earlier traces of a session held."""
+        return frozenset(metric.name for metric in self._unsettled)
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
@@ -177,8 +177,10 @@ class Evaluator:
         return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
     def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Returns the result of a trace metric with a ``finding`` from its session; none if the metric is disabled."""
-        return self._said([metric for metric in self._trace if metric.name == name], unit, finding)
+        """Returns the result of a trace metric with a ``finding`` that the line makes for it; none if the metric is
+        disabled, or one that a judge or the session answers."""
+        metrics = (*self._trace, *self._explaining)
+        return self._said([metric for metric in metrics if metric.name == name], unit, finding)
 
     def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
         """Makes results of metrics with the given finding, without running them."""

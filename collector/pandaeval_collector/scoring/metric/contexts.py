@@ -122,13 +122,14 @@ class TurnContext:
 class SessionSignal:
     """The result of one of a trace's metrics as session metrics see it: ``value`` only where ``outcome`` is
     ``scored`` and the score counts for the session; ``said``: the reason of a result that failed; ``lost``: the tool
-    whose failure it is about."""
+    whose failure it is about; ``older``: it is about an older revision, as no judge was asked about this one yet."""
 
     outcome: str
     value: float | None = None
     why: str | None = None
     said: str = ""
     lost: str = ""
+    older: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,14 @@ class TestEvidence:
             "fewer": (member(1),),
             "more": (member(1), member(2), member(3)),
             "pending": (member(1), member(2, {"coherence": SIGNAL, "confidence": PENDING})),
+            "an older revision's": (
+                member(1),
+                member(2, {"coherence": SIGNAL, "confidence": {**SIGNAL, "older": True}}),
+            ),
+            "another one's": (
+                member(1),
+                member(2, {"coherence": SIGNAL, "confidence": {**SIGNAL, "value": 0.5, "older": True}}),
+            ),
             "another pending": (member(1), member(2, {"coherence": SIGNAL, "helpfulness": PENDING})),
             "passing": (member(1), member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "timeout"}})),
             "for good": (
