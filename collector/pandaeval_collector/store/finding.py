@@ -114,7 +114,7 @@ class Finder:
     def counts(self, wanted: Wanted) -> tuple[int, int] | None:
         """Counts the wanted traces, and those of them in which something failed; ``None`` where all that is stored had
         to be read for that."""
-        if wanted != Wanted() and not chosen_by_index(replace(wanted, failed=None, since_ms=wanted.since_ms or 0)):
+        if not chosen_by_index(replace(wanted, since_ms=0)):
             return None
         where, values = conditions(wanted)
         with self._reads.reading() as reader:

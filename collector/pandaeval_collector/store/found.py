@@ -92,7 +92,7 @@ def listed_of(reader: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> list
     results = results_about(reader, [row[0] for row in rows])
     names = _names_of(reader, {row[1] for row in rows} - {0})
     return [
-        Listed(no, names.get(session), badness, failures, orjson.loads(facts or b"{}"), results.get(no, {}), where)
+        Listed(no, names.get(session), badness, failures, orjson.loads(facts), results.get(no, {}), where)
         for no, session, badness, failures, facts, where in rows
     ]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
-from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet, finding
 from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NOT_FAILED
@@ -217,6 +218,7 @@ def test_results_are_read_newest_first_page_by_page(finder: Finder, limit: int) 
         if page.next is None:
             break
         assert len(page.rows) == limit
+        assert page.next[0] == 0.0
         before = page.next[1]
     assert found == [each["score"] for each in reversed(TRACES) if each["agent"] == "booker"]
 
@@ -280,6 +282,30 @@ class TestOwn:
         assert found["agent"] == [f"{number:03}" for number in range(1, 201)]
         assert (found["service"], found["environment"]) == (["s"], ["test"])
 
+    def test_names_are_read_again_after_fifty_times_as_long_as_that_took(
+        self, store: Store, finder: Finder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = iter([100.0, 102.0, 201.5, 202.0, 202.5, 203.0])
+        monkeypatch.setattr(finding, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        assert finder.names()["agent"] == []
+        decided = DecidedTrace((1).to_bytes(16, "big"), 1, True, "d", frozenset(), [], 0)
+        store.commit(WriteSet(traces=[decided], listed=[self.listed(1)])).result()
+        assert [finder.names()["agent"] for _ in range(3)] == [[], ["a"], ["a"]]
+
+    def test_results_about_sessions_are_read_by_their_ids(self, store: Store, finder: Finder) -> None:
+        changes = WriteSet(touched={"s", "t"})
+        for number, session in ((1, "s"), (2, "t")):
+            id_ = number.to_bytes(16, "big")
+            changes.traces.append(DecidedTrace(id_, 1, True, "d", frozenset(), [], 0))
+            changes.session_traces.append(SessionTraceRow(id_, session, 1, 2, b"{}"))
+            changes.results.append(ResultRow(f"r{number}", id_.hex(), "trace.x", 1, b"{}"))
+        store.commit(changes).result()
+        for revision in (1, 2):
+            body = orjson.dumps({"revision": revision})
+            store.commit(WriteSet(results=[ResultRow(f"s{revision}", "s", "session.x", revision, body)])).result()
+        assert finder.of_sessions(["s", "t", "u"]) == {"s": {"session.x": {"revision": 2}}, "t": {}}
+        assert finder.of_sessions([]) == {}
+
     def test_peoples_verdicts_are_read_newest_first_page_by_page(self, store: Store, finder: Finder) -> None:
         for number in range(5):
             label = HumanLabel(f"t{number % 3}", f"m{number % 2}", None, True, f"p{number}")
@@ -287,6 +313,7 @@ class TestOwn:
         page = finder.labels((), None, limit=2)
         assert [each.annotator for each in page.rows] == ["p4", "p3"]
         assert page.next is not None
+        assert page.next[0] == 0.0
         rest = finder.labels((), None, before=page.next[1], limit=3)
         assert ([each.annotator for each in rest.rows], rest.next) == (["p2", "p1", "p0"], None)
         assert [each.annotator for each in finder.labels(("t0",), None).rows] == ["p3", "p0"]

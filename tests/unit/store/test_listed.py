@@ -16,13 +16,16 @@ from pandaeval_collector.store import (
     SessionTraceRow,
     Store,
     WriteSet,
+    attributes,
     connection,
+    listed,
 )
-from pandaeval_collector.store.connection import TooSlowError
+from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
 from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.listed import NOT_FAILED
+from pandaeval_collector.store.found import MOST_STATES, Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.wanted import Wanted
-from support.database import kept_bytes
+from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 86_400.0
 
@@ -147,11 +150,125 @@ def test_a_session_whose_own_result_passes_is_not_failed(store: Store, finder: F
     assert (row.failed, row.position[0]) == (False, NOT_FAILED + 0.8)
 
 
-def test_a_trace_without_a_session_stands_for_itself(store: Store, finder: Finder) -> None:
-    decide(store, 7, result(7, "a", True, 0.9), more=b', "us": 3, "usd": 0.5, "tokens": [2, 5]')
+@pytest.mark.parametrize(
+    ("more", "us", "tokens", "usd"), [(b', "us": 3, "usd": 0.5, "tokens": [2, 5]', 3, 7, 0.5), (b"", 0, 0, None)]
+)
+@pytest.mark.parametrize(("success", "badness"), [(True, NOT_FAILED + 0.25), (False, 0.25)])
+def test_a_trace_without_a_session_stands_for_itself(
+    store: Store, finder: Finder, success: bool, badness: float, more: bytes, us: int, tokens: int, usd: float | None
+) -> None:
+    decide(store, 7, result(7, "a", success, 0.25), more=more)
     [row] = finder.sessions(Wanted()).rows
-    assert (row.id, row.traces, row.first_ms, row.last_ms) == (None, 1, 7, 7)
-    assert (row.us, row.tokens, row.usd) == (3, 7, 0.5)
+    itself = finder.trace(trace_id(7))
+    failed = not success
+    assert row == ListedSession(
+        None, 1, (badness, 1), 1, int(failed), 7, 7, failed, itself, {}, [badness], us=us, tokens=tokens, usd=usd
+    )
+
+
+def test_a_session_tells_of_its_traces_together(store: Store, finder: Finder) -> None:
+    decide(store, 4, result(4, "a", True, 0.5), session="s", more=b', "us": 3, "usd": 0.5, "tokens": [2, 5]')
+    decide(store, 9, result(9, "a", False, 0.25), session="s", more=b', "us": 4, "usd": 0.25, "tokens": [1, 30]')
+    decide(store, 6, result(6, "a", True, 0.75), session="s")
+    whole = ResultRow("own", "s", "session.s", 1, b'{"metric": "s"}', success=True, signal=0.125)
+    store.commit(WriteSet(results=[whole])).result(10)
+    [row] = finder.sessions(Wanted()).rows
+    states = [NOT_FAILED + 0.5, 0.25, NOT_FAILED + 0.75]
+    own = {"session.s": {"metric": "s"}}
+    worst = finder.trace(trace_id(9))
+    assert row == ListedSession("s", 1, (0.25, 2), 3, 1, 4, 9, True, worst, own, states, us=7, tokens=38, usd=0.75)
+    found = finder.session("s")
+    assert found is not None
+    assert found[0] == row
+    assert [one.no for one in found[1]] == [1, 3, 2]
+
+
+def test_a_session_stands_where_its_own_result_does_with_the_row_of_its_worst_trace(
+    store: Store, finder: Finder
+) -> None:
+    decide(store, 4, result(4, "a", True, 0.5), session="s")
+    decide(store, 5, result(5, "a", True, 0.25), session="s")
+    whole = ResultRow("own", "s", "session.s", 1, b'{"metric": "s"}', success=False, signal=0.125)
+    store.commit(WriteSet(results=[whole])).result(10)
+    [row] = finder.sessions(Wanted()).rows
+    assert (row.position, row.failed, row.failed_traces, row.worst) == ((0.12, -1), True, 0, finder.trace(trace_id(5)))
+    assert (row.us, row.tokens, row.usd) == (0, 0, None)
+
+
+def test_of_a_session_that_has_only_results_of_its_own_no_trace_is_told(store: Store, finder: Finder) -> None:
+    row = DecidedTrace(trace_id(1), 1, False, "digest", frozenset(), (), 0)
+    changes = WriteSet(traces=[row], session_traces=[SessionTraceRow(trace_id(1), "s", 1, 2, b"{}")], touched={"s"})
+    store.commit(changes).result(10)
+    whole = ResultRow("own", "s", "session.s", 1, b'{"metric": "s"}', success=False, signal=None)
+    store.commit(WriteSet(results=[whole])).result(10)
+    own = {"session.s": {"metric": "s"}}
+    assert finder.sessions(Wanted()).rows == [ListedSession("s", 1, (NO_SCORE, -1), 0, 0, 0, 0, True, None, own, [])]
+    assert finder.session("s") is None
+
+
+def test_of_a_long_session_the_badness_of_the_worst_traces_is_told_by_their_numbers(
+    store: Store, finder: Finder
+) -> None:
+    count = MOST_STATES + 2
+    for number in range(1, count + 1):
+        decide(store, number, result(number, "a", True, 1 - number / 100), session="s")
+    [row] = finder.sessions(Wanted()).rows
+    assert [round(each - NOT_FAILED, 2) for each in row.badness] == [
+        round(1 - number / 100, 2) for number in range(3, count + 1)
+    ]
+    assert row.traces == count
+
+
+def test_what_is_said_later_of_a_run_that_broke_does_not_mend_it(store: Store, finder: Finder) -> None:
+    decide(store, 1, result(1, "a", True, 0.9), broken=True)
+    store.commit(WriteSet(results=[result(1, "b", False, 0.5)])).result(10)
+    [row] = finder.traces(Wanted()).rows
+    assert (row.badness, row.failures) == (0.0, 2)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_trace_that_is_decided_again_keeps_the_results_that_stand(store: Store, finder: Finder, broken: bool) -> None:
+    decide(store, 1, result(1, "a", False, 0.25), result(1, "b", True, 0.5))
+    decide(store, 1, result(1, "b", False, 0.75, revision=2), broken=broken)
+    [row] = finder.traces(Wanted()).rows
+    assert (row.badness, row.failures) == ((0.0, 3) if broken else (0.25, 2))
+
+
+def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder) -> None:
+    changes = WriteSet(
+        traces=[DecidedTrace(trace_id(1), 1, False, "digest", frozenset(), (), 0)],
+        results=[result(1, "a", False, 0.25), result(1, "b", True, 0.5)],
+        listed=[ListedRow(trace_id(1), 9, "helper", "shop", "live", "ann", False, b'{"id": "x", "at": 9}')],
+        session_traces=[SessionTraceRow(trace_id(1), "s", 9, 10, b"{}")],
+        touched={"s"},
+    )
+    store.commit(changes).result(10)
+    results = {f"trace.{name}": {"metric": name, "outcome": "scored", "label": "l1"} for name in "ab"}
+    row = Listed(1, "s", 0.25, 1, {"id": "x", "at": 9}, results, "live")
+    assert finder.trace(trace_id(1)) == row
+    assert finder.traces(Wanted()).rows == finder.traces(Wanted(), worst_first=False).rows == [row]
+    for name, value in {"agent": "helper", "service": "shop", "environment": "live", "user": "ann"}.items():
+        assert finder.traces(Wanted(**{name: value})).rows == [row], name  # type: ignore[arg-type]
+        assert finder.traces(Wanted(**{name: "x"})).rows == [], name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_a_trial_it_counts_whether_it_is_correct_and_not_its_way(
+    store: Store, finder: Finder, at_once: bool
+) -> None:
+    for number, metric, badness, failures in (
+        (1, "trial.trial_correct", 0.125, 1),
+        (2, "trial.tool_selection_f1", NOT_FAILED + 0.75, 0),
+        (3, "trace.x", 0.125, 1),
+    ):
+        of_trial = result(number, "b", False, 0.125)
+        of_trial.metric = metric
+        decide(store, number, result(number, "a", True, 0.75), *([of_trial] if at_once else []))
+        if not at_once:
+            store.commit(WriteSet(results=[of_trial])).result(10)
+        row = finder.trace(trace_id(number))
+        assert row is not None
+        assert (row.badness, row.failures) == (round(badness, 2), failures), metric
 
 
 def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
@@ -228,6 +345,28 @@ def test_a_question_that_takes_too_long_is_given_up(
     with pytest.raises(TooSlowError, match="narrow it down"):
         hasty.traces(Wanted(text="never"))
     hasty.close()
+
+
+def test_rows_of_deleted_traces_and_sessions_go_some_at_a_time_until_none_is_left(store: Store, finder: Finder) -> None:
+    for number in range(1, 6):
+        decide(store, number, result(number, "a", True, 0.5), session=f"s{number}")
+        whole = ResultRow(f"own {number}", f"s{number}", "session.s", 1, b"{}", success=True, signal=0.5)
+        store.commit(WriteSet(results=[whole])).result(10)
+    with open_database(store.path / FILE_NAME) as opened:
+        opened.execute("DELETE FROM traces WHERE no < 4")
+        assert [listed.forget(opened, 2) for _ in range(3)] == [2, 1, 0]
+        assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [
+            *((-number,) for number in range(5, 0, -1)),
+            (4,),
+            (5,),
+        ]
+        opened.execute("DELETE FROM sessions WHERE no < 5")
+        assert [listed.forget(opened, 3) for _ in range(3)] == [3, 1, 0]
+        assert opened.execute("SELECT no FROM listed ORDER BY no").fetchall() == [(-5,), (4,), (5,)]
+        attributes.tag(opened, "tier=gold", [trace_id(4), trace_id(5)])
+        opened.execute("DELETE FROM traces WHERE no = 4")
+        opened.execute("DELETE FROM listed WHERE no = 4")
+        assert [listed.forget(opened, 3) for _ in range(2)] == [1, 0]
 
 
 class TestKept:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.store.attributes import CONDITION
 from pandaeval_collector.store.wanted import Wanted, chosen_by_index, conditions, result_conditions
 
 UNIT: list[dict[str, Any]] = [
@@ -61,6 +62,7 @@ def test_the_unit_is_all_but_its_results() -> None:
         ({"until_ms": 0}, ["l.at < ?"], [0]),
         ({"agent": ""}, ["l.agent = ?"], [""]),
         ({"user": "u"}, ["l.user = ?"], ["u"]),
+        ({"attribute": ("a=b", "c=d")}, [CONDITION.format(t="l")] * 2, ["a=b", "c=d"]),
         ({"failed": True}, ["l.badness < ?"], [10.0]),
         ({"failed": False}, ["l.badness >= ?"], [10.0]),
         ({"status": "error"}, ["l.broken = ?"], [1]),
@@ -75,6 +77,12 @@ def test_the_unit_is_all_but_its_results() -> None:
 def test_each_demand_is_a_condition_with_its_value(given: dict[str, Any], where: list[str], values: list[Any]) -> None:
     assert conditions(Wanted(**given)) == (where, values)
     assert conditions(Wanted(**given), "o") == ([each.replace("l.", "o.") for each in where], values)
+
+
+def test_a_result_that_failed_is_looked_for_among_units_that_did() -> None:
+    where, values = conditions(Wanted(metric="trace.m", success=False))
+    assert (where[0], values) == ("l.badness < ?", [10.0, "trace.m", 0])
+    assert conditions(Wanted(metric="trace.m", success=True))[1] == ["trace.m", 1]
 
 
 @pytest.mark.parametrize(

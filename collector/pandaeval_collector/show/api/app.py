@@ -40,7 +40,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | N
     )
     answer_problems(app)
     names = Names(reads.finder, work.modules)
-    app.include_router(lists(reads, work))
+    app.include_router(lists(reads, names, work))
     app.include_router(overview(reads, work, lambda: _changing(app)))
     app.include_router(labelling(reads, work))
     app.include_router(history(reads, names))
@@ -51,7 +51,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: Callable[[], Runs] | N
         app.include_router(runs_routes(reads, stored, runs, names))
         app.include_router(schedule_routes(reads, ScheduleReads(reads.finder.connection), runs))
     if work.page is not None:
-        app.include_router(pages(reads, work, version))
+        app.include_router(pages(reads, names, work, version))
     told = app.openapi
     app.openapi = lambda: document_problems(told())  # type: ignore[method-assign]
     return app

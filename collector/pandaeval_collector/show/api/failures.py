@@ -57,7 +57,7 @@ class FailureGroups(BaseModel):
     items: list[FailureGroup]
 
 
-def failure_routes(reads: Reads, names: Names, paged: bool = False) -> APIRouter:
+def failure_routes(reads: Reads, names: Names, paged: bool) -> APIRouter:
     """Returns the operations on groups of failures. ``paged``: the collector has a page."""
     router = APIRouter()
 

@@ -95,10 +95,10 @@ _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
 
 
-def lists(reads: Reads, work: Work) -> APIRouter:
+def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
     """Returns the operations on traces, sessions and results."""
     router = APIRouter()
-    finder, names = reads.finder, Names(reads.finder, work.modules)
+    finder = reads.finder
 
     @router.get("/traces", response_model=Traces, summary="Agents' traces, worst or newest first")
     async def traces(

@@ -23,7 +23,7 @@ _COUNTER = "pandaeval.evaluations"
 class Names:
     """Resolves names and ids that people write, by what one store holds. Any thread."""
 
-    def __init__(self, finder: Finder, modules: tuple[str, ...] = ()) -> None:
+    def __init__(self, finder: Finder, modules: tuple[str, ...]) -> None:
         """``modules``: those of the user's own metrics."""
         self._finder, self._modules = finder, modules
 

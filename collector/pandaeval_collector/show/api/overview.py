@@ -165,7 +165,7 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
         for why, times in rate.unscored.items():
             found.setdefault(why, Counter())[f"{rate.level}.{rate.metric}"] += times
     entries = [
-        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH, True))
+        Missing(why=why, count=counts.total(), metrics=dict(counts.most_common()), cure=cure(why, NOT_ENOUGH))
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)

@@ -43,10 +43,9 @@ Measured = Annotated[bool, Query(description="With latency, tokens and cost of e
 SessionId = Annotated[str, Query(max_length=10_000, description="Id of the session.")]
 
 
-def pages(reads: Reads, work: Work, version: str) -> APIRouter:
+def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
     """Returns the page's operations."""
     router = APIRouter(prefix="/page")
-    names = Names(reads.finder, work.modules)
     shown = _Shown(reads.finder, ReportOrigin(version=version, judge=work.judge, modules=work.modules))
 
     @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")

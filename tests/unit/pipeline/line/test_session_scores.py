@@ -125,6 +125,10 @@ class TestEvidence:
             ),
             "another pending": (member(1), member(2, {"coherence": SIGNAL, "helpfulness": PENDING})),
             "passing": (member(1), member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "timeout"}})),
+            "otherwise passing": (
+                member(1),
+                member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "over_budget"}}),
+            ),
             "for good": (
                 member(1),
                 member(2, {"confidence": {"outcome": "unscored", "value": None, "why": "no_content"}}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -56,6 +57,13 @@ def test_where_nothing_speaks_for_a_problem_none_is_named() -> None:
     assert isinstance(found, Score)
     assert (found.label, found.metadata["reasons"]) == (None, [])
     assert found.reason.startswith("nothing speaks for one: a problem in 27% of such runs")
+
+
+def test_a_problem_that_is_as_likely_as_not_is_not_likely() -> None:
+    even = replace(LEARNED, model=replace(MODEL, bias=-2.0))
+    found = said([Course(refusals=1)], even)
+    assert isinstance(found, Score)
+    assert (found.value, found.label) == (0.5, None)
 
 
 def test_of_what_was_not_counted_nothing_is_said() -> None:

@@ -260,6 +260,10 @@ class TestReliability:
         assert found.value == 1.0
         checks = "rule checks: 0 of 1 failed; task success: not judged"
         assert found.reason == f"{checks}; max risk 0.00: nothing speaks against any of 1 trace (response)"
+        fine = view({"confidence": scored(1.0), "coherence": scored(1.0)}, {})
+        found = RELIABILITY.evaluate(fine, context(judged=True))
+        assert isinstance(found, Score)
+        assert found.reason == "max risk 0.00: nothing speaks against any of 2 traces (confidence, coherence)"
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
     def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
@@ -346,6 +350,12 @@ class TestConsistency:
         profiles = [found.metadata["session_profile"] for found in known if isinstance(found, Score)]
         assert len(set(profiles)) == 2, profiles
 
+    def test_the_score_takes_the_weights_that_were_set(self) -> None:
+        traces = view({"confidence": scored(0.5), "coherence": scored(0.5)})
+        known = [CONSISTENCY.evaluate(traces, context(weights={"coherence": w}, judged=True)) for w in (0.0, 1.0)]
+        assert [found.value for found in known if isinstance(found, Score)] == [0.5, 0.25]
+        assert [found.metadata["signal_weights"]["coherence"] for found in known if found] == [0.0, 1.0]
+
     @pytest.mark.parametrize(
         ("traces", "enabled", "reason"),
         [
@@ -369,7 +379,8 @@ class TestConsistency:
         assert (None if found is None else found.reason) == reason
         if isinstance(found, Unscored):
             assert found.why == "insufficient_evidence"
-            assert found.metadata["traces_evaluated"] == 0
+        if found is not None and traces:
+            assert (found.metadata["traces_evaluated"], found.metadata["total_traces_in_session"]) == (0, len(traces))
 
     def test_a_part_of_the_evidence_is_told_and_is_no_score(self) -> None:
         traces = view({"confidence": scored(0.8)}, *[{"confidence": missing("timeout")}] * 2)

@@ -222,9 +222,9 @@ class TestGoal:
         found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
         if score is None:
             assert isinstance(found, Unscored)
+            assert (found.why, found.reason) == (Why.INSUFFICIENT_EVIDENCE, "the judge could not tell: So.")
             return
-        assert isinstance(found, Score)
-        assert (found.value, found.metadata) == (score, {"goal": "Find it.", "turns": 2})
+        assert found == Score(score, "So.", {"goal": "Find it.", "turns": 2})
         assert "turn 2: Where is my parcel now?" in caller.messages[0][1]["content"], "all of it is shown"
         assert "call 4: search" in caller.messages[0][1]["content"]
 
@@ -240,6 +240,13 @@ class TestGoal:
         given = caller.questions[0].partition("Taken from the record, data as well:")[2]
         places = [given.index(each) for each in ("goal:", "Get it.", "profile:", "in a hurry", "knowledge:", "- It cl")]
         assert places == sorted(places), "each under its name"
+
+    async def test_traces_that_the_judge_was_not_shown_are_counted(self) -> None:
+        whole = replace(conversation([RUN, AGAIN], "d"), missing=3)
+        caller = ScriptedCaller({"goal_completion": {"goal": "Find it.", "reason": "So.", "completed": True}})
+        assert self.METRIC.ask is not None
+        found = await self.METRIC.ask(whole, Judge(Desk(caller, Memory()), pack(whole.trace, b"s" * 32), "m"))
+        assert found == Score(1.0, "So.", {"goal": "Find it.", "turns": 2, "traces_not_shown": 3})
 
     def test_a_session_without_traces_has_none(self) -> None:
         context = SessionContext(0.5, frozenset(), {}, ())

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import base64
 import inspect
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import orjson
 import pytest
 
-from pandaeval_collector.base.filters import FILTERS
-from pandaeval_collector.show.api.filters import RunFilters, _wanted, cursor_of, position_of, wanted_of, within
+from pandaeval_collector.base.filters import FILTERS, Filter, meaning
+from pandaeval_collector.show.api.filters import (
+    RunFilters,
+    _field,
+    _parameter,
+    _wanted,
+    cursor_of,
+    position_of,
+    wanted_of,
+    within,
+)
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.wanted import Wanted
 
@@ -64,6 +75,20 @@ def test_filters_are_what_is_wanted(given: dict[str, Any], wanted: Wanted) -> No
     assert RunFilters.model_validate(given | {"attribute": given.get("attribute") or []}).wanted() == wanted
 
 
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_time_without_a_zone_is_utc_wherever_the_collector_runs() -> None:
+    assert wanted_of(since=datetime(1970, 1, 2), until=datetime(1970, 1, 3)) == Wanted(DAY, 2 * DAY)
+
+
 @pytest.mark.parametrize(
     "position", [(0.25, 7), (10.5, 1), (0.0, -3), (1.0, (1 << 63) - 1), (1.0, 1 - (1 << 63)), (1.7e12, 12345)]
 )
@@ -103,7 +128,18 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     assert refused.value.status == 400
 
 
-def test_of_attributes_several_can_be_given_and_none_is_the_default() -> None:
-    assert inspect.signature(_wanted).parameters["attribute"].default == []
+@pytest.mark.parametrize("each", FILTERS, ids=lambda each: each.name)
+def test_each_filter_is_a_parameter_and_a_field_that_excludes_nothing_unless_given(each: Filter) -> None:
+    parameter = _parameter(each)
+    assert (parameter.name, parameter.kind) == (each.name, inspect.Parameter.KEYWORD_ONLY)
+    assert parameter.default == ([] if each.kind == "pairs" else None)
+    assert inspect.signature(_wanted).parameters[each.name].default == parameter.default
+    field, default = _field(each)
+    assert (default.default_factory() if each.kind == "pairs" else default) == parameter.default
+    for annotated in (parameter.annotation, field):
+        assert annotated.__metadata__[-1].description == meaning(each.name)
+
+
+def test_a_run_that_is_asked_for_without_filters_takes_every_trace() -> None:
     assert RunFilters().wanted() == Wanted()
     assert RunFilters().model_dump() == {each.name: [] if each.kind == "pairs" else None for each in FILTERS}

@@ -15,9 +15,11 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api import Lookouts
-from pandaeval_collector.show.api.overview import _errors
+from pandaeval_collector.show.api.overview import _errors, _rates
+from pandaeval_collector.show.api.shapes import Rate
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store.found import CounterSeries
 from pandaeval_collector.store.series import SeriesLabels
 from support.results import CODE, result
 
@@ -197,6 +199,49 @@ def test_every_metric_is_told_with_its_threshold(house: House) -> None:
             "needs": metric.needs,
             "threshold": 0.125,
         }
+
+
+def test_series_that_differ_in_anything_else_are_one_rate() -> None:
+    about = {
+        "gen_ai.evaluation.name": "coherence",
+        "pandaeval.level": "trace",
+        "gen_ai.agent.name": "helper",
+        "pandaeval.service": "shop",
+        "deployment.environment.name": "test",
+    }
+    outcomes: list[dict[str, Any]] = [
+        {"pandaeval.outcome": "scored", "pandaeval.passed": "true"},
+        {"pandaeval.outcome": "scored", "pandaeval.passed": False},
+        {"pandaeval.outcome": "scored"},
+        {"pandaeval.outcome": "assumed"},
+        {"pandaeval.outcome": "unscored", "pandaeval.why": "timeout"},
+        {"pandaeval.outcome": "unscored", "pandaeval.why": "no_content"},
+        {"pandaeval.outcome": "unscored"},
+    ]
+    series = [
+        CounterSeries({**about, **outcome, "pandaeval.version": version}, times)
+        for version, first in (("1", 1), ("2", 100))
+        for times, outcome in enumerate(outcomes, first)
+    ]
+    [rate] = _rates(series)
+    assert rate == Rate(
+        metric="coherence",
+        level="trace",
+        agent="helper",
+        service="shop",
+        environment="test",
+        scored=1 + 2 + 3 + 100 + 101 + 102,
+        passed=1 + 100,
+        failed=2 + 101,
+        assumed=4 + 103,
+        unscored={"timeout": 5 + 104, "no_content": 6 + 105, "": 7 + 106},
+    )
+
+
+def test_a_series_that_tells_nothing_of_itself_is_scored_of_nobody() -> None:
+    nobody = dict.fromkeys(("metric", "level", "agent", "service", "environment"), "")
+    assert _rates([CounterSeries({}, 3)]) == [Rate(**nobody, scored=3, assumed=0, passed=0, failed=0, unscored={})]
+    assert _rates([]) == []
 
 
 def test_components_that_raised_are_named_most_often_first() -> None:
