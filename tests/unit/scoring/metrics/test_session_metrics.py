@@ -320,6 +320,16 @@ class TestReliability:
         assert isinstance(found, Score)
         assert found.reason == "max risk 0.00: nothing speaks against any of 2 traces (confidence, coherence)"
 
+    @pytest.mark.parametrize(("at", "worst"), [(1, (0.1, 0.4, 0.9)), (2, (0.4, 0.1, 0.9)), (3, (0.9, 0.4, 0.1))])
+    def test_the_worst_trace_is_named_wherever_it_is(self, at: int, worst: tuple[float, ...]) -> None:
+        traces = view(*({"coherence": scored(each)} for each in worst))
+        found = RELIABILITY.evaluate(traces, context())
+        assert isinstance(found, Score)
+        assert found.reason == (
+            "rule checks: 1 of 1 failed; task success: not judged; "
+            f"max risk 0.90 (coherence) in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
+        )
+
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
     def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
         trace = {"coherence": scored(0.0), "loop_detection": scored(0.2)}
