@@ -15,6 +15,7 @@ KNOWN = {
     "_editable_impl_pandaeval_collector.pth": "this project, installed for development",
     "distutils-precedence.pth": "setuptools",
     "_virtualenv.pth": "virtualenv, uv",
+    "a1_coverage.pth": "coverage, which mutmut brings: it measures processes that a test starts",
     "tests.pth": ".ci/run: the environment of the tests behind that of the deployment's tools",
 }
 

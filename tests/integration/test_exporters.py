@@ -282,7 +282,7 @@ class TestOutages:
             await made.open_sink()
             await until(lambda: all(made.arrived(signal) == made.result_ids() for signal in ITEMS))
             await until(lambda: made.sink.counted("pandaeval.evaluations") == len(made.results()))
-            assert [made.state(signal) for signal in (*ITEMS, "metrics")] == [1, 1, 1]
+            await until(lambda: [made.state(signal) for signal in (*ITEMS, "metrics")] == [1, 1, 1])
 
     @impatient
     @either_protocol
