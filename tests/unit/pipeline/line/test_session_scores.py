@@ -142,6 +142,7 @@ class TestEvidence:
             store.close()
         alike = {"same", "for good", "another value"}
         assert {found[name] for name in alike} == {found["same"]}
+        assert {len(bytes.fromhex(each)) for each in found.values()} == {16}
         assert len(set(found.values())) == len(found) - len(alike) + 1
 
     def test_an_open_session_has_results_of_its_own(self, store: Store) -> None:
@@ -159,6 +160,7 @@ class TestEvidence:
             found.append(told[1].evidence)
             assert [trace.trace_id for trace in told[0].traces] == [trace_id(1), trace_id(2)]
             assert told[0].session_id == "s"
+            assert len(bytes.fromhex(told[1].evidence)) == 16
             store.close()
         assert found[0] == found[1]
         assert found[0] != ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.scoring.metric import SessionContext, SessionSignal, SessionView, TraceSummary
 from pandaeval_collector.scoring.metrics.session import _signals
@@ -161,6 +162,45 @@ def test_how_much_of_the_evidence_is_there(
     assert coverage(view(*traces), context(enabled, judged=judged)) == found
 
 
+@pytest.mark.parametrize(
+    ("traces", "extras", "share"),
+    [
+        ([], EXTRAS, 1.0),
+        ([{}], EXTRAS, 1.0),
+        ([{"coherence": scored(0.5)}], EXTRAS, 1.0),
+        ([{"coherence": missing("timeout")}], EXTRAS, 0.0),
+        ([{"coherence": ASSUMED}], EXTRAS, 1.0),
+        ([{"coherence": ASSUMED, "response": missing("timeout")}], EXTRAS, 0.0),
+        ([{"coherence": missing("no_content"), "response": missing("not_sampled")}], EXTRAS, 1.0),
+        ([{"coherence": scored(0.5), "response": missing("insufficient_evidence")}], EXTRAS, 0.5),
+        ([{"coherence": scored(0.5), "response": missing("insufficient_evidence")}], (), 1.0),
+        ([{"confidence": missing("timeout"), "tool_correctness": missing("timeout")}], EXTRAS, 1.0),
+        ([{"helpfulness": missing("timeout")}], EXTRAS, 1.0),
+        ([{"coherence": scored(0.5)}, {"loop_detection": missing("timeout"), "grounding": ASSUMED}], EXTRAS, 0.5),
+    ],
+)
+def test_how_many_of_the_checks_that_apply_could_look(
+    traces: list[dict[str, Any]], extras: tuple[str, ...], share: float
+) -> None:
+    assert _signals.looked_at(view(*traces), context(extras=extras)) == share
+
+
+@pytest.mark.parametrize(
+    ("signals", "failed"),
+    [
+        ([], 0),
+        ([{}], 0),
+        ([{"coherence": 0.5}], 0),
+        ([{"coherence": 0.49}], 1),
+        ([{"coherence": 0.1, "response": 0.0}, {"coherence": 0.2}, {"grounding": 0.9}], 2),
+    ],
+)
+def test_a_kind_of_check_fails_once_however_many_traces_it_speaks_against(
+    signals: list[dict[str, float]], failed: int
+) -> None:
+    assert _signals.failed_checks(signals) == failed
+
+
 def test_what_a_score_rests_on_is_counted_by_trace() -> None:
     traces = view(
         {"coherence": scored(0.5), "response": scored(1.0), "tool_loop": scored(None)},
@@ -238,6 +278,8 @@ class TestReliability:
             (0.6 - 1e-8, 0.6, "problem_found"),
             (0.6, 0.7, "problem_found"),
             (0.9, 0.5, "no_problem_found"),
+            (0.4, 0.1, "problem_found"),
+            (1.0, 1.0 + TOLERANCE, "no_problem_found"),
         ],
     )
     def test_without_a_judge_it_says_whether_there_is_a_problem(
@@ -253,6 +295,19 @@ class TestReliability:
         assert (found.label, found.metadata["band"], "basis" in found.metadata) == (None, "generally_reliable", False)
         assert found.coverage == 1.0
         assert "not judged" not in found.reason
+        half = view({"confidence": scored(0.8), "coherence": scored(1.0)}, {"coherence": missing("timeout")})
+        found = RELIABILITY.evaluate(half, context(judged=True))
+        assert isinstance(found, Score)
+        assert found.coverage == pytest.approx(2 / 3)
+
+    @pytest.mark.parametrize(
+        ("signal", "configured"), [("confidence", False), ("coherence", True), ("coherence", False)]
+    )
+    def test_where_no_judge_looks_at_it_it_says_so(self, signal: str, configured: bool) -> None:
+        found = RELIABILITY.evaluate(view({signal: scored(0.8)}), context(judged=configured))
+        assert isinstance(found, Score)
+        assert (found.label, found.metadata["basis"]) == ("no_problem_found", "inline")
+        assert "band" not in found.metadata
 
     def test_nothing_that_speaks_against_it(self) -> None:
         found = RELIABILITY.evaluate(view({"response": scored(1.0)}), context())
@@ -264,6 +319,16 @@ class TestReliability:
         found = RELIABILITY.evaluate(fine, context(judged=True))
         assert isinstance(found, Score)
         assert found.reason == "max risk 0.00: nothing speaks against any of 2 traces (confidence, coherence)"
+
+    @pytest.mark.parametrize(("at", "worst"), [(1, (0.1, 0.4, 0.9)), (2, (0.4, 0.1, 0.9)), (3, (0.9, 0.4, 0.1))])
+    def test_the_worst_trace_is_named_wherever_it_is(self, at: int, worst: tuple[float, ...]) -> None:
+        traces = view(*({"coherence": scored(each)} for each in worst))
+        found = RELIABILITY.evaluate(traces, context())
+        assert isinstance(found, Score)
+        assert found.reason == (
+            "rule checks: 1 of 1 failed; task success: not judged; "
+            f"max risk 0.90 (coherence) in trace {at} of 3 ({at:032x}); 2 of 3 traces flagged"
+        )
 
     @pytest.mark.parametrize(("weight", "cause"), [({}, "coherence"), ({"loop_detection": 3.0}, "loop_detection")])
     def test_the_cause_is_the_greatest_weighted_risk(self, weight: dict[str, float], cause: str) -> None:
