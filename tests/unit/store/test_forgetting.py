@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,13 +20,6 @@ from pandaeval_collector.store import (
 from support.database import open_database
 
 WINDOW, RETENTION = 600.0, 7 * 86_400.0
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, "off")
-    yield opened
-    opened.close()
 
 
 def trace_id(number: int) -> bytes:

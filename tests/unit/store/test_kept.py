@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,6 @@ from support.database import kept_bytes, open_database
 
 WINDOW, RETENTION = 600.0, 7 * 86_400.0
 Parts = list[tuple[bool, bytes]]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, "off")
-    yield opened
-    opened.close()
 
 
 def trace_id(number: int) -> bytes:

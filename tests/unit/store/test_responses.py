@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,6 @@ import pytest
 from pandaeval_collector.store import DecidedTrace, ResponseRow, SessionTraceRow, Store, WriteSet, responses
 from pandaeval_collector.store.responses import response_digest
 from support.database import open_database
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, "off")
-    yield opened
-    opened.close()
 
 
 def trace_id(number: int) -> bytes:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import orjson
 import pytest
 
@@ -12,13 +9,6 @@ from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, Sessio
 from pandaeval_collector.store.run_rows import RunBatch, RunResult, RunRow
 from pandaeval_collector.store.wanted import Wanted
 from support.database import open_database
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, "off")
-    yield opened
-    opened.close()
 
 
 def trace_id(number: int) -> bytes:

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, SessionTraceRow, Store, WriteSet
 from support.database import kept_bytes
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path, "off")
-    yield opened
-    opened.close()
 
 
 def trace_id(number: int) -> bytes:

@@ -294,7 +294,8 @@ def _penalty(table: Numbers, y: Numbers, folds: NDArray[np.int64]) -> float:
             out = folds == fold
             if out.any() and 0 < y[~out].sum() < len(y[~out]):
                 weights = _logistic(table[~out], y[~out], penalty)
-                chance = _sigmoid(weights[0] + table[out] @ weights[1:])
+                # Of one row so much counts at most: a single one far from all others must not choose the penalty.
+                chance = np.clip(_sigmoid(weights[0] + table[out] @ weights[1:]), 1e-6, 1 - 1e-6)
                 loss -= float(np.sum(y[out] * np.log(chance) + (1 - y[out]) * np.log(1 - chance)))
         losses[penalty] = loss
     return min(losses, key=losses.__getitem__)

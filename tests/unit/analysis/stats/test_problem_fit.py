@@ -167,6 +167,16 @@ class TestPenalty:
             y[np.argsort(np.random.default_rng(seed).normal(size=40) - table[:, 0])[:2]] = 1.0
             assert problem_model._penalty(table, y, folds) == _best_penalty(table, y, folds)
 
+    def test_one_row_far_from_all_others_does_not_choose_it(self) -> None:
+        draw = np.random.default_rng(7)
+        table = draw.normal(size=(160, 2))
+        y = (table[:, 0] + draw.normal(size=160) * 0.3 > 0).astype(float)
+        folds = np.arange(160) % FOLDS
+        assert problem_model._penalty(table, y, folds) == 10.0
+        for far in (12.0, 16.0, 20.0, 26.0):
+            table[0], y[0] = (far, 0.0), 0.0  # of the other kind than its place says
+            assert problem_model._penalty(table, y, folds) == 10.0
+
     def test_both_ends_are_taken_somewhere(self) -> None:
         """What tells much is held back least, what tells nothing most."""
         taken = []
