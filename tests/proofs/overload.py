@@ -51,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--at-once", type=float, default=10.0, help="minutes of one run")
     parser.add_argument("--times", type=float, default=10.0)
     parser.add_argument("--limit-mib", type=int, default=512)
-    parser.add_argument("--disk-mib", type=int, default=64, help="store.max_bytes")
+    parser.add_argument("--disk-mib", type=int, default=512, help="store.max_bytes")
     parser.add_argument("--ledger", type=Path, default=Path(__file__).with_name("overload-ledger.jsonl"))
     return parser.parse_args()
 

@@ -243,16 +243,17 @@ def children_of(collector: CollectorProcess, what: bytes) -> list[int]:
 
 
 def standing(results: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The newest of ``results`` for each (trace or session id, level.metric); none that takes back what was said of an
-    older revision: a file, read as a whole, knows nothing of that."""
-    newest = {
-        (
-            each["session_id"] if each["level"] == "session" else each["trace_id"],
-            f"{each['level']}.{each['metric']}",
-        ): each
-        for each in results
-    }
+    """The newest of ``results`` for each (trace, turn or session, level.metric); none that takes back what was said of
+    an older revision: a file, read as a whole, knows nothing of that."""
+    newest = {(unit_of(each), f"{each['level']}.{each['metric']}"): each for each in results}
     return {key: each for key, each in newest.items() if not each["metadata"].get("taken_back")}
+
+
+def unit_of(result: Mapping[str, Any]) -> str:
+    """What a result is about: the id of a trace or session, or that of a turn's trace and of the span that answers."""
+    if result["level"] == "turn":
+        return f"{result['trace_id']}:{result['span_id']}"
+    return str(result["session_id"] if result["level"] == "session" else result["trace_id"])
 
 
 def open_chunks(database: sqlite3.Connection) -> list[tuple[bytes, int]]:

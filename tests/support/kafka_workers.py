@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.collector import CollectorProcess
+from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker
 from support.made_traces import MadeTrace
 
@@ -51,8 +51,7 @@ def newest(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for each in sorted(results, key=lambda each: each["time"]):
         if each["final"]:
-            unit = each["session_id"] if each["level"] == "session" else f"{each['trace_id']}:{each['span_id']}"
-            found[unit, f"{each['level']}.{each['metric']}"] = each
+            found[unit_of(each), f"{each['level']}.{each['metric']}"] = each
     stands = {key: each for key, each in found.items() if not each["metadata"].get("taken_back")}
     return {key: (each["id"], each["score"], each["outcome"], each["session_id"]) for key, each in stands.items()}
 
@@ -81,7 +80,6 @@ def by_id(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """What each result says, by its id. Raises ``AssertionError`` where two of the same id say different things."""
     found: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for each in results:
-        unit = each["session_id"] if each["level"] == "session" else each["trace_id"]
-        found[each["id"]].add((unit, f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))
+        found[each["id"]].add((unit_of(each), f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))
     assert all(len(said) == 1 for said in found.values()), "two results of one id differ"
     return {id_: said.pop() for id_, said in found.items()}

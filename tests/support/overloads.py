@@ -21,6 +21,9 @@ from support.made_traces import Composer, MadeTrace
 _NAME = b"OVERLOAD"
 """The first half of each trace's id in the request that all others are made of."""
 _TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 24, 15.0, 3600.0
+_LATE = "30s"
+"""How long decided traces keep their place on the disk. In the ten minutes of the default they alone would fill it, and a
+collector that has nothing to decide would refuse everything."""
 _TRIES_S = 10.0
 """What an SDK gives a request."""
 _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
@@ -48,7 +51,7 @@ class Overload:
 def run(folder: Path, seconds: float, times: float, limit_mib: int, disk_mib: int) -> Overload:
     """``folder`` is empty, and stays where something is wrong."""
     found = Overload()
-    settings = {"PANDAEVAL_STORE__MAX_BYTES": f"{disk_mib}MiB"}
+    settings = {"PANDAEVAL_STORE__MAX_BYTES": f"{disk_mib}MiB", "PANDAEVAL_LATE__WINDOW": _LATE}
     with CollectorProcess(folder, settings, fresh=True, own_children=True) as collector:
         collector.launch()
         assert collector.process is not None

@@ -106,7 +106,9 @@ class JudgeAtOnce:
 
 def verdict_of(call: ModelCall) -> ModelAnswer:
     """What the judge says in the end."""
-    return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+    assert call.response_format is not None
+    about = call.response_format["json_schema"]["name"]
+    return ModelAnswer(said(call.messages, about, GOOD), 100, 20, 0.001, model=call.model)
 
 
 def answer(call: Waiting, how: Answer) -> None:

@@ -53,7 +53,7 @@ POINTS = (
 TRACES = 6
 _METRICS = {
     *("trace.loop_detection", "trace.coherence", "trace.confidence", "trace.grounding", "trace.response"),
-    *("session.agent_consistency", "session.agent_reliability"),
+    *("turn.helpfulness", "session.agent_consistency", "session.agent_reliability"),
 }
 _JUDGE = JudgeConfig(JudgeProcessSetup(("m",)), Limits())
 _TIMING = Timing(upkeep=1e9)
@@ -62,7 +62,7 @@ _REST = 400
 
 @cache
 def evaluator() -> Evaluator:
-    """A few metrics of each level, one of them a judge's."""
+    """A few metrics of each level, two of them a judge's."""
     return Evaluator(WordEmbedder(), EvaluatorSettings(_METRICS, judge=JudgeSettings("m", delay=0.0)))
 
 

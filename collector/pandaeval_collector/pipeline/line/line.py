@@ -191,9 +191,9 @@ class Line:
     def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:
         """Returns results in place of those that only an older revision of a trace has. What the session's earlier
         traces may change is said by its owner, if that is another collector."""
-        found = taken_back(self._store, self._evaluator, run.unit, results)
+        found = taken_back(self._store, self._evaluator, run.unit, results, run.jobs)
         owned = run.member.facts.unsettled if self.hands_over and run.unit.session_id is not None else ()
-        return [each for each in found if each.metric not in owned]
+        return [each for each in found if each.unit.level != "trace" or each.metric not in owned]
 
     def _aside(self, due: DueTrace, kind: str, why: str, decision: Decision) -> list[Result]:
         decision.failed[due.trace_id] = kind

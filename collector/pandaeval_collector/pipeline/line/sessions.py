@@ -31,7 +31,7 @@ from pandaeval_collector.pipeline.line.members import (
     with_signals,
 )
 from pandaeval_collector.pipeline.line.stored_traces import kept_trace
-from pandaeval_collector.pipeline.line.taken_back import taken_back
+from pandaeval_collector.pipeline.line.taken_back import taken_back_of
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
@@ -159,7 +159,7 @@ class SessionPlaces:
         newest is not read with them, and that collector has nothing to say of it either."""
         names = self._evaluator.read_again.difference(member.facts.unsettled, member.facts.signals)
         unit = unit_again(member, session_id, member.facts.digest)
-        return taken_back(self._store, self._evaluator, unit, [], names)
+        return taken_back_of(self._store, self._evaluator, unit, [], names)
 
     def tell(self, results: Sequence[Result], changes: WriteSet) -> None:
         """Stores judged results among the signals of their traces."""
@@ -318,7 +318,7 @@ class SessionPlaces:
         member.facts.signals.update(self._signals(results))
         if filing is None:
             if member.facts.revision > 1:
-                results += taken_back(self._store, self._evaluator, unit, results, set(names))
+                results += taken_back_of(self._store, self._evaluator, unit, results, set(names))
             return results
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in names]
         filing.results.extend(results)
@@ -332,9 +332,9 @@ class SessionPlaces:
         if filing is None:
             member.changed = True
             unit = unit_again(member, recovery.session_id, recovery.evidence)
-            return self._evaluator.said_of("response", unit, recovery.finding())
+            return self._evaluator.said_of("trace.response", unit, recovery.finding())
         unit = filing.run.unit.with_evidence(recovery.evidence)
-        results = self._evaluator.said_of("response", unit, recovery.finding())
+        results = self._evaluator.said_of("trace.response", unit, recovery.finding())
         told = {result.metric for result in results}
         filing.results = [each for each in filing.results if each.unit.level != "trace" or each.metric not in told]
         filing.results.extend(results)

@@ -1,33 +1,69 @@
-"""Takes back what was said of an older revision of a trace, where the newest has nothing to say."""
+"""Takes back what was said of an older revision of a trace or of its turns, where the newest has nothing to say."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import orjson
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Unscored, Why
+from pandaeval_collector.pipeline.line.understanding import TURN
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import JobRow, Store
 
+_LEVELS = ("trace", "turn")
 _NOTHING_LEFT = Unscored(
-    Why.INSUFFICIENT_EVIDENCE, "does not apply any more: spans came that leave nothing to check", {"taken_back": True}
+    Why.INSUFFICIENT_EVIDENCE, "does not apply any more: it was said before further spans came", {"taken_back": True}
 )
 
 
 def taken_back(
-    store: Store, evaluator: Evaluator, unit: Unit, results: Sequence[Result], names: Collection[str] | None = None
+    store: Store, evaluator: Evaluator, unit: Unit, results: Sequence[Result], jobs: Sequence[JobRow] = ()
 ) -> list[Result]:
-    """Returns an unscored result of each trace metric that has a result in the store and none among ``results``. A
-    metric that a judge or the session answers is left out: it may answer later. ``unit``: the trace's newest revision;
-    ``names``: the metrics to look at, all if not given."""
-    said = {each.metric for each in results if each.unit.id == unit.id and each.unit.level == "trace"}
+    """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
+    ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision. What the session answers is left
+    out: it may answer later."""
+    answered = {(each.unit.id, f"{each.unit.level}.{each.metric}") for each in results if each.why != Why.NOT_SAMPLED}
+    return _each(store, evaluator, unit, answered.union(_asked(unit, jobs)))
+
+
+def taken_back_of(
+    store: Store, evaluator: Evaluator, unit: Unit, results: Sequence[Result], names: Collection[str]
+) -> list[Result]:
+    """Returns the same of these trace metrics alone."""
+    answered = {(unit.id, f"trace.{each.metric}") for each in results if each.unit.id == unit.id}
+    among = {(unit.id, f"trace.{name}") for name in names}
+    return _each(store, evaluator, unit, answered, among)
+
+
+def _each(
+    store: Store,
+    evaluator: Evaluator,
+    unit: Unit,
+    answered: Collection[tuple[str, str]],
+    among: Collection[tuple[str, str]] | None = None,
+) -> list[Result]:
     found: list[Result] = []
-    for (_, key), row in store.newest_results([unit.id]).items():
-        level, _, name = key.partition(".")
-        if level != "trace" or name in said or (names is not None and name not in names):
+    for (about, key), row in store.newest_results([unit.id]).items():
+        if key.partition(".")[0] not in _LEVELS or (about, key) in answered:
+            continue
+        if among is not None and (about, key) not in among:
             continue
         if not orjson.loads(row.body)["metadata"].get("taken_back"):
-            found += evaluator.said_of(name, unit, _NOTHING_LEFT)
+            found += evaluator.said_of(key, _as(unit, about), _NOTHING_LEFT)
     return found
+
+
+def _asked(unit: Unit, jobs: Sequence[JobRow]) -> Iterator[tuple[str, str]]:
+    for job in jobs:
+        turn = orjson.loads(job.body).get(TURN)
+        yield unit.id if turn is None else f"{unit.id}:{turn}", job.metric
+
+
+def _as(unit: Unit, about: str) -> Unit:
+    """Returns the trace's unit, or that of one of its turns."""
+    if about == unit.id:
+        return unit
+    return replace(unit, level="turn", id=about, span_id=about.partition(":")[2])

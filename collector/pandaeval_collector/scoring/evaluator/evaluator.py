@@ -65,6 +65,8 @@ class Evaluator:
             m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
         ]
         self._explaining: list[TraceMetric] = [m for m in inline if m.explains]
+        alone = [m for m in wanted if m.level in ("trace", "turn") and not m.needs_session]
+        self._without_session = {m.key: m for m in alone if m.kind != "llm" or judge is not None or m.by_code}
         self._in_session: list[TraceMetric] = [m for m in metrics if m.level == "trace" and m.needs_session]
         self._unsettled: list[TraceMetric] = [m for m in self._trace if m.unsettled is not None]
         self._session: list[SessionMetric] = [m for m in inline if m.level == "session" and not m.learned]
@@ -176,11 +178,15 @@ class Evaluator:
         why = Unscored(Why.INSUFFICIENT_EVIDENCE, "its spans are not kept here, so it was not read with earlier traces")
         return self._said([metric for metric in self._unsettled if metric.name in names], unit, why)
 
-    def said_of(self, name: str, unit: Unit, finding: Finding) -> list[Result]:
-        """Returns the result of a trace metric with a ``finding`` that the line makes for it; none if the metric is
-        disabled, or one that a judge or the session answers."""
-        metrics = (*self._trace, *self._explaining)
-        return self._said([metric for metric in metrics if metric.name == name], unit, finding)
+    def said_of(self, key: str, unit: Unit, finding: Finding) -> list[Result]:
+        """Returns the result of a metric of traces or turns with a ``finding`` that the line makes for it; none if the
+        metric is disabled, or one that the session answers."""
+        metric = self._without_session.get(key)
+        if metric is None:
+            return []
+        is_by_code = metric.by_code is not None and self._judged is None
+        origin = self.turns.by_code(metric) if is_by_code else self._preparation.of(metric).origin
+        return conclude(unit, [(origin, finding, 0.0)])
 
     def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
         """Makes results of metrics with the given finding, without running them."""

@@ -74,12 +74,13 @@ class TurnEvaluation:
     def without_judge(self, metric: TurnMetric, view: TurnView) -> Result | None:
         """Returns the result of a judged metric by code alone; ``None`` where code cannot score the turn."""
         found = score_by_code(metric, view)
-        if found is None:
-            return None
+        return None if found is None else conclude(turn_unit(view), [(self.by_code(metric), found, 0.0)])[0]
+
+    def by_code(self, metric: TurnMetric) -> Origin:
+        """Returns what results of a judged metric that code made share."""
         threshold = self._preparation.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
-        by_code = Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
-        return conclude(turn_unit(view), [(by_code, found, 0.0)])[0]
+        return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
 
     def _stands(self, result: Result, view: TurnView) -> Result | None:
         metric = next((each for each in self._by_code if each.name == result.metric), None)

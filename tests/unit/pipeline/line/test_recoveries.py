@@ -8,24 +8,25 @@ from typing import Any
 
 import pytest
 
+from support.ferry_desk import MS, message, span
 from support.line import RunningLine, as_file
 from support.made_traces import START_NS, MadeTrace
-from tests.unit.pipeline.line.test_session_evidence import _MS, QUIET, _message, _span
+from support.two_lines import QUIET
 
 
 def trace(number: int, answer: str, *results: str) -> MadeTrace:
     """One turn in which the tool ``book_ferry`` is called once for each result."""
-    trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * _MS
-    root = _span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
+    trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * MS
+    root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
     for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", "s")):
         root.attributes.add(key=key).value.string_value = value
-    said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": _message("user", "Please book it.")}
-    said["gen_ai.output.messages"] = _message("assistant", answer)
-    spans = [_span(trace_id, 1, root.span_id, "chat m", start + _MS, 50, said)]
+    said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "Please book it.")}
+    said["gen_ai.output.messages"] = message("assistant", answer)
+    spans = [span(trace_id, 1, root.span_id, "chat m", start + MS, 50, said)]
     for place, result in enumerate(results, 2):
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book_ferry"}
         called |= {"gen_ai.tool.call.arguments": "{}", "gen_ai.tool.call.result": result}
-        spans.append(_span(trace_id, place, root.span_id, "execute_tool book_ferry", start + 60 * _MS, 10, called))
+        spans.append(span(trace_id, place, root.span_id, "execute_tool book_ferry", start + 60 * MS, 10, called))
     return MadeTrace(trace_id, "s", "shop", (*spans, root))
 
 

@@ -1,0 +1,169 @@
+"""What an older revision of a trace was given does not stand where the newest has nothing to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs import Attempts, Runner
+from pandaeval_collector.judge.selection import Selection
+from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
+from pandaeval_collector.store import Store
+from support.asked import ScriptedCaller
+from support.embedder import WordEmbedder
+from support.ferry_desk import BOOKED, INVENTED, INVENTS, called_again, grounding, trace, with_last_word
+from support.judged import stored
+from support.line import RunningLine, as_file
+from support.made_traces import MadeTrace
+from support.two_lines import QUIET, two
+
+
+async def test_what_was_said_of_an_older_revision_is_taken_back_where_the_newest_leaves_nothing_to_check(
+    tmp_path: Path,
+) -> None:
+    late = with_last_word(INVENTS, "With pleasure.")
+    async with RunningLine(tmp_path) as line:
+        await line.send(INVENTS)
+        await line.wait(QUIET)
+        assert grounding(line, INVENTS)["success"] is False
+        await line.send(late)
+        await line.wait(200)
+        found = grounding(line, INVENTS)
+        assert (found["outcome"], found["success"], found["revision"]) == ("unscored", None, 2)
+        assert "does not apply any more" in found["reason"]
+        await line.send(with_last_word(late, "Anything else?"))
+        await line.wait(200)
+        assert len(line.of(INVENTS, "grounding")) == 2, "once"
+        await line.settle()
+        assert line.standing() == as_file([replace(INVENTS, spans=(*late.spans, *INVENTS.spans))])
+
+
+async def test_what_explained_a_failure_goes_with_it(tmp_path: Path) -> None:
+    """Outside of a session, where a failure is explained at once."""
+    failed = trace(5, f"You are on the {INVENTED}.", result=BOOKED, session=None)
+    late = with_last_word(failed, "With pleasure.")
+    async with RunningLine(tmp_path) as line:
+        await line.send(failed)
+        await line.wait(QUIET)
+        assert line.of(failed, "blame")[-1]["outcome"] == "scored"
+        await line.send(late)
+        await line.wait(200)
+        assert line.of(failed, "blame")[-1]["outcome"] == "unscored"
+        assert line.standing() == as_file([replace(failed, spans=(*late.spans, *failed.spans))])
+
+
+async def test_so_does_what_was_said_of_a_turn_that_is_none_any_more(tmp_path: Path) -> None:
+    """The agent's own span comes late: it answers, and no more the model call."""
+    once = trace(6, "It is full.", result=BOOKED, session=None)
+    calls = tuple(called_again(once.spans[1], number) for number in (4, 5, 6))
+    whole = replace(once, spans=(*calls, once.spans[0], once.spans[-1]))
+    async with RunningLine(tmp_path) as line:
+        for spans in (whole.spans[:-1], whole.spans[-1:]):
+            await line.send(whole, spans)
+            await line.wait(200)
+        before, now, gone = line.of(whole, "tool_call_behavior_failure")
+        assert (before["level"], before["success"]) == ("turn", False)
+        assert (now["span_id"], now["success"]) == (whole.spans[-1].span_id.hex(), False)
+        assert (gone["span_id"], gone["outcome"], gone["revision"]) == (before["span_id"], "unscored", 2)
+        assert line.standing() == as_file([whole])
+
+
+async def test_an_owner_takes_it_back_too(tmp_path: Path) -> None:
+    late = with_last_word(INVENTS, "With pleasure.")
+    async with two(tmp_path) as both:
+        await both.decide(INVENTS)
+        await both.owner.wait(1)
+        assert grounding(both.owner, INVENTS)["success"] is False
+        await both.forwarder.send(late)
+        await both.forwarder.wait(200)
+        await both.tell()
+        await both.owner.settle()
+        assert grounding(both.owner, INVENTS)["outcome"] == "unscored"
+        assert both.standing() == as_file([replace(INVENTS, spans=(*late.spans, *INVENTS.spans))])
+
+
+async def test_an_owner_leaves_it_to_whoever_decided_the_newest_revision(tmp_path: Path) -> None:
+    """Its own spans hold the value now, so that no earlier trace matters."""
+    called = trace(4, "", result={"sailing": INVENTED}).spans[1]
+    late = replace(INVENTS, spans=(called,))
+    async with two(tmp_path) as both:
+        await both.decide(INVENTS)
+        await both.owner.wait(1)
+        await both.forwarder.send(late)
+        await both.forwarder.wait(200)
+        await both.tell()
+        await both.owner.settle()
+        assert grounding(both.forwarder, INVENTS)["success"] is True
+        assert not [each for each in both.owner.of(INVENTS, "grounding") if each["metadata"].get("taken_back")]
+
+
+class Asked:
+    """A line whose judge answers whatever it asks of a trace, before further spans come."""
+
+    def __init__(self, folder: Path, metrics: set[str], selection: Selection | None = None) -> None:
+        self.store = Store(folder, "off")
+        judge = JudgeSettings("m", delay=0.0, selection=selection or Selection())
+        self._evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=judge))
+        self._line, self._revision = Line(self.store, self._evaluator), 0
+
+    async def _settle(self, decide: Callable[[], Decision]) -> None:
+        self.store.commit(decide().changes).result()
+
+    async def revise(self, made: MadeTrace, spans: Iterable[Span]) -> None:
+        """Decides the trace with these spans as its next revision, and has the judge answer."""
+        self._revision += 1
+        due = stored(self.store, replace(made, spans=tuple(spans)), self._revision)
+        self.store.commit(self._line.decide([due]).changes).result()
+        attempts = Attempts(self.store, self._line, self._evaluator, ScriptedCaller({}), self._settle, Telemetry())
+        await Runner(self.store, attempts).drain()
+
+    def said(self, metric: str) -> list[dict[str, Any]]:
+        found = [orjson.loads(row.body) for row in self.store.results_after(0)]
+        return [each for each in found if each["metric"] == metric]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterable[Callable[..., Asked]]:
+    made: list[Asked] = []
+
+    def make(*metrics: str, selection: Selection | None = None) -> Asked:
+        made.append(Asked(tmp_path, {*metrics}, selection))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+async def test_a_verdict_on_a_turn_that_is_none_any_more_goes_and_those_asked_anew_stay(
+    asked: Callable[..., Asked],
+) -> None:
+    of = asked("turn.helpfulness", "trace.confidence")
+    made = trace(7, "It is full.", result=BOOKED, session=None)
+    await of.revise(made, made.spans[:-1])
+    await of.revise(made, made.spans)
+    first, *rest = of.said("helpfulness")
+    gone, now = sorted(rest, key=lambda each: str(each["outcome"]), reverse=True)
+    assert (first["outcome"], gone["outcome"], now["outcome"]) == ("scored", "unscored", "scored")
+    assert gone["span_id"] == first["span_id"] != now["span_id"]
+    assert [each["outcome"] for each in of.said("confidence")] == ["scored", "scored"]
+
+
+async def test_a_verdict_goes_if_the_newest_revision_is_not_in_the_sample(asked: Callable[..., Asked]) -> None:
+    """The first was asked about because it failed; the value that it had made up was found by a call that came late."""
+    of = asked("trace.grounding", "trace.confidence", selection=Selection(share=0.0, when="suspicious"))
+    made = trace(4, f"You are on the {INVENTED}.", result=BOOKED, session=None)
+    found = trace(4, "", result={"sailing": INVENTED}, session=None).spans[1]
+    await of.revise(made, made.spans)
+    await of.revise(made, (*made.spans, called_again(found, 3)))
+    assert [each["success"] for each in of.said("grounding")] == [False, True]
+    assert [each["outcome"] for each in of.said("confidence")] == ["scored", "unscored"]
