@@ -22,7 +22,7 @@ _NAME = b"OVERLOAD"
 """The first half of each trace's id in the request that all others are made of."""
 _TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 24, 15.0, 3600.0
 _LATE = "30s"
-"""How long decided traces keep their place on the disk. In the ten minutes of the default they alone would fill it, and a
+"""How long decided traces keep their place on the disk. In the default's ten minutes they alone would fill it, and a
 collector that has nothing to decide would refuse everything."""
 _TRIES_S = 10.0
 """What an SDK gives a request."""
