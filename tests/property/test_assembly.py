@@ -65,7 +65,7 @@ def test_the_final_revision_holds_every_span_once(batches: list[tuple[float, lis
     for _ in range(8):
         now += 200
         decide()
-    assert len(traces) == 0
+    assert len(traces) == traces.held_bytes == 0
     assert late == 0
     every = {item.id for _, batch in batches for item in batch}
     assert revisions[-1].known == every
@@ -99,8 +99,10 @@ def test_every_span_is_decided_late_or_a_copy(events: list[tuple[int, int, float
         added = traces.add(trace_id, [Item(number.to_bytes(8, "big"))], chunk, 1, now, known)
         sent += 1
         other += added.duplicate + added.late
+        held = [*traces._open.values(), *traces._deciding.values()]
+        assert traces.held_bytes == 1000 * len(held) + 130 * sum(len(each.known) for each in held)
     for _ in range(4):
         now += 2000
         decide()
-    assert len(traces) == traces.deciding == 0
+    assert len(traces) == traces.deciding == traces.held_bytes == 0
     assert sent == taken + other

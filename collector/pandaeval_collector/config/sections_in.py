@@ -113,6 +113,11 @@ class Server(Section):
         default=160 << 20,
         description="Bytes of requests in work at a time; beyond it senders are asked to come back later.",
     )
+    max_open_bytes: Size = Field(
+        default=256 << 20,
+        description="Memory that traces may take until they are decided, some 2.5 KB each, with 12 spans; beyond it "
+        "senders are asked to come back later.",
+    )
 
 
 class Close(Section):

@@ -39,7 +39,7 @@ _ON_LOOP = 5_000
 class Intake:
     """Takes in spans and log records. It calls ``end_session`` with each session that an application ended, once none
     of the session's traces waits for its decision. ``is_draining``: whether requests are refused because the collector
-    stops. ``labels``: whether log records may be people's verdicts."""
+    stops. ``labels``: whether log records may be people's verdicts. ``open_bytes``: see :class:`Timing`."""
 
     def __init__(
         self,
@@ -50,11 +50,12 @@ class Intake:
         end_session: Callable[[str], None],
         is_draining: Callable[[], bool],
         labels: bool,
+        open_bytes: int,
     ) -> None:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._end_session, self._is_draining = end_session, is_draining
         self._endings, self._counts = SessionEndings(), ItemCounts(telemetry)
-        self._keeper = Keeper(store, traces, telemetry, clock, self._counts)
+        self._keeper = Keeper(store, traces, telemetry, clock, self._counts, open_bytes)
         self._verdicts = IncomingVerdicts(store, telemetry, traces.knows, self._keeper.refusing, labels)
 
     async def traces(self, request: bytes, large: bool = False) -> Accepted:

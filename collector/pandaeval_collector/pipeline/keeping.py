@@ -47,10 +47,17 @@ class Keeper:
     nothing can be stored."""
 
     def __init__(
-        self, store: Store, traces: TraceAssembler, telemetry: Telemetry, clock: Callable[[], float], counts: ItemCounts
+        self,
+        store: Store,
+        traces: TraceAssembler,
+        telemetry: Telemetry,
+        clock: Callable[[], float],
+        counts: ItemCounts,
+        open_bytes: int,
     ) -> None:
+        """``open_bytes``: memory that open traces may take; beyond it nothing is stored."""
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
-        self._counts = counts
+        self._counts, self._open_bytes = counts, open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
 
     def decided(self, trace_id: bytes) -> None:
@@ -68,6 +75,7 @@ class Keeper:
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
+        self._require_memory()
         with self.refusing(), self._noting_decided() as meanwhile:
             remembered: dict[bytes, Decided] = {}
             for group in groups:
@@ -77,6 +85,16 @@ class Keeper:
                 await self._commit(chunks, endings, read)
             for group in groups:
                 await self._assemble(group, remembered, meanwhile)
+
+    def _require_memory(self) -> None:
+        """Raises :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
+        a collector that ran out of memory would do so again."""
+        held = self._traces.held_bytes
+        if held >= self._open_bytes:
+            raise Overloaded(
+                f"traces that are not decided yet take {held:,} of {self._open_bytes:,} bytes of memory "
+                "(server.max_open_bytes): scoring is behind"
+            )
 
     @contextlib.contextmanager
     def _noting_decided(self) -> Iterator[set[bytes]]:

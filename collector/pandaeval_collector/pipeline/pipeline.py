@@ -74,7 +74,14 @@ class Pipeline:
         self._retries = Retries(telemetry)
         self._traces = TraceAssembler(timing.close)
         self._intake = Intake(
-            store, self._traces, telemetry, clock, self.end_session, lambda: self._retries.stopping, labels
+            store,
+            self._traces,
+            telemetry,
+            clock,
+            self.end_session,
+            lambda: self._retries.stopping,
+            labels,
+            timing.open_bytes,
         )
         self._upkeep = Upkeep(
             store,

@@ -12,6 +12,8 @@ class Timing:
     """When traces and sessions are closed, and how long or how much is kept; seconds and bytes."""
 
     close: CloseRules = field(default_factory=CloseRules)
+    open_bytes: int = 256 << 20
+    """Bytes of memory that traces may take until they are decided; beyond it nothing is taken in."""
     session_idle: float = 900.0
     session_max_age: float = 86_400.0
     session_interim: float | None = None

@@ -268,6 +268,7 @@ def ownership(config: Config) -> Ownership:
 def timing(config: Config) -> Timing:
     return Timing(
         close=close_rules(config),
+        open_bytes=config.server.max_open_bytes,
         session_idle=config.session.idle,
         session_max_age=config.session.max_age,
         session_interim=config.session.interim,

@@ -130,6 +130,20 @@ def test_a_span_that_comes_while_its_trace_is_being_decided_makes_the_next_revis
     assert (due.revision, due.spans) == (2, 2)
 
 
+def test_memory_is_free_again_once_traces_are_decided_or_go_elsewhere(traces: TraceAssembler) -> None:
+    traces.add(T, [span(1), span(1)], 1, 10, now=0)
+    one = traces.held_bytes
+    traces.add(bytes(16), [span(1), span(2, 1)], 2, 10, now=0)
+    both = traces.held_bytes
+    assert 0 < one < both
+    assert traces.forget(bytes(16)) == (2, (2,))
+    assert traces.held_bytes == one
+    traces.take_due(10)
+    assert traces.held_bytes == one, "while it is being decided"
+    traces.decided(T)
+    assert traces.held_bytes == 0
+
+
 def test_log_records_alone_wait_for_their_spans(traces: TraceAssembler) -> None:
     traces.add(T, [log(b"a")], 1, 10, now=0)
     assert traces.take_due(179) == []

@@ -554,6 +554,20 @@ class TestTakingIn:
             assert await line.pipeline.traces(spans, large=True) == Accepted()
             assert len([*line.store.open_chunks()]) == line.pipeline.open_traces == 2_500
 
+    async def test_nothing_comes_in_while_undecided_traces_fill_their_memory(self, tmp_path: Path) -> None:
+        """A start takes all of them up again, and their senders are asked to come back until they are decided."""
+        first, second = Composer(3).trace(), Composer(4).trace()
+        async with RunningLine(tmp_path, Timing(upkeep=1e9, open_bytes=1000)) as line:
+            await line.send(first)
+            await line.restart()
+            with pytest.raises(Overloaded, match=r"of 1,000 bytes of memory \(server.max_open_bytes\)"):
+                await line.send(second)
+            assert not [each for each in line.store.open_chunks() if each.trace_id == second.trace_id]
+            await line.wait(200)
+            assert await line.send(second) == Accepted()
+            await line.settle()
+            assert line.standing() == as_file([first, second])
+
     @pytest.mark.parametrize("dense", [b"\x0a\0" * 6_000, b"\x0a\x04\x12\0\x12\0" * 2_000, tiny_spans(5_000)])
     async def test_what_would_hold_up_the_loop_has_to_come_as_a_large_request(
         self, tmp_path: Path, dense: bytes
