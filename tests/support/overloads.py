@@ -20,7 +20,8 @@ from support.made_traces import Composer, MadeTrace
 
 _NAME = b"OVERLOAD"
 """The first half of each trace's id in the request that all others are made of."""
-_TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 24, 15.0, 3600.0
+_TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 240, 15.0, 3600.0
+"""A sender that is refused waits a second: it takes many to bring ten times too much all the same."""
 _LATE = "30s"
 """How long decided traces keep their place on the disk. In the default's ten minutes they alone would fill it, and a
 collector that has nothing to decide would refuse everything."""
@@ -31,7 +32,7 @@ _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 
 @dataclass(slots=True)
 class Overload:
-    """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came;
+    """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came, refused ones each time;
     ``answers``: by status; ``acknowledged``: traces; ``given_up``: requests that were refused for ten seconds;
     ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did."""
 
@@ -89,7 +90,6 @@ class _Load:
         with self._lock:
             self._number += 1
             name = b"OV" + self._number.to_bytes(6, "big")
-            self.offered += _TRACES * _SPANS
         body, deadline = self._template.replace(_NAME, name), time.monotonic() + _TRIES_S
         while time.monotonic() < deadline:
             began = time.monotonic()
@@ -103,6 +103,7 @@ class _Load:
                 answer, wait = type(error).__name__, 0.1
             with self._lock:
                 self.answers[answer] += 1
+                self.offered += _TRACES * _SPANS
                 if answer == "200":
                     self.acknowledged.add(name)
                     self.times.append(time.monotonic() - began)
