@@ -32,9 +32,9 @@ _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 
 @dataclass(slots=True)
 class Overload:
-    """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came, refused ones each time;
-    ``answers``: by status; ``acknowledged``: traces; ``given_up``: requests that were refused for ten seconds;
-    ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did."""
+    """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came,
+    those refused each time they did; ``answers``: by status; ``acknowledged``: traces; ``given_up``: requests that were
+    refused for ten seconds; ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did."""
 
     sustained: float = 0.0
     offered: float = 0.0
