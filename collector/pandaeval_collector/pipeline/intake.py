@@ -69,8 +69,7 @@ class Intake:
     async def submit(self, traces: Sequence[Submitted], large: bool = False) -> list[str]:
         """Stores completed traces in one commit, and closes those that are no fragments; see
         :class:`pandaeval_collector.receivers._protocol.SubmissionIngest`."""
-        if self._is_draining():
-            raise Draining("the collector is shutting down")
+        self._require_open()
         taken = await aside(take_all_apart, traces) if large else take_all_apart(traces)
         failpoints.reach("after_decode")
         good = [each for each in taken if not each.problem]
@@ -92,8 +91,7 @@ class Intake:
     async def consume(self, spans: Sequence[Split], read: Sequence[Consumed], logs: Sequence[Split] = ()) -> None:
         """Stores the spans and log records of messages of a log, and with them how far it was read; returns after the
         commit. Raises a ``Refusal``, after which the same messages have to come again."""
-        if self._is_draining():
-            raise Draining("the collector is shutting down")
+        self._require_open()
         failpoints.reach("after_decode")
         found = {"pandaeval.spans": spans, "pandaeval.logs": logs}
         await self._verdicts.keep([*spans, *logs])
@@ -104,6 +102,11 @@ class Intake:
         for instrument, splits in found.items():
             self._counts.in_no_fragment(instrument, added_up(splits))
         failpoints.reach_soon("after_ack")
+
+    def _require_open(self) -> None:
+        if self._is_draining():
+            raise Draining("the collector is shutting down")
+        self._keeper.require_memory()
 
     async def let_go(self, trace_ids: Iterable[bytes]) -> None:
         """Forgets those of some traces that are open, with their spans: another collector goes on with them."""
@@ -151,8 +154,7 @@ class Intake:
     async def _take(
         self, request: bytes, split_request: Callable[..., Split], instrument: str, large: bool
     ) -> Accepted:
-        if self._is_draining():
-            raise Draining("the collector is shutting down")
+        self._require_open()
         try:
             if large:
                 split = await aside(split_request, request)

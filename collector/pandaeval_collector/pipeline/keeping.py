@@ -27,6 +27,8 @@ _AT_ONCE = 1_000
 """Fragments of a request, or submitted traces, after which the event loop gets its turn."""
 _PER_COMMIT = 1_000
 """Chunks of a request after which the commits of others get their turn."""
+_SILENCE = 60.0
+"""Seconds between two words in the log about refusals for want of room."""
 T = TypeVar("T")
 
 
@@ -59,6 +61,7 @@ class Keeper:
         self._store, self._traces, self._telemetry, self._clock = store, traces, telemetry, clock
         self._counts, self._open_bytes = counts, open_bytes
         self._decided_meanwhile: list[set[bytes]] = []
+        self._silent_until = float("-inf")
 
     def decided(self, trace_id: bytes) -> None:
         """Notes that a trace's decision was committed, for each request that is being stored: it may hold fragments of
@@ -75,7 +78,6 @@ class Keeper:
     ) -> None:
         """Stores the new fragments of ``groups``, what applications said about their traces, and how far a log was
         ``read``, in one commit; then counts the items and gives them to the assembler."""
-        self._require_memory()
         with self.refusing(), self._noting_decided() as meanwhile:
             remembered: dict[bytes, Decided] = {}
             for group in groups:
@@ -86,15 +88,24 @@ class Keeper:
             for group in groups:
                 await self._assemble(group, remembered, meanwhile)
 
-    def _require_memory(self) -> None:
+    def require_memory(self) -> None:
         """Raises :class:`Overloaded` where more came than is decided: what is stored is read again at a start, so that
-        a collector that ran out of memory would do so again."""
+        a collector that ran out of memory would do so again. To be called before a request is taken apart, since what
+        refusals cost is lost for deciding."""
         held = self._traces.held_bytes
         if held >= self._open_bytes:
-            raise Overloaded(
+            raise self._overloaded(
                 f"traces that are not decided yet take {held:,} of {self._open_bytes:,} bytes of memory "
                 "(server.max_open_bytes): scoring is behind"
             )
+
+    def _overloaded(self, why: str) -> Overloaded:
+        """Makes a refusal for want of room, and logs one such a minute."""
+        now = self._clock()
+        if now >= self._silent_until:
+            _log.warning("senders are asked to come back: %s", why)
+            self._silent_until = now + _SILENCE
+        return Overloaded(why)
 
     @contextlib.contextmanager
     def _noting_decided(self) -> Iterator[set[bytes]]:
@@ -113,7 +124,8 @@ class Keeper:
             self._store.require()
             yield
         except StoreFullError as error:
-            raise Overloaded(str(error)) from error
+            self._telemetry.add("pandaeval.store.errors", "refused")
+            raise self._overloaded(str(error)) from error
         except StoreGoneError as error:
             self._telemetry.add("pandaeval.store.errors", "refused")
             raise Draining(f"the collector has to be restarted: {error}") from error
