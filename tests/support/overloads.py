@@ -25,6 +25,8 @@ _TRACES, _SPANS, _SENDERS, _MEASURE_S, _REST_S = 20, 12, 240, 15.0, 3600.0
 _LATE = "30s"
 """How long decided traces keep their place on the disk. In the default's ten minutes they alone would fill it, and a
 collector that has nothing to decide would refuse everything."""
+_OVER = 1.25
+"""How far the store may pass its budget: what was accepted has to be decided, and its results take room, too."""
 _TRIES_S = 10.0
 """What an SDK gives a request."""
 _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
@@ -34,7 +36,8 @@ _ID = re.compile(rb'"trace_id":"([0-9a-f]{16})')
 class Overload:
     """What it came to. ``sustained``: spans a second that it decides when nothing is more; ``offered``: that came,
     those refused each time they did; ``answers``: by status; ``acknowledged``: traces; ``given_up``: requests that were
-    refused for ten seconds; ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did."""
+    refused for ten seconds; ``lag_s``: the longest that a due trace waited; ``recovered_s``: until none did;
+    ``store_mib``: the largest that the store was."""
 
     sustained: float = 0.0
     offered: float = 0.0
@@ -44,6 +47,7 @@ class Overload:
     p99_s: float = 0.0
     lag_s: float = 0.0
     recovered_s: float = 0.0
+    store_mib: int = 0
     peak_mib: int = 0
     limit: str = ""
     problems: list[str] = field(default_factory=list)
@@ -67,10 +71,11 @@ def run(folder: Path, seconds: float, times: float, limit_mib: int, disk_mib: in
                 load.run(seconds, found.sustained * times)
                 found.offered = round(load.offered / (time.monotonic() - began))
                 found.lag_s, ended = round(load.lag_s, 1), time.monotonic()
+                found.store_mib = int(load.store_bytes) >> 20
                 collector.until(lambda: _is_done(collector), "without lag", _REST_S)
                 found.recovered_s = round(time.monotonic() - ended, 1)
             found.peak_mib = memory.peak >> 20
-            _last_word(found, collector, load, limit_mib)
+            _last_word(found, collector, load, limit_mib, disk_mib)
     return found
 
 
@@ -80,7 +85,7 @@ class _Load:
     def __init__(self, collector: CollectorProcess) -> None:
         self._collector, self._template, self._number = collector, _request(), 0
         self._lock = threading.Lock()
-        self.offered, self.given_up, self.lag_s = 0, 0, 0.0
+        self.offered, self.given_up, self.lag_s, self.store_bytes = 0, 0, 0.0, 0.0
         self.answers: Counter[str] = Counter()
         self.acknowledged: set[bytes] = set()
         self.times: list[float] = []
@@ -121,6 +126,7 @@ class _Load:
             sender.start()
         while any(sender.is_alive() for sender in senders):
             self.lag_s = max(self.lag_s, self._collector.gauge("lag_seconds"))
+            self.store_bytes = max(self.store_bytes, self._collector.gauge("store_size_bytes"))
             time.sleep(2.0)
 
     def _send(self, until: float, pause: float) -> None:
@@ -166,7 +172,7 @@ def _is_done(collector: CollectorProcess) -> bool:
     return not collector.gauge("traces_open") and not collector.gauge("lag_seconds")
 
 
-def _last_word(found: Overload, collector: CollectorProcess, load: _Load, limit_mib: int) -> None:
+def _last_word(found: Overload, collector: CollectorProcess, load: _Load, limit_mib: int, disk_mib: int) -> None:
     found.answers, found.given_up = dict(sorted(load.answers.items())), load.given_up
     found.acknowledged = len(load.acknowledged) * _TRACES
     found.p99_s = round(sorted(load.times)[int(len(load.times) * 0.99)], 3) if load.times else 0.0
@@ -183,5 +189,7 @@ def _last_word(found: Overload, collector: CollectorProcess, load: _Load, limit_
         found.problems.append(f"{len(lost)} acknowledged requests have no result")
     if found.peak_mib > limit_mib:
         found.problems.append(f"{found.peak_mib} MiB in RAM")
+    if found.store_mib > disk_mib * _OVER:
+        found.problems.append(f"the store had {found.store_mib} MiB of {disk_mib}")
     if wrong := {each for each in load.answers if each not in ("200", "503", "429", "TimeoutError")}:
         found.problems.append(f"answers that ask nobody to come back: {sorted(wrong)}")

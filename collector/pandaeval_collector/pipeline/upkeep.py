@@ -69,17 +69,24 @@ class Upkeep:
     async def run(self) -> None:
         """Runs one round. Rows that cannot be deleted just now are deleted in a later round."""
         try:
-            while self._keep_bytes and await self._compress() and not self._stopping:
-                pass
-            while await self._forget_kept() == _FORGET and not self._stopping:
-                pass
-            while await self._forget() == _FORGET and not self._stopping:
+            while await self._step() and not self._stopping:
                 pass
             await asyncio.to_thread(self._store.checkpoint)
             collect_recent()
         except Exception as error:  # noqa: BLE001 - the next round finds the same, and may get on
             _log.error("the store could not be tidied up (%s)", error, exc_info=not isinstance(error, sqlite3.Error))
             self._telemetry.add("pandaeval.store.errors", "upkeep")
+
+    async def _step(self) -> bool:
+        """Does a step of each kind; returns whether any has more to do. None waits for another to end: it may not,
+        while traces are decided faster than they are compressed."""
+        compressed = await self._compress() if self._keeps() else 0
+        forgotten = await self._forget_kept(), await self._forget()
+        return compressed > 0 or _FORGET in forgotten
+
+    def _keeps(self) -> bool:
+        """Whether spans are worth being compressed: not where the disk budget has room for the late window alone."""
+        return self._keep_bytes > 0 and self._kept_for() > self._late_window
 
     async def _compress(self) -> int:
         began = time.monotonic()

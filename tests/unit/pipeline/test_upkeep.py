@@ -1,0 +1,67 @@
+"""What is old goes while there is more to compress than can be, and nothing is compressed that would go at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.pipeline.upkeep import Upkeep
+from pandaeval_collector.store import ResultRow, Store, WriteSet
+
+_DAY = 86_400.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path, "off")
+
+
+def _upkeep(store: Store, keep_bytes: int = 1 << 30) -> Upkeep:
+    return Upkeep(store, 600.0, 7 * _DAY, Telemetry(), frozenset, keep_bytes=keep_bytes)
+
+
+def _results(store: Store) -> int:
+    return len(store.results_after(0, 10_000))
+
+
+def _file(store: Store, number: int) -> None:
+    rows = [ResultRow(f"r{each}", "s", "session.agent_consistency", 1, b"{}") for each in range(number)]
+    store.commit(WriteSet(results=rows)).result()
+
+
+async def test_old_rows_go_though_compressing_never_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where more traces are decided than are compressed in the same time."""
+    _file(store, 3)
+    now = store.clock.calendar()
+    monkeypatch.setattr(store.clock, "calendar", lambda: now + 8 * _DAY)
+    upkeep, left = _upkeep(store), list[int]()
+
+    def never_done(window: float, now: float, keep: Collection[bytes], limit: int) -> int:
+        left.append(_results(store))
+        return limit if len(left) < 4 else 0
+
+    monkeypatch.setattr(store, "keep", never_done)
+    await upkeep.run()
+    assert left == [3, 0, 0, 0]
+    store.close()
+
+
+@pytest.mark.parametrize(("fill", "compresses"), [(0.2, True), (0.89, True), (0.91, False), (2.0, False)])
+async def test_nothing_is_compressed_where_there_is_room_for_the_late_window_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, fill: float, compresses: bool
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(store, "size_bytes", lambda: int(store.max_bytes * fill))
+    monkeypatch.setattr(store, "keep", lambda window, *_: asked.append(window) or 0)
+    await _upkeep(store).run()
+    assert asked == ([600.0] if compresses else [])
+    store.close()
+
+
+async def test_nothing_is_compressed_that_is_not_to_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "keep", lambda *_: pytest.fail("compressed"))
+    await _upkeep(store, keep_bytes=0).run()
+    store.close()
