@@ -137,7 +137,7 @@ class Collector:
         self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
-        live = await judging.start(line, pipeline.commit, emitter, failures)
+        live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -52,9 +52,12 @@ class LiveJudging:
         self._config, self._environ, self._telemetry, self._parts = config, environ, telemetry, parts
         self._store, self._scorer = store, scorer
 
-    async def start(self, line: Line, commit: Commit, emitter: Emitter, failures: LiveGroups) -> LiveJudge | None:
+    async def start(
+        self, line: Line, commit: Commit, emitter: Emitter, failures: LiveGroups, longest_wait: Callable[[], float]
+    ) -> LiveJudge | None:
         """Starts the judge; ``None`` if none is configured. ``commit``: commits decisions of ``line``; ``emitter``:
-        sends the shadow's results; ``failures``: the groups that judged failures are filed under."""
+        sends the shadow's results; ``failures``: the groups that judged failures are filed under; ``longest_wait``:
+        seconds after which a question is given up."""
         configured = judge(self._config, live=True)
         if configured is None:
             await asyncio.wrap_future(self._store.runs.stand(None, b""))
@@ -78,7 +81,7 @@ class LiveJudging:
             shadow=await self._shadow(configured, desks, emitter),
             failures=failures,
         )
-        runner = Runner(self._store, attempts, SLOTS * configured.limits.concurrency)
+        runner = Runner(self._store, attempts, SLOTS * configured.limits.concurrency, longest_wait)
         await runner.start()
         self._parts.push_async_callback(runner.stop)
         self._publish(configured.limits)

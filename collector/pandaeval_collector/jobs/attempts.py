@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -102,6 +102,12 @@ class Pauses:
 
 _log = logging.getLogger(__name__)
 
+_WAITED = Unscored(
+    Why.OVER_BUDGET,
+    "it waited for a judge until its spans had to go: more is asked than the judge's limits allow (judge.rpm, "
+    "judge.tpm, judge.concurrency; judge.sample asks less)",
+)
+
 
 class Attempts:
     """Makes the attempts at the judging jobs of one store. One event loop."""
@@ -144,8 +150,15 @@ class Attempts:
     async def run(self, job: Job) -> None:
         """Asks a judge the question of a leased job, and files its end or puts it back. An error that prevents that
         uses up one attempt; with none left, the job is marked dead."""
+        await self._or_put_back(job, self._judge(job))
+
+    async def end(self, job: Job) -> None:
+        """Ends a leased job that has waited too long, unscored (``over_budget``) and without asking a judge."""
+        await self._or_put_back(job, self._judge(job, _WAITED))
+
+    async def _or_put_back(self, job: Job, work: Awaitable[None]) -> None:
         try:
-            await self._judge(job)
+            await work
         except Exception as error:  # noqa: BLE001 - whatever it was, no job may be held by nobody
             _log.exception("job %s could not be finished", job.id)
             failed = unfinished(job, explained(error), self._patience, self._store.clock.running())
@@ -154,9 +167,10 @@ class Attempts:
             else:
                 await self._give_up(failed)
 
-    async def _judge(self, job: Job) -> None:
+    async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
+        """Concludes a job with what a judge says of it, or with ``instead``."""
         try:
-            loaded = await self._loaded(job, await self._budget(job))
+            loaded = await self._loaded(job, MOST_RECORD if instead is not None else await self._budget(job))
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
@@ -178,7 +192,8 @@ class Attempts:
         judge = Judge(
             self._desk, loaded.pack, question.model, self._hide, job.metric, shorter, together, question.guidance
         )
-        await self._conclude(job, question, loaded, judge, await self._finding(job, question, loaded, judge))
+        finding = instead or await self._finding(job, question, loaded, judge)
+        await self._conclude(job, question, loaded, judge, finding)
 
     async def _conclude(
         self, job: Job, question: Question, loaded: JobTrace, judge: Judge, finding: Finding | Later | GivenUp | None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.store import Job, Store
@@ -21,10 +23,15 @@ _PAUSE_S = 2.0
 class Runner:
     """Runs the due jobs of one store, up to ``slots`` at a time. One event loop."""
 
-    def __init__(self, store: Store, attempts: Attempts, slots: int = 16) -> None:
-        """``attempts`` runs one job. ``slots``: most jobs at a time."""
-        self._store, self._attempts, self._slots = store, attempts, slots
+    def __init__(
+        self, store: Store, attempts: Attempts, slots: int = 16, longest_wait: Callable[[], float] = lambda: math.inf
+    ) -> None:
+        """``attempts`` runs one job. ``slots``: most jobs at a time. ``longest_wait``: seconds after which a job is
+        ended without asking a judge."""
+        self._store, self._attempts, self._slots, self._longest_wait = store, attempts, slots, longest_wait
         self._running: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        """Jobs that have waited too long. A judge's limits do not hold them up."""
         self._suspects: list[Job] = []
         """Jobs that a judge's process died over, to be run alone."""
         self._task: asyncio.Task[None] | None = None
@@ -48,8 +55,8 @@ class Runner:
         try:
             while True:
                 started = await self._round(ended)
-                if self._running:
-                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                if tasks := self._running | self._ending:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 elif not started and not self._suspects:
                     due = self._store.jobs.next_due()
                     if due is None:
@@ -59,9 +66,10 @@ class Runner:
             await self._leave()
 
     async def _leave(self) -> None:
-        for task in self._running:
+        tasks = self._running | self._ending
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._attempts.close()
 
     async def _take_over(self) -> None:
@@ -84,6 +92,7 @@ class Runner:
         """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
         process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()
+        await self._end_old(now - self._longest_wait())
         room = self._attempts.pauses.room(now, self._slots)
         if not room:
             return 0
@@ -102,12 +111,28 @@ class Runner:
                 self._begin(job, ended)
         return len(jobs)
 
+    async def _end_old(self, before: float) -> None:
+        """Ends jobs that were created before a time of the running clock."""
+        free = self._slots - len(self._ending)
+        if free > 0 and before > 0:
+            for job in await asyncio.wrap_future(self._store.jobs.lease_old(before, free)):
+                self._run_in(self._ending, job, self._attempts.end(job), None)
+
     def _begin(self, job: Job, ended: Callable[[], None] | None) -> None:
-        task = asyncio.create_task(self._attempts.run(job))
-        self._running.add(task)
+        self._run_in(self._running, job, self._attempts.run(job), ended)
+
+    def _run_in(
+        self,
+        tasks: set[asyncio.Task[None]],
+        job: Job,
+        work: Coroutine[Any, Any, None],
+        ended: Callable[[], None] | None,
+    ) -> None:
+        task = asyncio.create_task(work)
+        tasks.add(task)
 
         def done(task: asyncio.Task[None]) -> None:
-            self._running.discard(task)
+            tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
                 _log.error("job %s could not be finished", job.id, exc_info=error)
             if ended is not None:

@@ -123,6 +123,11 @@ class Pipeline:
         return self._sessions.open
 
     @property
+    def kept_for(self) -> float:
+        """How many seconds results and spans are kept at the moment: less while the disk budget runs out."""
+        return self._upkeep.kept_for()
+
+    @property
     def open_items(self) -> int:
         """The number of spans and log records that no decision covers yet, counted anew: takes time in proportion to
         open traces."""

@@ -55,6 +55,13 @@ class Upkeep:
         """Whether a round is under way."""
         return self._round is not None and not self._round.done()
 
+    def kept_for(self) -> float:
+        """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
+        out, since old results are deleted before new spans are refused."""
+        fill = self._store.size_bytes() / self._store.max_bytes
+        spare = (_FULL - fill) / (_FULL - _CROWDED)
+        return max(self._late_window, self._retention * min(1.0, max(0.0, spare)))
+
     def begin(self) -> None:
         """Starts a round of deleting unless one runs."""
         if not self.is_at_work:
@@ -86,7 +93,7 @@ class Upkeep:
 
     def _keeps(self) -> bool:
         """Whether spans are worth being compressed: not where the disk budget has room for the late window alone."""
-        return self._keep_bytes > 0 and self._kept_for() > self._late_window
+        return self._keep_bytes > 0 and self.kept_for() > self._late_window
 
     async def _compress(self) -> int:
         began = time.monotonic()
@@ -98,14 +105,14 @@ class Upkeep:
 
     async def _forget_kept(self) -> int:
         most = min(self._keep_bytes, int(_MOST_KEPT * self._store.max_bytes))
-        work = self._store.forget_kept(self._kept_for(), most, self._store.clock.calendar(), limit=_FORGET)
+        work = self._store.forget_kept(self.kept_for(), most, self._store.clock.calendar(), limit=_FORGET)
         return await asyncio.wrap_future(work)
 
     async def _forget(self) -> int:
         began = time.monotonic()
         work = self._store.forget(
             self._late_window,
-            self._kept_for(),
+            self.kept_for(),
             self._store.clock.calendar(),
             self._keep(),
             limit=_FORGET,
@@ -116,10 +123,3 @@ class Upkeep:
         if not self._stopping:
             await asyncio.sleep(time.monotonic() - began)
         return forgotten
-
-    def _kept_for(self) -> float:
-        """Returns for how many seconds results are kept: the configured retention, and less while the disk budget runs
-        out, since old results are deleted before new spans are refused."""
-        fill = self._store.size_bytes() / self._store.max_bytes
-        spare = (_FULL - fill) / (_FULL - _CROWDED)
-        return max(self._late_window, self._retention * min(1.0, max(0.0, spare)))

@@ -37,12 +37,17 @@ class Jobs:
         """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
         counted before it is made."""
 
+        return self._lease("due_at <= ? ORDER BY created_at DESC", now, count)
+
+    def lease_old(self, before: float, count: int) -> Future[list[Job]]:
+        """Leases up to ``count`` jobs that were created before a time of the running clock, oldest first, whether they
+        are due or put off."""
+        return self._lease("created_at < ? ORDER BY created_at", before, count)
+
+    def _lease(self, which: str, time: float, count: int) -> Future[list[Job]]:
         def work(connection: sqlite3.Connection) -> list[Job]:
-            rows = connection.execute(
-                f"""SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND due_at <= ?
-                    ORDER BY created_at DESC LIMIT ?""",  # noqa: S608
-                (now, count),
-            ).fetchall()
+            query = f"SELECT {_JOB}, no FROM jobs WHERE state = 'due' AND {which} LIMIT ?"  # noqa: S608
+            rows = connection.execute(query, (time, count)).fetchall()
             connection.executemany(
                 "UPDATE jobs SET state = 'leased', attempts = attempts + 1 WHERE no = ?", [(row[-1],) for row in rows]
             )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,6 +23,7 @@ from pandaeval_collector.pipeline.line.decision import Decision, Judgement
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
+from pandaeval_collector.store.clock import StoreClock
 from support.asked import GOOD, said
 from support.database import open_database
 from support.doors import until
@@ -55,7 +57,8 @@ class Jobs:
 
     def __init__(self, folder: Path, caller: Scripted, model: str = "m", **runner: Any) -> None:
         self.caller = caller
-        self.store = Store(folder, "off")
+        self.later = 0.0
+        self.store = Store(folder, "off", clock=StoreClock(lambda: time.time() + self.later, self._monotonic))
         judge = JudgeSettings(model, delay=0.0)
         self.evaluator = Evaluator(
             WordEmbedder(), EvaluatorSettings({CONFIDENCE, "session.agent_consistency"}, judge=judge)
@@ -64,11 +67,14 @@ class Jobs:
         self.telemetry = Telemetry()
         self._lock = asyncio.Lock()
         patience = runner.pop("patience", Patience(first=0.001, longest=0.002))
-        slots = runner.pop("slots", 16)
+        slots, longest_wait = runner.pop("slots", 16), runner.pop("longest_wait", lambda: math.inf)
         attempts = Attempts(
             self.store, self.line, self.evaluator, caller, self._settle, self.telemetry, patience, **runner
         )
-        self.runner = Runner(self.store, attempts, slots)
+        self.runner = Runner(self.store, attempts, slots, longest_wait)
+
+    def _monotonic(self) -> float:
+        return time.monotonic() + self.later
 
     async def _settle(self, decide: Callable[[], Decision]) -> None:
         async with self._lock:
@@ -103,6 +109,41 @@ async def test_every_job_gives_its_result_under_its_id(tmp_path: Path) -> None:
         assert jobs.store.jobs.counts() == {"done": count}
         assert len(jobs.results()) == count
         assert {each["score"] for each in jobs.results()} == {0.4}
+
+
+async def test_what_waits_too_long_is_ended_and_lets_its_spans_go(tmp_path: Path) -> None:
+    """Where more is asked than a judge's limits allow, for good: the disk would be full of spans that wait for it."""
+    waits = [math.inf]
+
+    async def never(call: ModelCall) -> ModelAnswer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def compressed() -> int:
+        return jobs.store.keep(0.0, jobs.store.clock.calendar() + 1.0)
+
+    async with _jobs(tmp_path, never, slots=2, longest_wait=lambda: waits[0]) as jobs:
+        count = jobs.decide(8)
+        compressed()  # those that no judge is asked about
+        await jobs.runner.start()
+        await until(lambda: len(jobs.caller.asked) == 2)
+        assert not jobs.results()
+        assert not compressed()
+        waits[0] = 0.0
+        await until(lambda: jobs.store.jobs.counts() == {"leased": 2, "done": count - 2})
+        assert len(jobs.caller.asked) == 2
+        assert {(each["outcome"], each["why"]) for each in jobs.results()} == {("unscored", "over_budget")}
+        assert compressed() == count - 2
+        await jobs.runner.stop()
+
+
+async def test_only_what_has_waited_too_long_is_ended(tmp_path: Path) -> None:
+    async with _jobs(tmp_path, longest_wait=lambda: 100.0) as jobs:
+        old = jobs.decide(4)
+        jobs.later = 101.0
+        new = jobs.decide(5, seed=5) - old
+        await jobs.runner.drain()
+        assert Counter(each["why"] for each in jobs.results()) == {"over_budget": old, None: new}
 
 
 async def test_a_poisoned_job_is_dead_after_two_crashes_and_harms_no_other(tmp_path: Path) -> None:
