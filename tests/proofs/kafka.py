@@ -43,7 +43,7 @@ from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import evaluator
-from support.collector import CollectorProcess
+from support.collector import CollectorProcess, unit_of
 from support.kafka import Broker, fetch
 from support.kafka_share import Share
 from support.kafka_workers import by_id, messages, newest, scores, sharing_sessions, worker
@@ -151,7 +151,7 @@ class Cycles:
             if metric.startswith("trace.") and metric not in _BY_EARLIER_TRACES:
                 contents[unit, metric].add(id_)
         twice = [key for key, ids in contents.items() if len(ids) > 1]
-        assert not twice, f"scored under two contents: {twice[:3]}"
+        assert not twice, f"scored under two contents: {twice[:3]}: {self._said_of(*twice[0])}"
         stands, right = newest(found), self._by_file(traces)
         wrong = {
             key: (stands.get(key), right.get(key)) for key in {*stands, *right} if stands.get(key) != right.get(key)
@@ -160,6 +160,13 @@ class Cycles:
         self._wait_ready()
         for each in self._members:
             assert each.collector.gauge("accounting_residual") == 0, each.collector.log()
+
+    def _said_of(self, unit: str, metric: str) -> list[tuple[object, ...]]:
+        """How each result of a unit and metric came about, oldest first."""
+        name = metric.partition(".")[2]
+        mine = [each for each in self._results if each["metric"] == name and unit_of(each) == unit]
+        told = ("time", "revision", "trigger", "late_spans", "score", "reason")
+        return [tuple(each[key] for key in told) for each in sorted(mine, key=lambda each: str(each["time"]))]
 
     def end(self) -> None:
         """Leaves no process."""
@@ -242,7 +249,7 @@ def _hold(proof: Cycles, numbers: Sequence[int], share: Share) -> list[dict[str,
             traces += made
         proof.check(traces)
     except AssertionError as error:
-        return [line | {"holds": False, "why": str(error)[:500]} for line in lines]
+        return [line | {"holds": False, "why": str(error)[:900]} for line in lines]
     seconds = round((time.monotonic() - began) / len(lines), 1)
     return [line | {"seconds": seconds, "holds": True} for line in lines]
 
