@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, NotRequired, TypedDict
 
 import orjson
+
+from pandaeval_collector.analysis.stats.problem_features import Course
+from pandaeval_otel.model import Trigger
 
 
 class SignalFacts(TypedDict):
@@ -181,6 +185,58 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         get("course"),
         get("recovered", ""),
     ), older
+
+
+_NONE = type(None)
+Kinds = Mapping[str, type | tuple[type, ...]]
+_KINDS: Kinds = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "str | None": (str, _NONE),
+    "tuple[str, ...]": tuple,
+    "dict[str, SignalFacts]": dict,
+    "TrialFacts | None": (dict, _NONE),
+    "list[Any] | None": (list, _NONE),
+}
+_SIGNAL: Kinds = {
+    "outcome": str,
+    "value": (int, float, _NONE),
+    "why": (str, _NONE),
+    "said": str,
+    "lost": str,
+    "older": bool,
+}
+_TRIAL: Kinds = {"case": str, "trial": str, "by_task": bool, "trigger": str, "late_spans": int}
+_FITS = 1 << 31
+
+
+def check(facts: TraceFacts) -> None:
+    """Raises ``ValueError`` for facts that no collector writes: those that come from elsewhere are looked at before
+    they are stored, as a session with one that cannot be read has no scores. Keys of signals that are not known here,
+    as a newer version may write, are no error."""
+    for each in fields(facts):
+        value = getattr(facts, each.name)
+        if not isinstance(value, _KINDS[str(each.type)]) or (type(value) is int and not 0 <= value < _FITS):
+            raise ValueError(f"{each.name} is {value!r:.100}")
+        if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
+            raise ValueError(f"{each.name} holds more than texts")
+    for name, signal in facts.signals.items():
+        _check_keys(name, signal, _SIGNAL, ("outcome",))
+        if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
+            raise ValueError(f"value of {name} is {signal.get('value')}")
+    if facts.trial is not None:
+        _check_keys("trial", facts.trial, _TRIAL, _TRIAL)
+        Trigger(facts.trial["trigger"])
+    Course.unpack(facts.course)
+
+
+def _check_keys(name: str, found: Any, kinds: Kinds, needed: Iterable[str]) -> None:
+    if not isinstance(found, dict) or not all(key in found for key in needed):
+        raise ValueError(f"{name} lacks what each has")
+    for key in kinds.keys() & found.keys():
+        if not isinstance(found[key], kinds[key]):
+            raise ValueError(f"{key} of {name} is {found[key]!r:.100}")
 
 
 def _older(body: dict[str, Any]) -> Older:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import zstandard
 from google.protobuf.message import DecodeError
 
-from pandaeval_collector.pipeline.line.facts import unpack
+from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.hints import Lacking
 from pandaeval_collector.pipeline.line.members import from_row, unit_again
 from pandaeval_collector.pipeline.line.understanding import Run
@@ -114,8 +114,9 @@ def unpacked(message: bytes) -> Handed | Ended:
     if member.left:
         return Handed(row, left=True)
     try:
-        unpack(row.body)
-        from_row(row).direction_and_words()
+        handed = from_row(row)
+        check(handed.facts)
+        handed.direction_and_words()
     except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(each.logs, each.request) for each in member.contents])

@@ -247,9 +247,21 @@ def to_row(member: Member, session_id: str) -> SessionTraceRow:
 
 def summary(member: Member) -> TraceSummary:
     """Returns a member as session metrics see it."""
-    signals = {name: SessionSignal(**signal) for name, signal in member.facts.signals.items()}
+    signals = {name: _signal(signal) for name, signal in member.facts.signals.items()}
     facts = member.facts
     return TraceSummary(member.trace_id, facts.digest, facts.crashed, signals, facts.done, Course.unpack(facts.course))
+
+
+def _signal(facts: SignalFacts) -> SessionSignal:
+    """Reads what this version knows of a signal: a newer one may have written more."""
+    return SessionSignal(
+        facts["outcome"],
+        facts.get("value"),
+        facts.get("why"),
+        facts.get("said", ""),
+        facts.get("lost", ""),
+        facts.get("older", False),
+    )
 
 
 def with_signals(row: SessionTraceRow, signals: dict[str, SignalFacts]) -> SessionTraceRow:
