@@ -57,7 +57,7 @@ class Sharing:
         sink = SpanTopic(pipeline, self._telemetry)
         reader = Reader(configured, store.consumed, sink, outlets, self._telemetry)
         await reader.prepare()
-        pipeline.may_decide = reader.may_decide
+        pipeline.may_decide, reader.is_full = reader.may_decide, lambda: pipeline.is_full
         self._watch(reader)
         return reader
 

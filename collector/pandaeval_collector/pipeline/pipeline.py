@@ -123,6 +123,11 @@ class Pipeline:
         return self._sessions.open
 
     @property
+    def is_full(self) -> bool:
+        """Whether undecided traces fill the memory that is set aside for them, so that nothing more is taken in."""
+        return self._traces.held_bytes >= self.timing.open_bytes
+
+    @property
     def kept_for(self) -> float:
         """How many seconds results and spans are kept at the moment: less while the disk budget runs out."""
         return self._upkeep.kept_for()

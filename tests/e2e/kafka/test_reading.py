@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,46 @@ def test_a_reader_that_dies_gives_the_results_of_otlp(broker: Broker, tmp_path: 
     for message in broker.everything("one"):
         broker_ends[message.partition() or 0] += 1
     assert broker.committed("readers-of-one", "one") == broker_ends, "all is done, and that is what Kafka was told"
+
+
+def test_what_came_while_it_stood_still_is_read_before_anything_is_decided(broker: Broker, tmp_path: Path) -> None:
+    """It was stopped between the two messages of each trace, for longer than a trace waits for its spans."""
+    broker.create("still", 3)
+    broker.create("still.scores")
+    composer = Composer(35)
+    warm, traces = [composer.trace() for _ in range(5)], [composer.trace(4) for _ in range(20)]
+    with worker(tmp_path, broker, "a", "still", "still.scores", {"PANDAEVAL_KAFKA__SESSION_TIMEOUT": "45s"}) as reader:
+        reader.start()
+        broker.produce("still", list(messages(warm)))
+        _until_all_is_done(reader, broker, "still", warm)
+        sent = list(messages(traces, parts=2))
+        broker.produce("still", sent[: len(traces)])
+        until(lambda: reader.gauge("traces_open") == len(traces), "read", 60)
+        assert reader.process is not None
+        reader.process.send_signal(signal.SIGSTOP)
+        broker.produce("still", sent[len(traces) :])
+        time.sleep(7)
+        reader.process.send_signal(signal.SIGCONT)
+        _until_all_is_done(reader, broker, "still", [*warm, *traces])
+        assert "broke off" not in reader.log()
+    twice = {each["metric"] for each in scores(broker, "still.scores") if each["revision"] > 1}
+    assert twice <= {"loop_detection", "grounding"}, "which earlier traces of the session may change"
+
+
+def test_a_backlog_that_memory_does_not_hold_is_worked_off(broker: Broker, tmp_path: Path) -> None:
+    """As after an outage: nothing is decided before a partition was read to its end, but for want of memory."""
+    broker.create("backlog", 3)
+    broker.create("backlog.scores")
+    composer = Composer(36)
+    traces = [composer.trace(3) for _ in range(1500)]
+    broker.produce("backlog", list(messages(traces)))
+    settings = {"PANDAEVAL_SERVER__MAX_OPEN_BYTES": "100KB"}
+    with worker(tmp_path, broker, "a", "backlog", "backlog.scores", settings) as reader:
+        reader.start()
+        _until_all_is_done(reader, broker, "backlog", traces)
+        assert "messages wait" in reader.log()
+        assert reader.gauge("accounting_residual") == 0
+    assert {each["trace_id"] for each in scores(broker, "backlog.scores")} == {each.trace_id.hex() for each in traces}
 
 
 def test_a_message_that_cannot_be_read_is_put_aside(broker: Broker, tmp_path: Path) -> None:

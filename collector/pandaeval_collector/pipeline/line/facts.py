@@ -222,7 +222,7 @@ def check(facts: TraceFacts) -> None:
         if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
             raise ValueError(f"{each.name} holds more than texts")
     for name, signal in facts.signals.items():
-        _check_keys(name, signal, _SIGNAL, ("outcome",))
+        _check_keys(name, signal, _SIGNAL, ("outcome", "value", "why"))
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")
     if facts.trial is not None:

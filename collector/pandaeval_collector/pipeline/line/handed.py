@@ -7,9 +7,11 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import zstandard
 from google.protobuf.message import DecodeError
 
+from pandaeval_collector.analysis.rules.grounding.before import before
 from pandaeval_collector.pipeline.line.facts import check, unpack
 from pandaeval_collector.pipeline.line.hints import Lacking
 from pandaeval_collector.pipeline.line.members import from_row, unit_again
@@ -114,12 +116,20 @@ def unpacked(message: bytes) -> Handed | Ended:
     if member.left:
         return Handed(row, left=True)
     try:
-        handed = from_row(row)
-        check(handed.facts)
-        handed.direction_and_words()
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        _read(row)
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, zstandard.ZstdError) as error:
         raise ValueError(f"it says nothing of its trace: {type(error).__name__}: {error}") from error
     return Handed(row, contents=[(each.logs, each.request) for each in member.contents])
+
+
+def _read(row: SessionTraceRow) -> None:
+    """Reads all that a session will read of a member. Raises where it cannot be read."""
+    member = from_row(row)
+    check(member.facts)
+    with np.errstate(invalid="ignore"):  # what is not finite raises an error of its own
+        member.direction_and_words()
+    _ = member.text
+    before([member.held], frozenset())
 
 
 def run_of(handed: Handed) -> Run:

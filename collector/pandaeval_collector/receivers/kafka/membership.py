@@ -60,6 +60,12 @@ class Membership:
             self._has_moved = False
             self._tell_share(consumer)
 
+    def look(self, consumer: Consumer) -> None:
+        """Asks where the partitions end by now. Raises ``KafkaException`` where no broker answers."""
+        for partition in self._partitions.owned:
+            _, high = consumer.get_watermark_offsets(place(self._topic, partition, None), timeout=_ASK_S)
+            self._partitions.ends(partition, high)
+
     def tick(self, consumer: Consumer) -> None:
         """Finds out what is done, and commits it once its results are sent."""
         ids = self._partitions.traces_to_mark() if self._may_mark() else None

@@ -112,6 +112,12 @@ class Partitions:
             self._ends[partition] = offset
             self._behind.discard(partition)
 
+    def ends(self, partition: int, high: int) -> None:
+        """Notes that a partition that is owned ends at an offset: it is behind until it was read to there."""
+        self._ends[partition] = high
+        if self._ledgers[partition].next < high:
+            self._behind.add(partition)
+
     def news(self) -> list[Consumed]:
         """Returns what has changed in the ledgers, for the store."""
         return [ledger.news() for ledger in self._ledgers.values() if ledger.has_news]
@@ -165,9 +171,7 @@ class Partitions:
     def _begin(self, read: Consumed, claim: PartitionClaim, low: int, high: int) -> None:
         self._ledgers[read.partition] = self._ledger(read)
         self._claims[read.partition] = claim
-        self._ends[read.partition] = high
-        if read.next < high:
-            self._behind.add(read.partition)
+        self.ends(read.partition, high)
         if read.next < low:
             _log.error(
                 "messages %d to %d of partition %d are gone: retention is too short", read.next, low - 1, read.partition

@@ -41,6 +41,8 @@ _TICK_S = 2.0
 _AGAIN_S = 1.0
 _LEAVE_S = 8.0
 """How long leaving the group may take. Two readers and what else ends with them have the 30 s of a container."""
+_STILL_S = 3.0
+"""After so many seconds without reading the process stood still: messages may have come that it has not seen."""
 _MARGIN_S = 2.0
 """How much earlier than the broker the collector takes its partitions for lost."""
 T = TypeVar("T")
@@ -75,6 +77,8 @@ class Reader:
         )
         self.on_share: Callable[[float], None] = lambda part: None
         """Called on the event loop with the part of the partitions that is this collector's, at each change."""
+        self.is_full: Callable[[], bool] = lambda: False
+        """Whether so much waits to be decided that nothing more is taken; asked on the event loop."""
         self._thread = threading.Thread(target=self._run, name=f"pandaeval-{settings.name}", daemon=True)
         self._holds_work = False
         self._asked_at: float | None = None
@@ -102,14 +106,15 @@ class Reader:
 
     def may_decide(self) -> bool:
         """Returns whether traces may be decided now: not before it is known which of those in the store are still this
-        collector's, not while what others have read is read again, and not when the group may have given its partitions
-        to others. On the event loop."""
+        collector's, not while what others have read is read again, not when the group may have given its partitions to
+        others, and not after the process stood still, before what came meanwhile is read. But where memory is full,
+        nothing more is read until something is decided. On the event loop."""
         if not self._member.joined:
             return not self._holds_work
         if self._partitions.none_owned:
             return True
         fresh = time.monotonic() < self._member.alive_at + self._settings.session_timeout - _MARGIN_S
-        return fresh and self._partitions.caught_up
+        return fresh and self.silence < _STILL_S and (self._partitions.caught_up or self.is_full())
 
     @property
     def lag(self) -> int:
@@ -159,7 +164,10 @@ class Reader:
             self._member.subscribe(consumer)
             tick_at = 0.0
             while not self._stopping.is_set():
+                asks_at = time.monotonic()
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
+                if time.monotonic() - asks_at >= _STILL_S:
+                    self._member.look(consumer)
                 self._asked_at = time.monotonic()
                 self._member.check(consumer)
                 self._intake.take(messages, lambda: self._wait(consumer))

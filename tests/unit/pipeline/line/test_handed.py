@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from pandaeval_collector.pipeline.line.handed import Ended, Handed, run_of, unpacked
+from pandaeval_collector.pipeline.line.handed import Handed, unpacked
 from pandaeval_collector.pipeline.line.members import from_row, summary
 from pandaeval_otel._proto.session_service_pb2 import Member
-from support.examples import examples
 from support.hostile.fuzz import spoilt
 from support.hostile.fuzz_members import packed
+from support.line import RunningLine
 
 SOUND = next(each for each in packed() if orjson.loads(Member.FromString(each).facts)["signals"])
 
@@ -53,7 +55,8 @@ TRIAL = {"case": "a", "trial": "", "by_task": False, "trigger": "idle", "late_sp
         with_signal(value=-0.1),
         with_signal(outcome=None),
         with_signal(older="yes"),
-        with_facts(signals={"coherence": {"value": 1.0}}),
+        with_facts(signals={"coherence": {"value": 1.0, "why": None}}),
+        with_facts(signals={"coherence": {"outcome": "scored", "value": 1.0}}),
         with_facts(signals={"coherence": 1.0}),
         with_facts(signals=[]),
         with_facts(agent=5),
@@ -70,22 +73,33 @@ def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
         unpacked(wrong)
 
 
+@pytest.mark.parametrize("answer", [b"", b"\0\0\0\0\1\0\0\0\xff", b"\0" * 8 + b"\xff", b"\4\0\0\0\0\0\0\0\0\0\xc0\x7f"])
+def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
+    """Without a head, with words or a text that are no UTF-8, with a vector that is not finite."""
+    member = Member.FromString(SOUND)
+    member.answer = answer
+    with pytest.raises(ValueError, match="it says nothing of its trace"):
+        unpacked(member.SerializeToString())
+
+
 def test_a_trial_is_read() -> None:
     assert isinstance(unpacked(with_facts(trial=TRIAL)), Handed)
 
 
-def test_whatever_is_taken_can_be_read_with_its_session() -> None:
+async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) -> None:
     """Facts that were spoilt in a place or two."""
-    chance, taken = random.Random(1), 0
-    for _ in range(examples(3000)):
+    chance, taken = random.Random(1), []
+    for number in range(2000):
         member = Member.FromString(chance.choice(packed()))
+        member.trace_id = number.to_bytes(16, "big")
         member.facts = spoilt(member.facts, 1.0, chance)
-        try:
-            handed = unpacked(member.SerializeToString())
-        except ValueError:
-            continue
-        assert not isinstance(handed, Ended)
-        taken += 1
-        summary(from_row(handed.row))
-        run_of(handed)
-    assert taken
+        message = member.SerializeToString()
+        with contextlib.suppress(ValueError):
+            handed = unpacked(message)
+            assert isinstance(handed, Handed)
+            taken.append(message)
+    assert len(taken) > 10
+    async with RunningLine(tmp_path) as line:
+        await line.pipeline.take_members(taken)
+        await line.settle()
+        assert not line.telemetry.total("pandaeval.sessions", "failed")
