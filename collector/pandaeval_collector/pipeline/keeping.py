@@ -96,7 +96,7 @@ class Keeper:
         if held >= self._open_bytes:
             raise self._overloaded(
                 f"traces that are not decided yet take {held:,} of {self._open_bytes:,} bytes of memory "
-                "(server.max_open_bytes): scoring is behind"
+                "(server.max_open_bytes): more comes than is decided"
             )
 
     def _overloaded(self, why: str) -> Overloaded:
