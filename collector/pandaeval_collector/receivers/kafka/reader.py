@@ -164,9 +164,8 @@ class Reader:
             self._member.subscribe(consumer)
             tick_at = 0.0
             while not self._stopping.is_set():
-                asks_at = time.monotonic()
                 messages = consumer.consume(_AT_ONCE, _WAIT_S)
-                if time.monotonic() - asks_at >= _STILL_S:
+                if self.silence >= _STILL_S:  # wherever it stood still, in the taking of messages, too
                     self._member.look(consumer)
                 self._asked_at = time.monotonic()
                 self._member.check(consumer)
