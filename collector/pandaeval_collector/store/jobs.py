@@ -36,7 +36,6 @@ class Jobs:
     def lease(self, now: float, count: int) -> Future[list[Job]]:
         """Leases up to ``count`` due jobs, newest first: nobody gets them again until they are put back. An attempt is
         counted before it is made."""
-
         return self._lease("due_at <= ? ORDER BY created_at DESC", now, count)
 
     def lease_old(self, before: float, count: int) -> Future[list[Job]]:
