@@ -104,8 +104,8 @@ _log = logging.getLogger(__name__)
 
 _WAITED = Unscored(
     Why.OVER_BUDGET,
-    "it waited for a judge until its spans had to go: more was asked than the judge answered, by its limits (judge.rpm, "
-    "judge.tpm, judge.concurrency, judge.daily_usd) or while it was away; judge.sample asks less",
+    "it waited for a judge until its spans had to go: more was asked than the judge answered, by its limits "
+    "(judge.rpm, judge.tpm, judge.concurrency, judge.daily_usd) or while it was away; judge.sample asks less",
 )
 
 
