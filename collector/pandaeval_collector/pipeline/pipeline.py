@@ -1,8 +1,8 @@
 """The pipeline of a running collector: takes requests in, stores and acknowledges them, decides due traces and
 sessions, commits the decisions, and passes on their results.
 
-One event loop owns the assemblers, so they have no locks. Scoring runs on one thread (and in processes of its own, with
-``line.workers``), SQLite writes on another, at the same time.
+One event loop owns the assemblers, so they have no locks. The line runs in processes of its own, SQLite writes on a
+thread. What traces hold is looked at by none of them but the line's.
 """
 
 from __future__ import annotations
@@ -16,21 +16,15 @@ from functools import partial
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.adopting import Adopting
-from pandaeval_collector.pipeline.commits import Committer
-from pandaeval_collector.pipeline.deciding import TraceDecider
+from pandaeval_collector.base.runtime.calls import ChildEndedError
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.intake import Intake
-from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.handed import Ended, Handed
-from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Run, Understands
-from pandaeval_collector.pipeline.lookahead import InProcess
-from pandaeval_collector.pipeline.retries import Retries
+from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.session_closing import SessionCloser
-from pandaeval_collector.pipeline.suspects import SuspectCheck
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.underway import UnderWay
 from pandaeval_collector.pipeline.upkeep import Upkeep
-from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers import Accepted, Submitted
 from pandaeval_collector.store import Consumed, ResultRow, Store
 from pandaeval_otel.assembly import TraceAssembler
