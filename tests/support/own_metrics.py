@@ -45,7 +45,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.failure_groups": "`failure.group`: the 200 with the newest failures, `__other__`; `failure.severity`",
     "pandaeval.failures": "`failure.label`, `failure.severity`, `gen_ai.agent.name`, `service`",
     "pandaeval.items": "`outcome`: resumed, decided, moved",
-    "pandaeval.members": "`outcome`: taken, rejected; `reason`: malformed, failed",
+    "pandaeval.members": "`outcome`: taken, rejected; `reason`: failed",
     "pandaeval.log.messages": "`outcome`: read, dead, lost; `reason`: malformed, lost",
     "pandaeval.log.partitions": "`outcome`: taken, released",
     "pandaeval.log.errors": "`outcome`: retried, told, not_committed",

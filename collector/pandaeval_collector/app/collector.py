@@ -16,7 +16,7 @@ from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, session_token, tls_files
+from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.drill.scheduled import Drills, DrillSetup
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
@@ -38,10 +38,10 @@ from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
     close_rules,
+    hands_over,
     keys_of,
     learned_folder,
     live_evaluator,
-    ownership,
     timing,
     workers,
 )
@@ -86,9 +86,8 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        sessions = session_token(config, environ)
-        self._doors = Doors(config, self._token, sessions, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry, sessions)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
@@ -127,7 +126,7 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
+        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         spans = await self._sharing.spans(store, pipeline, outlets)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # The addresses that a configuration sends to, and whether anybody takes a connection there.
-_KEYS = re.compile(r"(^|_)(endpoint|forward_to|drain_to|brokers|api_base)$")
+_KEYS = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -22,7 +22,6 @@ from pandaeval_collector.config.sections_scoring import (
     MetricsSection,
     ResponseSection,
     SessionSection,
-    SessionsSection,
     TrialsSection,
 )
 
@@ -36,7 +35,6 @@ class Config(Section):
     late: Late = group(Late)
     line: LineSection = group(LineSection)
     session: SessionSection = group(SessionSection)
-    sessions: SessionsSection = group(SessionsSection)
     metrics: MetricsSection = group(MetricsSection)
     response: ResponseSection = group(ResponseSection)
     cases: Cases = group(Cases)

@@ -11,8 +11,6 @@ from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
-    Endpoint,
-    EnvName,
     FilePath,
     PositiveDuration,
     Section,
@@ -119,29 +117,6 @@ class SessionSection(Section):
     )
     weights: Mapping[Literal["confidence", "loop_detection", "tool_correctness", "coherence"], Amount] = Field(
         default={}, description="Weights of signals, 0 or more; what is not named keeps 1.0 (tool_correctness: 0.8)."
-    )
-
-
-class SessionsSection(Section):
-    """Sessions whose traces reach several collectors."""
-
-    owner: bool = Field(
-        default=False,
-        description="Whether other collectors may hand their sessions over to this one. What they say is believed.",
-    )
-    forward_to: Endpoint | None = Field(
-        default=None,
-        description="gRPC endpoint of the one collector that scores sessions; https:// for TLS; null: this one. It has "
-        "to be set owner: true, and must not demand a client certificate.",
-    )
-    token_env: EnvName | None = Field(
-        default=None,
-        description="Name of the environment variable with the owner's bearer token for sessions, the same at all of "
-        "them: the owner demands it, the others show it. Another one than agents have.",
-    )
-    certificate: FilePath | None = Field(
-        default=None,
-        description="File with the authority that signed the certificate of forward_to, PEM; null: the usual ones.",
     )
 
 

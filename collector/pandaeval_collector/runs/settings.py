@@ -21,7 +21,6 @@ from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.selection import CascadeStep, Selection
-from pandaeval_collector.pipeline.line.line import Ownership
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
@@ -92,7 +91,7 @@ def learned_folder(config: Config) -> Path:
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
     """Returns the enabled metrics; without those of sessions where other collectors may hold traces of a session."""
     enabled = enabled_metrics(config, names)
-    if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
+    if config.kafka.brokers is None or config.kafka.sessions != "none":
         return enabled
     return frozenset(key for key in enabled if not key.startswith("session."))
 
@@ -258,11 +257,9 @@ def close_rules(config: Config) -> CloseRules:
     )
 
 
-def ownership(config: Config) -> Ownership:
-    """Returns who scores the sessions of traces that this collector decides."""
-    if config.sessions.forward_to is not None:
-        return "elsewhere"
-    return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
+def hands_over(config: Config) -> bool:
+    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
+    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
 
 
 def timing(config: Config) -> Timing:

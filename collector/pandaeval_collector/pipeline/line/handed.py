@@ -17,7 +17,7 @@ from pandaeval_collector.pipeline.line.hints import Lacking
 from pandaeval_collector.pipeline.line.members import from_row, unit_again
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.store import SessionTraceRow
-from pandaeval_otel._proto.session_service_pb2 import Content, Member
+from pandaeval_otel._proto.member_pb2 import Content, Member
 from pandaeval_otel.wire.labels import MOST_ID
 
 _log = logging.getLogger(__name__)

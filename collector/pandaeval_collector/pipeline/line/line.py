@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.exporters.delivery.emitter import Emitter
@@ -31,10 +30,6 @@ from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
 
-Ownership = Literal["here", "elsewhere", "shared"]
-"""Who scores the sessions of traces that are decided here: this collector; one other; each of several those that are
-its own."""
-
 
 class Line:
     """Scores the traces and sessions of one store."""
@@ -47,19 +42,18 @@ class Line:
         chains: Chains | None = None,
         left_out: Container[str] = frozenset(),
         failures: LiveGroups | None = None,
-        sessions: Ownership = "here",
+        hands_over: bool = False,
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
-        are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
+        are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
+        whoever of several collectors has them."""
         self._store, self._evaluator = store, evaluator
         self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
         self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
-        self._handover: MemberHandover | None = None
-        if sessions != "here":
-            self._handover = MemberHandover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
+        self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
         """Understands traces in this process, before they are filed."""
         trials = self.understanding.trials

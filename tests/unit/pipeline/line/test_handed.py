@@ -12,10 +12,10 @@ import pytest
 
 from pandaeval_collector.pipeline.line.handed import Handed, unpacked
 from pandaeval_collector.pipeline.line.members import from_row, summary
-from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Member
 from support.hostile.fuzz import spoilt
-from support.hostile.fuzz_members import packed
 from support.line import RunningLine
+from support.packed_members import packed
 
 SOUND = next(each for each in packed() if orjson.loads(Member.FromString(each).facts)["signals"])
 
@@ -100,6 +100,6 @@ async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) ->
             taken.append(message)
     assert len(taken) > 10
     async with RunningLine(tmp_path) as line:
-        await line.pipeline.take_members(taken)
+        await line.adopt(taken)
         await line.settle()
         assert not line.telemetry.total("pandaeval.sessions", "failed")

@@ -20,7 +20,7 @@ from pandaeval_collector.scoring.evaluator.grading import TrialGrader
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.wanted import Wanted
 from pandaeval_collector.trials.passk.attempts import trials
-from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Member
 from support.chained import turn
 from support.collector import standing
 from support.embedder import WordEmbedder
@@ -158,7 +158,7 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
         run(5, task="And then?", calls=SEND, session="u"),  # of no case by itself: it goes with the trace before it
     ]
     async with (
-        RunningLine(tmp_path / "forwarder", settings=settings, sessions="elsewhere") as forwarder,
+        RunningLine(tmp_path / "forwarder", settings=settings, hands_over=True) as forwarder,
         RunningLine(tmp_path / "owner", settings=settings) as owner,
     ):
         await send(forwarder, *runs)
@@ -170,7 +170,7 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
             with_contents(each, forwarder.store.contents, most.get(Member.FromString(each).trace_id.hex(), 1 << 20))
             for each in sent
         ]
-        await owner.pipeline.take_members(full)
+        await owner.adopt(full)
         await owner.wait(OVER)
         assert told(owner) == {2: (1.0, "s", [1, 2]), 3: (None, "t", [3]), 5: (1.0, "u", [4, 5])}
         (untold,) = (each for each in owner.results() if each["session_id"] == "t" and each["level"] == "trial")
