@@ -16,7 +16,6 @@ from pandaeval_collector.store import series
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 _EVALUATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`, `service`, `deployment.environment.name`"
 _RATED = "`gen_ai.evaluation.name`, `level`, `gen_ai.agent.name`"
-_TRIED = "`gen_ai.evaluation.name`, `level`, `case` (the first 200)"
 _JUDGED = "`gen_ai.evaluation.name`, `gen_ai.request.model`, `outcome`"
 ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.spans": "`outcome`: decoded = stored + duplicate + own_output + rejected + ignored + label; `reason`",
@@ -27,14 +26,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "pandaeval.pass_rate.low": _RATED,
     "pandaeval.pass_rate.high": _RATED,
     "pandaeval.pass_rate.labels": _RATED,
-    "pandaeval.pass_pow_k": f"{_TRIED}, `k`",
-    "pandaeval.pass_pow_k.ci_low": f"{_TRIED}, `k`",
-    "pandaeval.pass_pow_k.ci_high": f"{_TRIED}, `k`",
-    "pandaeval.pass_pow_k.trials": _TRIED,
-    "pandaeval.trials": "`outcome`: counted, left_out; `reason`",
-    "pandaeval.stream.e_value": _RATED,
-    "pandaeval.stream.alarm": _RATED,
-    "pandaeval.stream.results": _RATED,
     "pandaeval.learned.labels": "`gen_ai.agent.name`, `level`",
     "pandaeval.learned.auroc": "`gen_ai.agent.name`, `level`: among runs of equal length",
     "pandaeval.learned.proposed": "`gen_ai.agent.name`, `level`",

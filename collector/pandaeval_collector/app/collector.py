@@ -39,7 +39,6 @@ from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
     close_rules,
     hands_over,
-    keys_of,
     learned_folder,
     live_evaluator,
     timing,
@@ -55,7 +54,6 @@ from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
-from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +131,6 @@ class Collector:
         members = await self._sharing.members(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
@@ -158,17 +155,6 @@ class Collector:
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
-
-    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
-        trials, stream = self._config.trials, self._config.gates.stream
-        watches: list[Watch] = [
-            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
-            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
-        ]
-        monitor = Monitor(store, self.telemetry, watches, trials.interval)
-        pipeline.listen(monitor.take)
-        monitor.start()
-        self._parts.push_async_callback(monitor.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
@@ -267,7 +253,7 @@ class Collector:
         setup = DrillSetup(
             Path(config.store.path),
             config.embedding.model,
-            replace(scorer.settings, judge=None, cases=None),
+            replace(scorer.settings, judge=None),
             close_rules(config),
             drill.runs,
             drill.copies,

@@ -33,22 +33,8 @@ def start_problems(config: Config) -> Iterator[Problem]:
                 yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
                 break
     yield from _canaries(config)
-    yield from _cases(config)
     if trouble := unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
-
-
-def _cases(config: Config) -> Iterator[Problem]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.cases.files import read_suite
-
-    if config.cases.path is None:
-        return
-    try:
-        read_suite(Path(config.cases.path), config.metrics.modules)
-    except UserError as error:
-        yield from (Problem("cases.path", line) for line in str(error).splitlines())
 
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:

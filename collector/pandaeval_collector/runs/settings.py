@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
-    MetricNames,
     enabled_metrics,
     judge_models,
     judge_samples,
@@ -57,11 +56,10 @@ def learning_evaluator(config: Config) -> Evaluator:
 
 
 def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector, which also grades trials. Raises ``EmbedderError``."""
+    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
-    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
-    return Evaluator(load(config.embedding.model), settings)
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=config.learn.enabled))
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -110,12 +108,6 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     }
     found = thresholds(read(Path(judge.calibration)), judges)
     return found if judge.calibrated_thresholds else {}
-
-
-def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
-    """Returns the metric keys (``level.name``) that ``listed`` names mean; skips unknown names."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
-    return [key for name in listed for key in names.select(name)]
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:

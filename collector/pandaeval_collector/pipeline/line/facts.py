@@ -10,7 +10,6 @@ from typing import Any, NotRequired, TypedDict
 import orjson
 
 from pandaeval_collector.analysis.stats.problem_features import Course
-from pandaeval_otel.model import Trigger
 
 
 class SignalFacts(TypedDict):
@@ -25,17 +24,6 @@ class SignalFacts(TypedDict):
     older: NotRequired[bool]
 
 
-class TrialFacts(TypedDict):
-    """What a trace says of the trial that it is a part of, and how it was closed, by which it is read again. ``case``:
-    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: the trace names no case."""
-
-    case: str
-    trial: str
-    by_task: bool
-    trigger: str
-    late_spans: int
-
-
 @dataclass(slots=True)
 class TraceFacts:
     """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
@@ -44,7 +32,7 @@ class TraceFacts:
     ``responses``, ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session,
     which follows from responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change
     something, and did in this trace. ``turns``: the number of turns in the trace; ``judged``: whether traces like it
-    are judged at all. ``rootless``: the root was not seen to end. ``trial``: only where there are cases. ``held``: the
+    are judged at all. ``rootless``: the root was not seen to end. ``held``: the
     size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
     that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
     the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
@@ -74,7 +62,6 @@ class TraceFacts:
     turns: int = 1
     judged: bool = False
     rootless: bool = False
-    trial: TrialFacts | None = None
     held: int = 0
     unsettled: tuple[str, ...] = ()
     before_evidence: str = ""
@@ -122,8 +109,6 @@ class TraceFacts:
             body["judged"] = True
         if self.rootless:
             body["rootless"] = True
-        if self.trial is not None:
-            body["trial"] = self.trial
         if self.held:
             body["held"] = self.held
         if self.unsettled:
@@ -177,7 +162,6 @@ def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
         get("turns", 1),
         get("judged", False),
         get("rootless", False),
-        get("trial"),
         get("held", 0),
         tuple(get("unsettled", ())),
         get("before_evidence", ""),
@@ -196,7 +180,6 @@ _KINDS: Kinds = {
     "str | None": (str, _NONE),
     "tuple[str, ...]": tuple,
     "dict[str, SignalFacts]": dict,
-    "TrialFacts | None": (dict, _NONE),
     "list[Any] | None": (list, _NONE),
 }
 _SIGNAL: Kinds = {
@@ -207,7 +190,6 @@ _SIGNAL: Kinds = {
     "lost": str,
     "older": bool,
 }
-_TRIAL: Kinds = {"case": str, "trial": str, "by_task": bool, "trigger": str, "late_spans": int}
 _FITS = 1 << 31
 
 
@@ -225,9 +207,6 @@ def check(facts: TraceFacts) -> None:
         _check_keys(name, signal, _SIGNAL, ("outcome", "value", "why"))
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")
-    if facts.trial is not None:
-        _check_keys("trial", facts.trial, _TRIAL, _TRIAL)
-        Trigger(facts.trial["trigger"])
     Course.unpack(facts.course)
 
 

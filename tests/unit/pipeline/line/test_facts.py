@@ -30,9 +30,6 @@ CHAINED = (
     b'"embedder":"words","signals":{},"loop_evidence":"","responses":["resp_1","resp_2"],"continues":"resp_0",'
     b'"chained":true}'
 )
-OF_TRIAL = CHAINED[:-1] + (
-    b',"trial":{"case":"send","trial":"7","by_task":false,"trigger":"root_ended","late_spans":2}}'
-)
 
 
 def test_every_fact_of_a_stored_row_is_read() -> None:
@@ -62,7 +59,7 @@ def test_every_fact_of_a_stored_row_is_read() -> None:
     assert (facts.environment, facts.responses, facts.linked, facts.chained) == (None, (), False, False)
 
 
-@pytest.mark.parametrize("stored", [SILENT, CHAINED, OF_TRIAL])
+@pytest.mark.parametrize("stored", [SILENT, CHAINED])
 def test_a_row_is_stored_again_as_it_was(stored: bytes) -> None:
     facts, _ = unpack(stored)
     assert facts.pack() == stored
