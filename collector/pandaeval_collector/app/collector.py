@@ -236,8 +236,7 @@ class Collector:
         return pool
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:

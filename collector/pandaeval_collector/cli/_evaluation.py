@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import sys
@@ -126,14 +125,12 @@ class Evaluation:
 
     def _workers(self, scorer: Evaluator) -> Callable[[Path, Telemetry], Workers] | None:
         """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
-        options, level = self._options, logging.getLogger().getEffectiveLevel()
+        options = self._options
         number = file_workers() if options.workers is None else options.workers
         if not number or options.format is ResultFormat.html:
             return None
         model, settings = self._config.embedding.model, scorer.settings
-        return lambda store, telemetry: Workers(
-            number, WorkerSetup(store, model, settings, level), os.environ, telemetry
-        )
+        return lambda store, telemetry: Workers(number, WorkerSetup(store, model, settings), os.environ, telemetry)
 
     def _grader(self, scorer: Evaluator) -> TrialGrader | None:
         if self._suite is None or self._layers is None:
