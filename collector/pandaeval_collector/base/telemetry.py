@@ -58,17 +58,6 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.stream.alarm", "gauge", "{alarm}", "1 while that is an alarm, else 0"),
         Instrument("pandaeval.stream.results", "gauge", "{result}", "Results that it rests on"),
         Instrument(
-            "pandaeval.drill.noticed",
-            "gauge",
-            "{share}",
-            "Share of the last drill's copies with a planted fault that a metric fails; any: at least one metric",
-        ),
-        Instrument("pandaeval.drill.copies", "gauge", "{copy}", "Copies with a planted fault that it rests on"),
-        Instrument("pandaeval.drills", "counter", "{drill}", "Scheduled drills, by what became of them"),
-        Instrument(
-            "pandaeval.drill.flagged", "gauge", "{share}", "Share of the drill's untouched runs that a metric fails"
-        ),
-        Instrument(
             "pandaeval.failure_groups",
             "gauge",
             "{failure}",

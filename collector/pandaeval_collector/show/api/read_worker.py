@@ -90,7 +90,6 @@ class ReadServer:
         return Work(
             jobs=asked("jobs"),
             spent=asked("spent"),
-            drill=asked("drill"),
             component_errors=asked("component_errors"),
             session_now=lambda id_: self._ask("session_now", id_),
             annotate=_not_here,
