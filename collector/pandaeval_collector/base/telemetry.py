@@ -157,19 +157,6 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{score}",
             "Mean of the second verdict minus the first, with its 95 % interval",
         ),
-        Instrument(
-            "pandaeval.judge.drift",
-            "gauge",
-            "{score}",
-            "How far the verdicts on the canaries are from those of the first round, in the mean",
-        ),
-        Instrument(
-            "pandaeval.judge.canaries.changed",
-            "gauge",
-            "{verdict}",
-            "Verdicts on canaries that are on the other side of the threshold than in the first round",
-        ),
-        Instrument("pandaeval.judge.canary.score", "gauge", "{score}", "The newest verdict on each canary"),
         Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
         Instrument(
             "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"
