@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
-from pandaeval_collector.drill.scheduled import Drills, DrillSetup
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -37,7 +36,6 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
-    close_rules,
     hands_over,
     learned_folder,
     live_evaluator,
@@ -142,7 +140,6 @@ class Collector:
             learning.start()
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
-        self._start_drills(scorer)
         self._ready["pipeline"] = True
         if spans is not None and live is not None:
             spans.on_share = live.caller.share
@@ -244,24 +241,6 @@ class Collector:
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         return runs
-
-    def _start_drills(self, scorer: Evaluator) -> None:
-        config, drill = self._config, self._config.drill
-        if drill.schedule is None:
-            return
-        setup = DrillSetup(
-            Path(config.store.path),
-            config.embedding.model,
-            replace(scorer.settings, judge=None),
-            close_rules(config),
-            drill.runs,
-            drill.copies,
-            drill.time_limit,
-            logging.getLogger().getEffectiveLevel(),
-        )
-        drills = Drills(setup, drill.schedule, self._environ, self.telemetry)
-        drills.start()
-        self._parts.push_async_callback(drills.stop)
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

@@ -13,7 +13,6 @@ from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSecti
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
-    DrillSection,
     Embedding,
     Gates,
     LabelsSection,
@@ -40,7 +39,6 @@ class Config(Section):
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     labels: LabelsSection = group(LabelsSection)
-    drill: DrillSection = group(DrillSection)
     learn: LearnSection = group(LearnSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)

@@ -18,7 +18,7 @@ from pandaeval_collector.base.section import (
     Text,
     group,
 )
-from pandaeval_collector.config.sections_in import Cron, Names
+from pandaeval_collector.config.sections_in import Names
 
 # Gates: when a run over files fails, and when repeated trials are worse than they may be.
 Level = Annotated[float, Field(gt=0, lt=1)]
@@ -127,25 +127,6 @@ class Embedding(Section):
         default="embedded",
         description="embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or "
         "litellm:NAME.",
-    )
-
-
-class DrillSection(Section):
-    """Planted faults: how many of them the metrics notice, found out again and again in a running collector."""
-
-    schedule: Cron | None = Field(
-        default=None,
-        description="When a drill is made, as a cron expression in UTC such as 0 3 * * *; one for all that were "
-        "missed; null: never.",
-    )
-    runs: Annotated[int, Field(ge=1)] = Field(
-        default=200, description="The newest so many runs are looked at, with what their sessions held before."
-    )
-    copies: Annotated[int, Field(ge=1)] = Field(default=20, description="Most copies of each fault.")
-    time_limit: PositiveDuration = Field(
-        default=600.0,
-        description="Time after which a drill ends with what it has counted. It works in a process of its own, behind "
-        "all others.",
     )
 
 

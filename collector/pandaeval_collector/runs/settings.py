@@ -19,9 +19,9 @@ from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.selection import CascadeStep, Selection
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
@@ -142,22 +142,8 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),
-        cascade=_cascade(config, names),
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
-
-
-def _cascade(config: Config, names: list[tuple[str, str]]) -> dict[str, CascadeStep]:
-    judge = config.judge
-    if judge.cascade is None or judge.model is None:
-        return {}
-    models = _models(config, names)
-    judges = {
-        key: (models.get(key, judge.model), metric.version)
-        for key, metric in registry(config.metrics.modules).items()
-        if metric.kind == "llm"
-    }
-    return steps(read_rules(Path(judge.cascade)), judges)
 
 
 def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
@@ -193,8 +179,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     given = config.judge
     second = {given.second.model} if given.second.model is not None else set()
     shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
-    cheap = {step.model for step in settings.cascade.values()}
-    models = tuple(sorted({settings.model, *settings.models.values(), *cheap, *second, *shadow}))
+    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -222,8 +207,6 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         second_share=given.second.share,
         shadow=given.shadow.model if live else None,
         shadow_share=given.shadow.share,
-        canaries=given.canaries,
-        canary_interval=given.canary_interval,
     )
 
 
