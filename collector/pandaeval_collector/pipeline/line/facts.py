@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NotRequired, TypedDict
@@ -36,8 +35,7 @@ class TraceFacts:
     size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
     that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
     the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store. ``recovered``:
-    by which evidence a later trace made up for the failure."""
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``recovered``: by which evidence a later trace made up for the failure."""
 
     agent: str
     service: str
@@ -122,53 +120,18 @@ class TraceFacts:
         return orjson.dumps(body)
 
 
-@dataclass(slots=True)
-class Older:
-    """The answer of a trace, where a store before schema version 4 kept it: among the facts. ``vector``: float32 bytes,
-    empty without one; ``words``: its content words."""
-
-    text: str
-    vector: bytes
-    words: str
+_NAMES = frozenset(each.name for each in fields(TraceFacts))
 
 
-def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
-    """Unpacks what :meth:`TraceFacts.pack` packed, now or in any version that wrote the store. Raises ``ValueError``
-    for what is no JSON, and ``KeyError`` where keys are missing that every version wrote."""
-    body: dict[str, Any] = orjson.loads(packed)
-    older = _older(body) if "vector" in body else None
-    get = body.get
-    return TraceFacts(
-        body["agent"],
-        get("service", ""),
-        get("environment"),
-        get("span_id", ""),
-        get("response_id", ""),
-        get("sampled", True),
-        get("fragment", False),
-        body["digest"],
-        get("revision", 1),
-        get("crashed", False),
-        get("captured", False),
-        get("said", False),
-        get("embedder"),
-        body["signals"],
-        get("loop_evidence", ""),
-        tuple(get("responses", ())),
-        get("continues", ""),
-        get("chained", False),
-        get("pending", False),
-        tuple(get("done", ())),
-        get("turns", 1),
-        get("judged", False),
-        get("rootless", False),
-        get("held", 0),
-        tuple(get("unsettled", ())),
-        get("before_evidence", ""),
-        get("asked_again", False),
-        get("course"),
-        get("recovered", ""),
-    ), older
+def unpack(packed: bytes) -> TraceFacts:
+    """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
+    left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
+    has."""
+    facts = {name: value for name, value in orjson.loads(packed).items() if name in _NAMES}
+    for name in ("responses", "done", "unsettled"):
+        if name in facts:
+            facts[name] = tuple(facts[name])
+    return TraceFacts(**facts)
 
 
 _NONE = type(None)
@@ -216,12 +179,3 @@ def _check_keys(name: str, found: Any, kinds: Kinds, needed: Iterable[str]) -> N
     for key in kinds.keys() & found.keys():
         if not isinstance(found[key], kinds[key]):
             raise ValueError(f"{key} of {name} is {found[key]!r:.100}")
-
-
-def _older(body: dict[str, Any]) -> Older:
-    """Takes the answer out of the facts of an older store, and adds facts that it did not state yet."""
-    text, vector = body["output"], base64.b64decode(body["vector"])
-    body["captured"], body["said"] = text is not None, bool(text and text.strip())
-    if not vector:
-        body["embedder"] = None
-    return Older(text or "", vector, " ".join(body["tokens"]))

@@ -79,7 +79,7 @@ def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most:
     member = Member.FromString(message)
     if not member.decided:
         return message
-    facts = unpack(member.facts)[0]
+    facts = unpack(member.facts)
     if not facts.judged and not facts.unsettled:
         return message
     try:
