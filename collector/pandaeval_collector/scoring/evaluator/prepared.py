@@ -78,14 +78,11 @@ class LearnedModels:
     def _look(self) -> None:
         if self._folder is not None and time.monotonic() - self._looked >= LOOK_EVERY:
             self._looked = time.monotonic()
-            self._read(self._folder)
-
-    def _read(self, folder: Path) -> None:
-        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-        seen = tuple((str(file), _changed(file)) for file in files)
-        if seen != self._seen:
-            self._seen = seen
-            self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
+            files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+            seen = tuple((str(file), _changed(file)) for file in files)
+            if seen != self._seen:
+                self._seen = seen
+                self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
 
 
 def _changed(file: Path) -> int:
