@@ -275,7 +275,7 @@ def decided(
         store.commit(decision.changes).result()
         results += decision.results
     line = Line(store, evaluator)
-    closing = line.close_sessions(sorted(store.open_sessions()), lambda _: Trigger.IDLE)
+    closing = line.close_sessions(dict.fromkeys(sorted(store.open_sessions()), Trigger.IDLE))
     results += closing.results
     placed = store.session_of(list(held))
     store.close()

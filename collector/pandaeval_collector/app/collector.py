@@ -43,7 +43,7 @@ from pandaeval_collector.runs.settings import (
     workers,
 )
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.cpu import CPU
+from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.show.lookouts import open_lookouts
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
@@ -117,21 +117,27 @@ class Collector:
         grpc, http = parse_address(config.server.grpc), parse_address(config.server.http)
         self._doors.check(grpc, http)
         health_server, health = await self._open_health(parse_address(config.server.health))
-        scorer = await asyncio.to_thread(live_evaluator, config)
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
-        emitter = await self._emitter(store, outlets.signals)
-        failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
-        pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
+        line = await self._start_line(store, outlets.signals)
+        pipeline = Pipeline(
+            store,
+            line,
+            timing(config),
+            self.telemetry,
+            hands_over=hands_over(config),
+            labels=config.labels.over_otlp,
+        )
+        publish(self.telemetry, store, pipeline)
         watching = Watching(store, pipeline)
         spans = await self._sharing.spans(store, pipeline, outlets)
         members = await self._sharing.members(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        await self._start_pipeline(pipeline, store)
-        judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
-        live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
+        live = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
         pass_rates = PassRates(store, self.telemetry, config.labels.interval)
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
@@ -139,23 +145,45 @@ class Collector:
             learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
             learning.start()
             self._parts.push_async_callback(learning.stop)
-        runs = await self._start_runs(store, pipeline, emitter, live)
+        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, line)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
         if spans is not None and live is not None:
-            spans.on_share = live.caller.share
+            spans.on_share = live.share
         for reader in (spans, members):
             if reader is not None:
                 reader.start()
                 self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
+        shown = open_lookouts(config, hosts, store, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
-    def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
+    async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
+        """Starts the processes of the line. Raises ``UserError`` for what keeps them from starting."""
+        config = self._config
+        others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
+        if others:
+            _log.warning(
+                "%d series of the store had names that are too long or were too many: others hold them", others
+            )
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.failure_groups.all())
+        line = LineProcesses(
+            config.line.workers,
+            LineSetup(config, signals),
+            self._environ,
+            self.telemetry,
+            config.line.timeout,
+            {"spent": CPU.add},
+        )
+        self._parts.push_async_callback(line.close)
+        try:
+            await line.start()
+        except ChildStartError as error:
+            raise UserError(str(error)) from error
+        return line
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
@@ -184,63 +212,6 @@ class Collector:
         self._parts.push_async_callback(self._guard.stop)
         self._ready["store"] = True
         return store
-
-    def _make_pipeline(self, store: Store, line: Line, scorer: Evaluator, understands: Workers | None) -> Pipeline:
-        hints = Hints(self._config.judge.model is not None)
-        pipeline = Pipeline(
-            store,
-            line,
-            timing(self._config),
-            self.telemetry,
-            on_runs=lambda runs: hints.look(run.lacking for run in runs),
-            understands=understands,
-            trial=None if understands is not None else partial(self._workers, 1, scorer),
-            labels=self._config.labels.over_otlp,
-        )
-        publish(self.telemetry, store, pipeline)
-        return pipeline
-
-    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        await pipeline.start()
-        self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-
-    async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
-        """Makes the emitter, which continues the series that the store holds."""
-        most = self._config.exporters.max_series
-        others = await asyncio.to_thread(store.bound_series, most)
-        if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
-        labels = SeriesLabels(store.labels(), store.series_names(), most)
-        self.telemetry.gauge("pandaeval.series", lambda: labels.series)
-        return Emitter(
-            signals,
-            labels,
-            lambda results: self.telemetry.add("pandaeval.series.folded", "", results),
-            page=self._config.ui.url,
-            shows_failed=self._config.spans.failed_status == "error",
-        )
-
-    async def _start_workers(self, scorer: Evaluator) -> Workers | None:
-        number = workers(self._config)
-        if not number:
-            return None
-        pool = self._workers(number, scorer)
-        self._parts.push_async_callback(pool.close)
-        await pool.start()
-        return pool
-
-    def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
-        return Workers(number, setup, self._environ, self.telemetry)
-
-    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
-        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
-        return runs
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

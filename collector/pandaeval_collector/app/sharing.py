@@ -10,8 +10,7 @@ from pandaeval_collector.base.runtime.kafka import library, producer
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Exporter
-from pandaeval_collector.exporters.delivery.members import ToTopic
-from pandaeval_collector.pipeline.line.handed import with_contents
+from pandaeval_collector.exporters.delivery.members import ToTopic, with_contents
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.topics import MemberTopic, SpanTopic
 from pandaeval_collector.receivers.kafka.ledger import SessionLedger

@@ -31,7 +31,7 @@ from pandaeval_collector.cli._tables import print_component_errors, print_proble
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
 from pandaeval_collector.config import Config, masked, secret
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator, file_workers, judge
@@ -146,7 +146,7 @@ class Evaluation:
         waiting = UngroupedFailures()
         with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
 
-            def decided(decision: Decision) -> None:
+            def decided(decision: Conclusion) -> None:
                 self._summary.runs(decision.told)
                 on_scored(sum(trace.size for trace in decision.changes.traces))
 

@@ -30,27 +30,22 @@ from pandaeval_otel.model import Trace
 NAME = "judge.shadow"
 
 
-AddToSeries = Callable[[Sequence[Result], WriteSet], None]
-
-
 class Shadow:
     """Judges a share of the live traffic beside the live judge. ``evaluator``: with the shadow's model as its judge
-    (:func:`as_judge`); ``count``: adds results to the shadow's series only; ``share``: of the sessions, and of traces
+    (:func:`as_judge`); ``share``: of the sessions, and of traces
     without one, 0..1; ``run``: the number of its run in the store. On one event loop."""
 
     def __init__(
         self,
-        store: Store,
         desks: Desks,
         memory: Memory,
         evaluator: Evaluator,
-        count: AddToSeries,
         telemetry: Telemetry,
         share: float,
         run: int,
     ) -> None:
-        self._store, self._desks, self._memory, self._evaluator = store, desks, memory, evaluator
-        self._count, self._telemetry, self._share, self._run = count, telemetry, share, run
+        self._desks, self._memory, self._evaluator = desks, memory, evaluator
+        self._telemetry, self._share, self.run = telemetry, share, run
 
     async def result(self, metric: str, trace: Trace, pack: Pack) -> Result | None:
         """Returns the shadow's result of a metric (its key) for a trace that the live judge has judged; ``None`` for a
@@ -80,24 +75,6 @@ class Shadow:
         except NoVerdictError as error:
             return Unscored(error.why, str(error))
 
-    def filed(self, result: Result) -> Decision:
-        """Files a result in the shadow's run and series; does nothing for an outdated result, whose trace has grown
-        since. On the line's thread."""
-        decision, unit = Decision(), result.unit
-        trace_id = bytes.fromhex(unit.trace_id)
-        held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
-        if held is None or placed is None or held[0] != unit.evidence:
-            return decision
-        metric, (no, _) = f"{unit.level}.{result.metric}", placed
-        if self._store.runs.body(self._run, metric, no) is None:
-            self._count([result], decision.changes)
-        result.run_id = NAME
-        by = f"{result.evaluator.version} {result.evaluator.model or ''}"
-        row = RunResult(no, metric, result.outcome, result.score, result.success, result.cost_usd, by, result.to_json())
-        batch = RunBatch(self._run, [(no, "")], [row], 1, result.tokens, result.cost_usd, beside=[placed])
-        decision.changes.runs.append(batch)
-        return decision
-
 
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """Returns the settings with ``model`` as the judge of all metrics: one verdict each, of all traces."""
@@ -124,7 +101,7 @@ async def open_shadow(
     evaluator = Evaluator(live.embedder, as_judge(live.settings, model))
     run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(_asked(evaluator, model, share))))
     assert run is not None
-    return Shadow(store, desks, memory, evaluator, count, telemetry, share, run)
+    return Shadow(desks, memory, evaluator, telemetry, share, run)
 
 
 def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:

@@ -41,6 +41,7 @@ class DecidesTraces(Protocol):
     async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision: ...
     async def decide(self, name: str, *arguments: Any) -> Decision: ...
     async def ask(self, name: str, *arguments: Any) -> Any: ...
+    def kill(self) -> None: ...
 
 
 class LineProcesses:
@@ -93,8 +94,8 @@ class LineProcesses:
         patience = self._timeout + sum(trace.size for trace in due) * SECONDS_PER_BYTE
         process = min(self._all, key=lambda process: (process.pid is None, process.busy))
         if process is self._files:
-            pid, held = await self._asked(process, "keep_understood", request, patience=patience)
-            return Understood(held, pid)
+            held: int = await self._asked(process, "keep_understood", request, patience=patience)
+            return Understood(held, process.pid)
         return Understood(await self._asked(process, "understand", request, patience=patience))
 
     async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
@@ -113,6 +114,11 @@ class LineProcesses:
     async def ask(self, name: str, *arguments: Any) -> Any:
         """Asks the process that files."""
         return await self._asked(self._files, name, *arguments, patience=self._timeout)
+
+    def kill(self) -> None:
+        """Ends what the processes are at; they start anew."""
+        for process in self._all:
+            process.kill()
 
     def stop(self) -> None:
         """Starts no process any more."""

@@ -31,7 +31,7 @@ from pandaeval_collector.judge.client import WorkerProcess
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.known import MOST_RECORD, Price
 from pandaeval_collector.judge.redact import redact
-from pandaeval_collector.pipeline.line.decision import Commit, Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -132,7 +132,7 @@ class FileJudge:
         results: list[Result] = []
         turn = asyncio.Lock()
 
-        async def settle(decide: Callable[[], Decision]) -> None:
+        async def settle(decide: Callable[[], Conclusion]) -> None:
             async with turn:
                 decision = decide()
                 await asyncio.wrap_future(self._store.commit(decision.changes))
@@ -140,7 +140,7 @@ class FileJudge:
 
         await self._drain(line, settle)
         for session_ids in closing:
-            await settle(partial(line.close_sessions, session_ids, lambda _: Trigger.FILE))
+            await settle(partial(line.close_sessions, dict.fromkeys(session_ids, Trigger.FILE)))
         await self._drain(line, settle)
         return results
 

@@ -23,7 +23,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.judge.known import Price
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
@@ -190,7 +190,7 @@ class FileRun:
         self._flush()
         return sum(1 for _ in self._store.traces_by_start())
 
-    def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
+    def results(self, on_decided: Callable[[Conclusion], None] | None = None) -> Iterator[Result]:
         """Yields every result: those of traces by start time, the judge's as they come, those of trials and of
         sessions, and the judge's of sessions. ``on_decided`` gets each batch of traces before its results. Not to be
         called on an event loop when there is a judge."""
@@ -207,11 +207,11 @@ class FileRun:
             return
         yield from self._graded()
         for session_ids in closing:
-            decision = line.close_sessions(session_ids, lambda _: Trigger.FILE)
+            decision = line.close_sessions(dict.fromkeys(session_ids, Trigger.FILE))
             self._store.commit(decision.changes).result()
             yield from decision.results
 
-    def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Decision], None] | None) -> Iterator[Result]:
+    def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Conclusion], None] | None) -> Iterator[Result]:
         """Yields the results of the traces, and adds their sessions to ``touched``."""
         for batch, understood in self._understood(line):
             decision = self._decided(line, batch, understood)
@@ -274,7 +274,7 @@ class FileRun:
         self._own.callback(pool.close)
         return pool.understood(batches)
 
-    def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Decision:
+    def _decided(self, line: Line, batch: Sequence[DueTrace], understood: Sequence[Understood]) -> Conclusion:
         """Files a batch of traces. Traces that ``where`` does not want are filed without results or jobs."""
         where = self._where
         if where is None:

@@ -14,7 +14,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.judge.call import Caller
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Places
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Run, Understood, unasked
@@ -138,7 +138,7 @@ class _OneBatch:
         return DueTrace(each.trace_id, Trigger.FILE, True, False, ids, frozenset(), 0, 0, size, each.revision)
 
     async def _judge(self, line: Line, concurrency: int) -> None:
-        async def settle(decide: Callable[[], Decision]) -> None:
+        async def settle(decide: Callable[[], Conclusion]) -> None:
             self._take(decide())
 
         attempts = Attempts(self._store, line, self._evaluator, self._caller, settle, Telemetry(), _PATIENCE)
@@ -146,9 +146,9 @@ class _OneBatch:
 
     def _close(self, line: Line, session_ids: Sequence[str]) -> None:
         for start in range(0, len(session_ids), _AT_ONCE):
-            self._take(line.close_sessions(session_ids[start : start + _AT_ONCE], lambda _: Trigger.FILE))
+            self._take(line.close_sessions(dict.fromkeys(session_ids[start : start + _AT_ONCE], Trigger.FILE)))
 
-    def _take(self, decision: Decision) -> None:
+    def _take(self, decision: Conclusion) -> None:
         self._store.commit(decision.changes).result()
         self._failed |= {trace_id.hex(): kind for trace_id, kind in decision.failed.items()}
         for result in decision.results:

@@ -23,7 +23,7 @@ from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.desk import AnswerCost
 from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.selection import Choice
-from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
+from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
 from pandaeval_collector.scoring.evaluator.prepared import LearnedModels, Preparation, vectors

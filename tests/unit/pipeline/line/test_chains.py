@@ -423,7 +423,7 @@ class TestJudged:
             ("confidence", None),
             ("confidence", "resp_1"),
         ]
-        [whole] = line.close_sessions(["resp_1"], lambda _: Trigger.IDLE).results
+        [whole] = line.close_sessions(dict.fromkeys(["resp_1"], Trigger.IDLE)).results
         store.close()
         assert (whole.outcome, whole.to_dict()["coverage"]) == ("scored", 1.0)
 
