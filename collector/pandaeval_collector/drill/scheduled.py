@@ -19,6 +19,7 @@ import orjson
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.base.runtime.backoff import Bell
+from pandaeval_collector.base.runtime.calls import Pickled
 from pandaeval_collector.base.runtime.child import Child, Parent, start_child
 from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.runtime.logs import set_up
@@ -26,7 +27,6 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.drill.drill import Drill
 from pandaeval_collector.drill.fault import faults
 from pandaeval_collector.receivers.files import Request
-from pandaeval_collector.runs import wire
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store.finding import Finder
@@ -136,10 +136,10 @@ class Drills:
         try:
             if self._stopping:
                 return "broken", "the collector stops"
-            child.send(wire.body(self._setup))
+            child.send(Pickled().pack(self._setup))
             async with asyncio.timeout(self._setup.seconds + _GRACE_S):
                 said = await child.receive()
-            answer: tuple[str, Any] = ("broken", "its process ended") if said is None else wire.unpacked(said)
+            answer: tuple[str, Any] = ("broken", "its process ended") if said is None else Pickled().unpack(said)
             return answer
         except TimeoutError:
             return "broken", "it takes too long"
@@ -214,14 +214,14 @@ def main() -> None:
     first = parent.receive()
     if first is None:
         return
-    setup: DrillSetup = wire.unpacked(first)
+    setup: DrillSetup = Pickled().unpack(first)
     set_up(setup.log_level)
     parent.listen(lambda frame: None)
     try:
         answer: Any = ("done", drilled(setup))
     except Exception as error:  # noqa: BLE001 - the parent has to hear why there is nothing
         answer = ("broken", f"{type(error).__name__}: {error}"[:500])
-    parent.send(wire.body(answer))
+    parent.send(Pickled().pack(answer))
     os._exit(0)  # the thread that reads holds standard input, over which the interpreter would stumble
 
 
