@@ -224,7 +224,7 @@ def config_of(options: EvaluateOptions) -> Config:
     if options.model is not None:
         given["judge.models"] = _everywhere(options.model, options.config)
     config = resolve_config(options.config, given).config
-    check_asked(config, options.metrics or (), options.cases is not None or config.cases.path is not None)
+    check_asked(config, options.metrics or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)
     return config

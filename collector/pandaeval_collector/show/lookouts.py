@@ -21,7 +21,6 @@ from pandaeval_collector.show.api.read_process import ReadProcess
 from pandaeval_collector.show.api.work import PageWork, ReadSetup, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.last_drill import last_drill
 
 
 def open_lookouts(
@@ -75,7 +74,6 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         session_now=watching.session_now,
         annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
-        drill=lambda: last_drill(Path(config.store.path)),
         component_errors=telemetry.component_errors,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,

@@ -62,7 +62,6 @@ def _work(setup: ReadSetup, collector: Peer) -> Work:
     return Work(
         jobs=asked("jobs"),
         spent=asked("spent"),
-        drill=asked("drill"),
         component_errors=asked("component_errors"),
         session_now=lambda id_: collector.ask("session_now", id_),
         annotate=_not_here,
