@@ -89,13 +89,15 @@ class ByKind(Dialect):
         """Reads what spans of all kinds have, before the rest."""
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        kind = self.kind_of(span, span.attributes)
+        return None if kind is None else self.read_as(kind, span)
+
+    def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
+        """Reads a span as one of this kind; of none, by ``read_unstated``."""
         attributes = span.attributes
-        kind = self.kind_of(span, attributes)
-        if kind is None:
-            return None
         reading = Reading(kind)
         self.read_any(reading, span, attributes)
-        read_kind = getattr(self, f"read_{kind}", None)
-        if read_kind is not None:
-            read_kind(reading, span, attributes)
+        read = getattr(self, f"read_{kind or 'unstated'}", None)
+        if read is not None:
+            read(reading, span, attributes)
         return reading

@@ -43,15 +43,13 @@ class AutoGen(Dialect):
         response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
         if response is not None:
             return _answered(response)
-        return _asked(body.get("messages"))
+        said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
+        return (
+            Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
+        )
 
 
 DIALECT = AutoGen()
-
-
-def _asked(messages: Any) -> Reading | None:
-    said = [_message(item) for item in as_list(messages) if type(item) is dict]
-    return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
 
 
 def _answered(response: dict[str, Any]) -> Reading | None:

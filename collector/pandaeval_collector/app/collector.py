@@ -130,8 +130,7 @@ class Collector:
         )
         publish(self.telemetry, store, pipeline)
         watching = Watching(store, pipeline)
-        spans = await self._sharing.spans(store, pipeline, outlets)
-        members = await self._sharing.members(store, pipeline, outlets)
+        readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await pipeline.start()
@@ -149,12 +148,11 @@ class Collector:
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
-        if spans is not None and live is not None:
-            spans.on_share = live.share
-        for reader in (spans, members):
-            if reader is not None:
-                reader.start()
-                self._parts.push_async_callback(reader.stop)
+        if readers and live is not None:
+            readers[0].on_share = live.share
+        for reader in readers:
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)

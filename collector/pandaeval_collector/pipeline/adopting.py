@@ -15,7 +15,7 @@ from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_collector.store import Consumed, Store
-from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Member
 from pandaeval_otel.wire.labels import MOST_ID
 
 _log = logging.getLogger(__name__)
