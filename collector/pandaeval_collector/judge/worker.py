@@ -14,8 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pandaeval_collector.base.runtime.child import Parent
@@ -47,21 +45,15 @@ class CallServer:
             self._running[number] = asyncio.create_task(self._answer(number, message["call"]))
 
     async def _answer(self, number: int, call: dict[str, Any]) -> None:
-        with self._held(number) as asked:
+        asked = self._asked[number] = asyncio.Event()
 
-            async def allowed(model: str, answered: bool, max_tokens: int) -> None:
-                asked.clear()
-                attempt = {"attempt": model, "answered": answered, "max_tokens": max_tokens}
-                _tell(self._parent, {"id": number, **attempt})
-                await asked.wait()
+        async def allowed(model: str, answered: bool, max_tokens: int) -> None:
+            asked.clear()
+            _tell(self._parent, {"id": number, "attempt": model, "answered": answered, "max_tokens": max_tokens})
+            await asked.wait()
 
-            _tell(self._parent, {"id": number, **await self._caller.answer(call, allowed)})
-
-    @contextmanager
-    def _held(self, number: int) -> Iterator[asyncio.Event]:
-        self._asked[number] = asyncio.Event()
         try:
-            yield self._asked[number]
+            _tell(self._parent, {"id": number, **await self._caller.answer(call, allowed)})
         finally:
             del self._asked[number], self._running[number]
 
