@@ -102,13 +102,15 @@ class RunShape(BaseModel):
     @classmethod
     def of(cls, run: RunRow, **more: Any) -> Self:
         """Returns a stored run in this form. ``more``: further fields."""
-        times = {name: getattr(run, name) for name in ("created_at", "started_at", "ended_at")}
+        same = ("id", "state", "done", "failed", "calls", "tokens", "cost_usd", "error")
+        given: dict[str, Any] = {name: getattr(run, name) for name in same}
+        for name in ("created_at", "started_at", "ended_at"):
+            time = getattr(run, name)
+            given[name] = None if time is None else int(time * 1000)
         return cls(
-            **{name: None if time is None else int(time * 1000) for name, time in times.items()},
-            **{name: getattr(run, name) for name in ("id", "state", "done", "failed", "calls", "tokens", "cost_usd")},
+            **given,
             planned=run.planned >= run.upto,
             traces=run.total,
-            error=run.error,
             schedule=run.schedule or None,
             **_asked(run.body),
             **more,
