@@ -18,7 +18,6 @@ TOOL_NAME = "tool.name"
 AGENT_NAME, NODE = "agent.name", "graph.node.id"
 METADATA = "metadata"
 
-_SCOPE = "openinference."
 _LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
 _KINDS = {
     "LLM": Kind.LLM,
@@ -44,7 +43,6 @@ _NAMED = re.compile(
 _SUFFIX = re.compile(r"\.(?:__call__|a?run|a?call|invoke|forward)$")
 _LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
 _PRIVATE = re.compile(r"\._(?!_)\w+$")
-_MERGED_TOOLS = "(merged tools)"
 
 
 def kind_of(span: RawSpan) -> Kind | None:
@@ -94,7 +92,7 @@ def tool_of(span: RawSpan) -> str:
 def _is_ours(span: RawSpan) -> bool:
     attributes = span.attributes
     return (
-        span.scope.name.startswith(_SCOPE)
+        span.scope.name.startswith("openinference.")
         or INPUT in attributes
         or OUTPUT in attributes
         or any(key.startswith(_LLM_LEAVES) for key in attributes)
@@ -127,7 +125,7 @@ def _chain_kind(span: RawSpan) -> Kind:
 
 def _tool_kind(span: RawSpan) -> Kind:
     name = tool_of(span)
-    if name == _MERGED_TOOLS or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(INPUT)):
+    if name == "(merged tools)" or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(INPUT)):
         return Kind.STEP
     return Kind.TOOL
 

@@ -15,7 +15,6 @@ from pandaeval_otel.dialects._values import count
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_TYPE = "ag2.span.type"
 _KINDS = {
     "agent": Kind.AGENT,
     "llm": Kind.LLM,
@@ -36,7 +35,7 @@ class AG2(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        word = attributes.get(_TYPE)
+        word = attributes.get("ag2.span.type")
         if type(word) is not str:
             return None
         reading = Reading(kind=_KINDS.get(word, Kind.STEP))

@@ -15,8 +15,6 @@ from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_SCOPE = "gemini-cli"
-_TOOL_CALL_ID = "gen_ai.tool.call_id"
 _CUT = "...[TRUNCATED: original length "
 
 
@@ -25,7 +23,7 @@ class GeminiCLI(Dialect):
 
     name = "gemini_cli"
     priority = 70
-    scopes = (_SCOPE,)
+    scopes = ("gemini-cli",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -35,7 +33,7 @@ class GeminiCLI(Dialect):
         reading = Reading(notes=CUT if cut_in or cut_out else ())
         if operation == "tool_call":
             reading.kind = Kind.TOOL
-            reading.tool_call_id = identifier(attributes.get(_TOOL_CALL_ID))
+            reading.tool_call_id = identifier(attributes.get("gen_ai.tool.call_id"))
             _read_tool(reading, parsed(given), parsed(made))
         elif operation == "agent_call":
             reading.kind = Kind.AGENT

@@ -18,9 +18,8 @@ from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE, _SUBTYPE, _NAME = "genkit:type", "genkit:metadata:subtype", "genkit:name"
-_INPUT, _OUTPUT = "genkit:input", "genkit:output"
-_STATE, _FAILED, _SESSION = "genkit:state", "error", "genkit:sessionId"
-_ACTION = "action"
+_OUTPUT = "genkit:output"
+_FAILED = "error"
 _KINDS = {
     "flow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
@@ -50,13 +49,13 @@ class Genkit(Dialect):
         word = attributes.get(_TYPE)
         if type(word) is not str:
             return None
-        if word == _ACTION or word not in _RUNS:
+        if word == "action" or word not in _RUNS:
             word = str(attributes.get(_SUBTYPE) or word)
         kind = run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
-        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
-        if attributes.get(_STATE) == _FAILED:
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get("genkit:sessionId")))
+        if attributes.get("genkit:state") == _FAILED:
             reading.error = error_of(span) or _FAILED
-        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
+        given, made = parsed(attributes.get("genkit:input")), parsed(attributes.get(_OUTPUT))
         if kind in _NAMED_RUNS:
             _read_run(reading, attributes, word, given, made)
         elif kind is Kind.LLM:

@@ -19,15 +19,11 @@ from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "gcp.vertex.agent"
-_REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
-_ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
-_SESSION = "gcp.vertex.agent.session_id"
+_REQUEST = "gcp.vertex.agent.llm_request"
 _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "output.value"
 """OpenInference writes each model call onto the agent's span, the next over the last one: lists that are spread over
 keys are a mixture afterwards, only these two values are of one call."""
-_EMPTY, _NONE = "{}", "N/A"
-_MERGED = "execute_tool (merged)"
-_THOUGHT = "gen_ai.usage.reasoning.output_tokens"
+_EMPTY = "{}"
 _GUESSED = ("thoughts were told from the answer by their place",)
 
 # Kinds by the first word of a span's name; releases before 1.15 put the agent's or tool's name in brackets.
@@ -51,7 +47,7 @@ class GoogleADK(Dialect):
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
         kind = _kind(span)
-        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
+        reading = Reading(kind=kind, session_ids=one_session(attributes.get("gcp.vertex.agent.session_id")))
         operation = attributes.get(semconv.OPERATION)
         if kind is Kind.TOOL or (kind is None and operation == "execute_tool"):
             _read_tool(reading, span)
@@ -66,7 +62,7 @@ DIALECT = GoogleADK()
 
 
 def _kind(span: RawSpan) -> Kind | None:
-    if span.name == _MERGED:
+    if span.name == "execute_tool (merged)":
         return Kind.STEP
     if not span.scope.name.startswith(_SCOPE):
         return Kind.LLM if span.attributes.get(_REQUEST, _EMPTY) != _EMPTY else None
@@ -83,9 +79,12 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
     if semconv.TOOL_NAME not in attributes:
         reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
-    arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
+    arguments, result = (
+        attributes.get("gcp.vertex.agent.tool_call_args"),
+        attributes.get("gcp.vertex.agent.tool_response"),
+    )
     off = arguments == _EMPTY and result in (None, _EMPTY)
-    if not off and not hidden(arguments) and arguments != _NONE:
+    if not off and not hidden(arguments) and arguments != "N/A":
         reading.arguments = Captured(parsed(arguments))
     if hidden(result) or off:
         result = attributes.get(semconv.TOOL_RESULT)
@@ -101,14 +100,14 @@ def _unwrapped(result: Any) -> Any:
 
 
 def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
+    request, response = attributes.get(_REQUEST), attributes.get("gcp.vertex.agent.llm_response")
     if _OPENINFERENCE in attributes:
         request, response = request or attributes.get(_INPUT), response or attributes.get(_OUTPUT)
     if request is not None and request != _EMPTY:
         _read_request(reading, request)
     if response is not None and response != _EMPTY:
         _read_response(reading, response)
-    elif count(attributes.get(_THOUGHT)) and semconv.OUTPUT_MESSAGES in attributes:
+    elif count(attributes.get("gen_ai.usage.reasoning.output_tokens")) and semconv.OUTPUT_MESSAGES in attributes:
         reading.output = _with_thought(messages_of(attributes[semconv.OUTPUT_MESSAGES], "assistant"))
         reading.notes = _GUESSED if reading.output else ()
 

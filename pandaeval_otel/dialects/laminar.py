@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_TYPE, _INPUT, _OUTPUT = "lmnr.span.type", "lmnr.span.input", "lmnr.span.output"
+_INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
 _KINDS = {
     "LLM": Kind.LLM,
@@ -52,7 +52,7 @@ DIALECT = Laminar()
 
 
 def _kind(span: RawSpan) -> Kind | None:
-    word = span.attributes.get(_TYPE)
+    word = span.attributes.get("lmnr.span.type")
     if type(word) is not str:
         return None
     if word not in _DEFAULTS:

@@ -29,15 +29,9 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
-_TRACE_INPUT, _TRACE_OUTPUT = "langfuse.trace.input", "langfuse.trace.output"
-_MODEL = "langfuse.observation.model.name"
-_USAGE = "langfuse.observation.usage_details"
-_LEVEL, _STATUS = "langfuse.observation.level", "langfuse.observation.status_message"
 _METADATA = "langfuse.observation.metadata."
-_TRACE_METADATA = "langfuse.trace.metadata."
 _AGENT, _NODE, _CALL_ID = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_node", f"{_METADATA}tool_call_id"
 _ROOT_MARKS = ("langfuse.internal.is_app_root", "langfuse.internal.as_root", f"{_METADATA}is_langchain_root")
-_SCOPE = "langfuse-sdk"
 
 _KINDS = {
     "generation": Kind.LLM,
@@ -69,11 +63,13 @@ class Langfuse(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != _SCOPE:
+        if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != "langfuse-sdk":
             return None
         named = identifier(parsed(attributes.get(_AGENT)))
         reading = Reading(kind=_kind(span), error=_error(attributes), agent_name=named)
-        reading.session_ids = prefixed_sessions(attributes, _METADATA) or prefixed_sessions(attributes, _TRACE_METADATA)
+        reading.session_ids = prefixed_sessions(attributes, _METADATA) or prefixed_sessions(
+            attributes, "langfuse.trace.metadata."
+        )
         reading.user_id = prefixed_user(attributes, _METADATA)
         if reading.kind is Kind.TOOL:
             _read_tool(reading, span)
@@ -105,9 +101,9 @@ def _kind(span: RawSpan) -> Kind | None:
 
 
 def _error(attributes: Mapping[str, Any]) -> str | None:
-    if parsed(attributes.get(_LEVEL)) != "ERROR":
+    if parsed(attributes.get("langfuse.observation.level")) != "ERROR":
         return None
-    return str(parsed(attributes.get(_STATUS)) or "error")[:MAX_ERROR]
+    return str(parsed(attributes.get("langfuse.observation.status_message")) or "error")[:MAX_ERROR]
 
 
 def _read_tool(reading: Reading, span: RawSpan) -> None:
@@ -124,13 +120,13 @@ def _read_tool(reading: Reading, span: RawSpan) -> None:
 
 def _read_talk(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
-    given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get(_TRACE_INPUT))
-    made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_TRACE_OUTPUT)
+    given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get("langfuse.trace.input"))
+    made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get("langfuse.trace.output")
     if reading.kind is Kind.LLM:
         given, reading.tools = _request(given)
     read_sides(reading, given, made)
-    reading.request_model = identifier(parsed(attributes.get(_MODEL)))
-    reading.usage = _usage(parsed(attributes.get(_USAGE)))
+    reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
+    reading.usage = _usage(parsed(attributes.get("langfuse.observation.usage_details")))
     if reading.kind is Kind.LLM:
         reading.output = without_protocol(reading.output)
         reading.system = system_of(reading.input)

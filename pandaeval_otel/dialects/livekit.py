@@ -25,13 +25,6 @@ _KINDS = {
     "function_tool": Kind.TOOL,
     "judge_evaluation": Kind.EVALUATION,
 }
-_SCOPE = "livekit-agents"
-_TOOLS = "lk.function_tools"
-_TOOL_ID, _TOOL_NAME, _TOOL_FAILED = (
-    "lk.function_tool.id",
-    "lk.function_tool.name",
-    "lk.function_tool.is_error",
-)
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
@@ -41,7 +34,7 @@ class LiveKit(Dialect):
     name = "livekit"
     priority = 70
     roots = frozenset({"lk"})
-    scopes = (_SCOPE,)
+    scopes = ("livekit-agents",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -58,7 +51,7 @@ class LiveKit(Dialect):
             reading.input = _history(_private(attributes, "chat_ctx"))
             reading.system = system_of(reading.input)
             reading.output = _answer(attributes)
-            reading.tools = tool_definitions(attributes.get(_TOOLS))
+            reading.tools = tool_definitions(attributes.get("lk.function_tools"))
         elif kind is Kind.TOOL:
             _read_tool(reading, attributes)
         return reading
@@ -88,11 +81,11 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
 
 
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_TOOL_NAME))
-    reading.tool_call_id = identifier(attributes.get(_TOOL_ID))
+    reading.tool_name = identifier(attributes.get("lk.function_tool.name"))
+    reading.tool_call_id = identifier(attributes.get("lk.function_tool.id"))
     old = attributes.get("lk.function_tool.args")
     reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
     result = _private(attributes, "function_tool.output")
     reading.result = captured(result)
-    if attributes.get(_TOOL_FAILED) is True:
+    if attributes.get("lk.function_tool.is_error") is True:
         reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]

@@ -17,7 +17,6 @@ from pandaeval_otel.model import Kind, Message, Text
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
-_STEP_INPUT = "llamaindex.step.input_summary"
 _TOOL_CALL = re.compile(
     r"ToolCall\(tool_name='(?P<name>[^']+)', tool_kwargs=(?P<arguments>\{.*?\})(?:, tool_id='(?P<id>[^']*)')?\)$", re.S
 )
@@ -27,7 +26,6 @@ _RETRIEVED, _QUERY = "RetrievalEndEvent", "str_or_query_bundle"
 _EMBEDDED = ("EmbeddingStartEvent", "EmbeddingEndEvent", "SparseEmbeddingStartEvent")
 _QUERY_EVENTS = ("QueryStartEvent", "QueryEndEvent")
 _TOOL_EVENT = "AgentToolCallEvent"
-_MODELS = ("model_dict.model_name", "model_dict.model")
 _SPENT = (
     "response.raw.usage.prompt_tokens",
     "response.raw.usage.input_tokens",
@@ -86,7 +84,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     reading.system = system_of(reading.input)
     reading.output = _answer(told)
     reading.tools = tool_definitions(told.get("additional_kwargs.tools"))
-    reading.request_model = identifier(first(told, _MODELS))
+    reading.request_model = identifier(first(told, ("model_dict.model_name", "model_dict.model")))
     reading.response_model = identifier(told.get("response.raw.model"))
     reading.response_id = identifier(told.get("response.raw.id"))
     reading.usage = usage_in(told, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
@@ -135,7 +133,7 @@ def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
         reading.tool_name = identifier(event.attributes.get("tool.name"))
         reading.arguments = tool_arguments(event.attributes.get("arguments"))
         return reading
-    summary = span.attributes.get(_STEP_INPUT)
+    summary = span.attributes.get("llamaindex.step.input_summary")
     if type(summary) is str:
         whole, name = _TOOL_CALL.match(summary), _TOOL_NAME.match(summary)
         reading.tool_name = name["name"] if name else ""

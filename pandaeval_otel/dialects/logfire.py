@@ -19,13 +19,10 @@ from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_SCOPE = "logfire.openai_agents"
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
 """A second span for each that has only begun, with what was known of it by then."""
 _REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
-_ITEMS, _ANSWER = "raw_input", "response"
-_NAME, _INPUT, _OUTPUT, _TOOLS, _ERROR = "name", "input", "output", "tools", "error"
-_GROUP = "group_id"
+_NAME, _INPUT, _OUTPUT = "name", "input", "output"
 _KINDS = (
     ("OpenAI Agents trace", Kind.WORKFLOW),
     ("Agent run", Kind.AGENT),
@@ -48,15 +45,15 @@ class Logfire(Dialect):
         attributes = span.attributes
         if attributes.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
-        if not span.scope.name.startswith(_SCOPE):
+        if not span.scope.name.startswith("logfire.openai_agents"):
             return _client(attributes) if _REQUEST in attributes else None
         kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
-        reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
+        reading = Reading(kind=kind, error=_error(attributes.get("error")))
         if kind is Kind.WORKFLOW:
-            reading.session_ids = one_session(attributes.get(_GROUP))
+            reading.session_ids = one_session(attributes.get("group_id"))
         elif kind is Kind.AGENT:
             reading.agent_name = identifier(attributes.get(_NAME))
-            reading.tools = tool_definitions(attributes.get(_TOOLS))
+            reading.tools = tool_definitions(attributes.get("tools"))
         elif kind is Kind.TOOL:
             _read_tool(reading, attributes)
         elif kind is Kind.LLM:
@@ -85,12 +82,12 @@ def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
 
 
 def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    response = parsed(attributes.get(_ANSWER))
+    response = parsed(attributes.get("response"))
     if type(response) is dict:
         reading.output = messages_of(response.get("output"), "assistant")
         reading.tools = tool_definitions(response.get("tools"))
         reading.system = system_text(response.get("instructions"))
-    reading.input = _said(first(attributes, (_ITEMS, _INPUT)), "user")
+    reading.input = _said(first(attributes, ("raw_input", _INPUT)), "user")
     reading.output = reading.output or _said(attributes.get(_OUTPUT), "assistant")
     if reading.input is None and reading.output is None and _EVENTS in attributes:
         _read_events(reading, attributes[_EVENTS])

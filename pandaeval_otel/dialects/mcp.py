@@ -14,10 +14,9 @@ from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_RPC_SYSTEM, _RPC_METHOD = "rpc.system", "rpc.method"
+_RPC_METHOD = "rpc.method"
 _RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})
-_REQUEST, _RESPONSE = "request", "response"
-_DELEGATE = "fastmcp.provider.type"
+_REQUEST = "request"
 _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
@@ -33,7 +32,7 @@ class MCP(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _DELEGATE in attributes and not span.name.startswith(
+        if "fastmcp.provider.type" in attributes and not span.name.startswith(
             semconv.MCP_TOOL_CALL
         ):  # inside a server, from the one that was asked to the one that has the tool
             return Reading(kind=Kind.STEP)
@@ -58,7 +57,7 @@ def _method(span: RawSpan) -> str | None:
     method = attributes.get(semconv.MCP_METHOD)
     if type(method) is str and method:
         return method
-    if str(attributes.get(_RPC_SYSTEM)) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
+    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
         return str(attributes[_RPC_METHOD])
     if span.scope.name.startswith(_LOGFIRE):
         request = parsed(attributes.get(_REQUEST))
@@ -73,6 +72,6 @@ def _read_bodies(reading: Reading, attributes: Mapping[str, Any]) -> None:
     if type(parameters) is dict:
         reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
         reading.arguments = tool_arguments(parameters.get("arguments"))
-    response = attributes.get(_RESPONSE)
+    response = attributes.get("response")
     if not hidden(response):
         give_outcome(reading, tool_outcome(response))

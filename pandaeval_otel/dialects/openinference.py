@@ -39,23 +39,11 @@ _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.too
 _PROMPTS, _CHOICES, _DOCUMENTS = "llm.prompts", "llm.choices", "retrieval.documents"
 _LISTS = frozenset({_GIVEN, _ANSWERS, _TOOLS, _PROMPTS, _CHOICES})
 _TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
-_SPENT, _MADE = "llm.token_count.prompt", "llm.token_count.completion"
-_CACHE_READ = "llm.token_count.prompt_details.cache_read"
-_CACHE_INPUT = "llm.token_count.prompt_details.cache_input"
-_CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
-_THOUGHT = "llm.token_count.completion_details.reasoning"
-_MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
+_MODEL = "llm.model_name"
 _INVOCATION = "llm.invocation_parameters"
-_REQUEST_METADATA = '"metadata":'
-_CLAUDE = "openinference.instrumentation.claude_agent_sdk"
-_EMBEDDING_MODEL = "embedding.model_name"
-_FINISH = "llm.finish_reason"
-_PARAMETERS = "tool.parameters"
-_CALL_IDS = ("tool_call.id", "tool.call_id", "tool.id")
 _TOOL_COUNTS = "tool_call_counts"
-_GRAPH_NODE = '"langgraph_node"'
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
-_CREW_INPUTS, _CREW_TASKS = "crew_inputs", "crew_tasks"
+_CREW_TASKS = "crew_tasks"
 _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
 _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
@@ -101,9 +89,9 @@ class OpenInference(Dialect):
         elif kind is Kind.RETRIEVAL:
             _read_retrieval(reading, attributes)
         elif kind is Kind.EMBEDDING:
-            reading.request_model = identifier(first(attributes, (_EMBEDDING_MODEL, _MODEL)))
+            reading.request_model = identifier(first(attributes, ("embedding.model_name", _MODEL)))
             reading.usage = _usage(attributes)
-        if span.scope.name == _CLAUDE:
+        if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
             reading.output = _with_own_tool_names(reading.output)
         return reading
@@ -127,9 +115,9 @@ def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
         reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(OUTPUT))
     reading.previous_response_id = _previous_id(attributes)
     reading.usage = _usage(attributes)
-    named = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
+    named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
     reading.request_model = named or _model_in(attributes.get(_INVOCATION))
-    reading.response_model = identifier(attributes.get(_ANSWERING_MODEL)) or reading.response_model
+    reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
 
 
 def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
@@ -149,7 +137,7 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
 def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
     value = attributes.get(OUTPUT)
     if reading.kind is Kind.LLM or OUTPUT not in attributes:
-        reason = identifier(attributes.get(_FINISH))
+        reason = identifier(attributes.get("llm.finish_reason"))
         reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
         if type(value) is str and reading.output:
             reading.output = without_protocol(with_thoughts(reading.output, value))
@@ -192,7 +180,7 @@ def _previous_id(attributes: Mapping[str, Any]) -> str:
 
 def _parameter_sessions(parameters: Any) -> SessionIds:
     """Returns the session that the metadata of a model request name."""
-    if type(parameters) is not str or _REQUEST_METADATA not in parameters:
+    if type(parameters) is not str or '"metadata":' not in parameters:
         return ()
     found = parsed(parameters)
     return metadata_sessions(found.get("metadata")) if type(found) is dict else ()
@@ -204,15 +192,17 @@ def _model_in(parameters: Any) -> str:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = _tokens(attributes, _SPENT), _tokens(attributes, _MADE)
+    spent, made = _tokens(attributes, "llm.token_count.prompt"), _tokens(attributes, "llm.token_count.completion")
     if spent is None and made is None:
         return None
     return Usage(
         input=spent or 0,
         output=made or 0,
-        cache_read=_tokens(attributes, _CACHE_READ) or _tokens(attributes, _CACHE_INPUT) or 0,
-        cache_write=_tokens(attributes, _CACHE_WRITE) or 0,
-        reasoning=_tokens(attributes, _THOUGHT) or 0,
+        cache_read=_tokens(attributes, "llm.token_count.prompt_details.cache_read")
+        or _tokens(attributes, "llm.token_count.prompt_details.cache_input")
+        or 0,
+        cache_write=_tokens(attributes, "llm.token_count.prompt_details.cache_write") or 0,
+        reasoning=_tokens(attributes, "llm.token_count.completion_details.reasoning") or 0,
     )
 
 
@@ -269,7 +259,7 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
     """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
     text = crew_question(attributes[_CREW_TASKS])
-    inputs = parsed(attributes.get(_CREW_INPUTS))
+    inputs = parsed(attributes.get("crew_inputs"))
     for name, value in inputs.items() if type(inputs) is dict else ():
         text = text.replace(f"{{{name}}}", str(value))
     return said_by_user(text) if text else None
@@ -278,15 +268,15 @@ def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
 def _read_tool(reading: Reading, span: RawSpan) -> None:
     attributes = span.attributes
     reading.tool_name = tool_of(span)
-    reading.tool_call_id = identifier(first(attributes, _CALL_IDS))
+    reading.tool_call_id = identifier(first(attributes, ("tool_call.id", "tool.call_id", "tool.id")))
     if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(attributes.get(INPUT), attributes.get(_PARAMETERS))
+        reading.arguments = tool_arguments(attributes.get(INPUT), attributes.get("tool.parameters"))
     if semconv.TOOL_RESULT not in attributes and OUTPUT in attributes:
         give_outcome(reading, tool_outcome(attributes[OUTPUT]))
     if reading.arguments and type(reading.arguments.value) is str:
         # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
         metadata = attributes.get(METADATA)
-        if reading.tool_call_id or (type(metadata) is str and _GRAPH_NODE in metadata):
+        if reading.tool_call_id or (type(metadata) is str and '"langgraph_node"' in metadata):
             reading.arguments = None
 
 

@@ -18,7 +18,6 @@ from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
-_RESULTS = ("gen_ai.tool.output", "gen_ai.tool.result")
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion"})
 _SEPARATOR = ", "
 
@@ -59,7 +58,7 @@ def _tool(attributes: Mapping[str, Any]) -> Reading:
     reading = Reading(kind=Kind.TOOL, tool_name=identifier(attributes.get(semconv.TOOL_NAME)))
     if semconv.TOOL_ARGUMENTS not in attributes:
         reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-    result = first(attributes, _RESULTS)
+    result = first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))
     if semconv.TOOL_RESULT not in attributes and result is not None:
         give_outcome(reading, tool_outcome(result))
     given = first(attributes, (semconv.TOOL_ARGUMENTS, *_ARGUMENTS))

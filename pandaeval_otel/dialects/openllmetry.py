@@ -39,7 +39,6 @@ _REQUEST_TYPE = "llm.request.type"
 _GIVEN, _ANSWERS, _FUNCTIONS = "gen_ai.prompt", "gen_ai.completion", "llm.request.functions"
 _LISTS = frozenset({_GIVEN, _ANSWERS, _FUNCTIONS})
 _PREFIXES = (f"{_GIVEN}.", f"{_ANSWERS}.")
-_LLM_USER = "llm.user"
 _TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
 _ARGUMENTS = (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT)
 _CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
@@ -86,7 +85,7 @@ class OpenLLMetry(Dialect):
             return None
         reading = Reading(kind=_kind(span), agent_name=identifier(attributes.get(_LANGCHAIN_AGENT)))
         reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
-        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get(_LLM_USER))
+        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get("llm.user"))
         if reading.kind is Kind.TOOL:
             _read_tool(reading, span)
         elif reading.kind in _TALKS or reading.kind is None:

@@ -39,33 +39,17 @@ from pandaeval_otel.model import (
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE_7 = "gen_ai"
-_OPERATION = "ai.operationId"
 _RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
-_TOOL = "ai.toolCall"
 _CALLS = (".doGenerate", ".doStream")
 _EMBEDS = ("ai.embed", "ai.embedMany")
-_FUNCTION = "ai.telemetry.functionId"
 _METADATA, _CONTEXT = "ai.telemetry.metadata.", "ai.settings.context."
-_CHAT_ID = "chatId"
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 # Until release 3.4 answers stood below "ai.result".
-_TEXT = ("ai.response.text", "ai.result.text")
-_OBJECT = ("ai.response.object", "ai.result.object")
-_TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
-_REASONING = "ai.response.reasoning"
-_FINISH = ("ai.response.finishReason", "ai.finishReason")
-_MODEL, _ANSWERING_MODEL, _RESPONSE_ID = "ai.model.id", "ai.response.model", "ai.response.id"
 _SPENT = ("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens")
 _MADE = ("ai.usage.outputTokens", "ai.usage.completionTokens")
 _CACHE_READ = ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
 _CACHE_WRITE = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
 _THOUGHT = ("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
-_CALL_NAME, _CALL_ID, _CALL_ARGUMENTS, _CALL_RESULT = (
-    "ai.toolCall.name",
-    "ai.toolCall.id",
-    "ai.toolCall.args",
-    "ai.toolCall.result",
-)
 
 
 class VercelAI(Dialect):
@@ -86,14 +70,14 @@ class VercelAI(Dialect):
             if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
                 reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
             return None if reading == Reading() else reading
-        reading.agent_name = identifier(attributes.get(_FUNCTION))
+        reading.agent_name = identifier(attributes.get("ai.telemetry.functionId"))
         if kind is Kind.TOOL:
             _read_tool(reading, attributes)
         else:
             reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
-            reading.request_model = identifier(attributes.get(_MODEL))
-            reading.response_model = identifier(attributes.get(_ANSWERING_MODEL))
-            reading.response_id = identifier(attributes.get(_RESPONSE_ID)) if kind is Kind.LLM else ""
+            reading.request_model = identifier(attributes.get("ai.model.id"))
+            reading.response_model = identifier(attributes.get("ai.response.model"))
+            reading.response_id = identifier(attributes.get("ai.response.id")) if kind is Kind.LLM else ""
         if kind in (Kind.AGENT, Kind.LLM):
             _read_talk(reading, attributes)
         return reading
@@ -103,7 +87,7 @@ DIALECT = VercelAI()
 
 
 def _kind(span: RawSpan) -> Kind | None:
-    operation = span.attributes.get(_OPERATION)
+    operation = span.attributes.get("ai.operationId")
     if type(operation) is not str:
         # Release 7 states the conventions' operation; a span that lost its attributes still has its name.
         operation = span.name.partition(" ")[0] if semconv.OPERATION not in span.attributes else ""
@@ -111,7 +95,7 @@ def _kind(span: RawSpan) -> Kind | None:
         return None
     if operation in _RUNS:
         return Kind.AGENT
-    if operation == _TOOL:
+    if operation == "ai.toolCall":
         return Kind.TOOL
     if operation.startswith(_EMBEDS):
         return Kind.EMBEDDING
@@ -120,17 +104,17 @@ def _kind(span: RawSpan) -> Kind | None:
 
 def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
     for prefix in (_METADATA, _CONTEXT):
-        found = prefixed_sessions(attributes, prefix) or one_session(attributes.get(prefix + _CHAT_ID))
+        found = prefixed_sessions(attributes, prefix) or one_session(attributes.get(prefix + "chatId"))
         if found:
             return found
     return ()
 
 
 def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_CALL_NAME))
-    reading.tool_call_id = identifier(attributes.get(_CALL_ID))
-    reading.arguments = tool_arguments(attributes.get(_CALL_ARGUMENTS))
-    reading.result = captured(attributes.get(_CALL_RESULT))
+    reading.tool_name = identifier(attributes.get("ai.toolCall.name"))
+    reading.tool_call_id = identifier(attributes.get("ai.toolCall.id"))
+    reading.arguments = tool_arguments(attributes.get("ai.toolCall.args"))
+    reading.result = captured(attributes.get("ai.toolCall.result"))
 
 
 def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
@@ -170,8 +154,11 @@ def _read_prompt(reading: Reading, value: Any) -> None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:
-    text, thought = first(attributes, _TEXT), attributes.get(_REASONING)
-    calls, made = first(attributes, _TOOL_CALLS), first(attributes, _OBJECT)
+    text, thought = first(attributes, ("ai.response.text", "ai.result.text")), attributes.get("ai.response.reasoning")
+    calls, made = (
+        first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls")),
+        first(attributes, ("ai.response.object", "ai.result.object")),
+    )
     parts: list[Part] = []
     if type(thought) is str and thought and not hidden(thought):
         parts.append(Reasoning(thought))
@@ -180,7 +167,17 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     if type(made) is str and not hidden(made):
         parts.append(text_part(made))
     parts += [request_of(call) for call in as_list(calls) if type(call) is dict]
-    return (Message("assistant", tuple(parts), identifier(first(attributes, _FINISH))),) if parts else None
+    return (
+        (
+            Message(
+                "assistant",
+                tuple(parts),
+                identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason"))),
+            ),
+        )
+        if parts
+        else None
+    )
 
 
 def _in_order(output: Messages | None) -> Messages | None:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, session_token, tls_files
-from pandaeval_collector.drill.scheduled import Drills, DrillSetup
+from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -37,11 +36,9 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
-    close_rules,
-    keys_of,
+    hands_over,
     learned_folder,
     live_evaluator,
-    ownership,
     timing,
     workers,
 )
@@ -55,7 +52,6 @@ from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
-from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +82,8 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        sessions = session_token(config, environ)
-        self._doors = Doors(config, self._token, sessions, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry, sessions)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
@@ -127,14 +122,13 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
+        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         spans = await self._sharing.spans(store, pipeline, outlets)
         members = await self._sharing.members(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
@@ -146,7 +140,6 @@ class Collector:
             learning.start()
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
-        self._start_drills(scorer)
         self._ready["pipeline"] = True
         if spans is not None and live is not None:
             spans.on_share = live.caller.share
@@ -159,17 +152,6 @@ class Collector:
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
-
-    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
-        trials, stream = self._config.trials, self._config.gates.stream
-        watches: list[Watch] = [
-            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
-            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
-        ]
-        monitor = Monitor(store, self.telemetry, watches, trials.interval)
-        pipeline.listen(monitor.take)
-        monitor.start()
-        self._parts.push_async_callback(monitor.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
@@ -251,8 +233,7 @@ class Collector:
         return pool
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
@@ -260,24 +241,6 @@ class Collector:
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         return runs
-
-    def _start_drills(self, scorer: Evaluator) -> None:
-        config, drill = self._config, self._config.drill
-        if drill.schedule is None:
-            return
-        setup = DrillSetup(
-            Path(config.store.path),
-            config.embedding.model,
-            replace(scorer.settings, judge=None, cases=None),
-            close_rules(config),
-            drill.runs,
-            drill.copies,
-            drill.time_limit,
-            logging.getLogger().getEffectiveLevel(),
-        )
-        drills = Drills(setup, drill.schedule, self._environ, self.telemetry)
-        drills.start()
-        self._parts.push_async_callback(drills.stop)
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

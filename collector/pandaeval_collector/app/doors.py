@@ -14,7 +14,6 @@ from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls, check_bind
-from pandaeval_collector.receivers.members_grpc import SERVICE, MembersHandler
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.results_grpc import ResultsHandler
@@ -28,13 +27,8 @@ _GRACE_S = 5.0
 class Doors:
     """Opens the listeners for OTLP over gRPC and HTTP. On one event loop."""
 
-    def __init__(
-        self, config: Config, token: str | None, session_token: str | None, tls: Tls | None, telemetry: Telemetry
-    ) -> None:
-        """``session_token``: the token of collectors that hand sessions over."""
+    def __init__(self, config: Config, token: str | None, tls: Tls | None, telemetry: Telemetry) -> None:
         server = config.server
-        self._owns = config.sessions.owner
-        self._tokens = {SERVICE: session_token} if self._owns and session_token is not None else {}
         self._insecure_bind, self._token, self._tls, self._telemetry = server.insecure_bind, token, tls, telemetry
         self._max_bytes, self._max_items = server.max_request_bytes, server.max_request_items
         self._allowed_hosts = server.allowed_hosts
@@ -75,7 +69,6 @@ class Doors:
     def _grpc(self, pipeline: Pipeline, watching: Watching, address: Address) -> OtlpGrpcServer:
         submit = SubmitHandler(pipeline, self._admission, self._telemetry, self._max_items, self._reading)
         results = ResultsHandler(watching, self._telemetry, self._reading)
-        members = MembersHandler(pipeline, self._admission, self._telemetry, self._reading, is_owner=self._owns)
         return OtlpGrpcServer(
             pipeline,
             self._admission,
@@ -84,9 +77,8 @@ class Doors:
             max_request_items=self._max_items,
             reading=self._reading,
             token=self._token,
-            tokens=self._tokens,
             tls=self._tls,
-            handlers=[submit.handler, results.handler, members.handler],
+            handlers=[submit.handler, results.handler],
             telemetry=self._telemetry,
         )
 

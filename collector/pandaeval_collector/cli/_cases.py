@@ -24,19 +24,18 @@ _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded b
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
-    """Reads the cases of ``path``, else of ``cases.path``; ``None`` without either. Raises ``UserError``."""
+    """Reads the cases of ``path``; ``None`` without one. Raises ``UserError``."""
     from pandaeval_collector.base.errors import UserError
 
     if report is not None and report.suffix not in (".json", ".xml"):
         raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
-    chosen = path or (Path(config.cases.path) if config.cases.path else None)
-    if chosen is None:
+    if path is None:
         if report is not None:
             raise UserError("--cases-report needs cases: name a file with --cases")
         return None
     from pandaeval_collector.scoring.cases.files import read_suite
 
-    return read_suite(chosen, config.metrics.modules)
+    return read_suite(path, config.metrics.modules)
 
 
 def new_report(suite: Suite, path: Path | None = None) -> LayerReport:

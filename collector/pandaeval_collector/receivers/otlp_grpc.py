@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -66,10 +66,9 @@ class OtlpGrpcServer:
     it. All of it on the running event loop.
 
     ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and no
-    RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
-    services in ``tokens`` demand theirs instead. ``setting`` is the configuration key that errors name.
-    ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on; ``idle_s``: how long it may be
-    without a call.
+    RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``.
+    ``setting`` is the configuration key that errors name. ``handshake_s``: how long a connection may take until TLS and
+    HTTP/2 are agreed on; ``idle_s``: how long it may be without a call.
     """
 
     def __init__(
@@ -82,7 +81,6 @@ class OtlpGrpcServer:
         max_request_items: int = DEFAULT_MAX_ITEMS,
         reading: BodyReader | None = None,
         token: str | None = None,
-        tokens: Mapping[str, str] | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
         telemetry: ReceiverTelemetry | None = None,
@@ -97,7 +95,7 @@ class OtlpGrpcServer:
         self._max_request_bytes = max_request_bytes
         self._scales = Scales(max_request_items)
         self._reading = reading or BodyReader.of_messages(max_request_bytes)
-        self._token, self._tokens = token, tokens or {}
+        self._token = token
         self._tls = tls
         self._handlers = handlers
         self._setting = setting
@@ -108,7 +106,7 @@ class OtlpGrpcServer:
 
     async def start(self) -> Address:
         """Listens; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
-        interceptors = [_BearerAuth(self._token, self._tokens, self._outcomes)] if self._token or self._tokens else []
+        interceptors = [_BearerAuth(self._token, self._outcomes)] if self._token else []
         server = grpc.aio.server(
             interceptors=interceptors,
             options=(
@@ -179,18 +177,15 @@ class OtlpGrpcServer:
 class _BearerAuth(_Interceptor):
     """Refuses calls without the token before their message is read."""
 
-    def __init__(self, token: str | None, tokens: Mapping[str, str], outcomes: Outcomes) -> None:
-        self._token, self._tokens = token, tokens
-        self._outcomes = outcomes
+    def __init__(self, token: str, outcomes: Outcomes) -> None:
+        self._token, self._outcomes = token, outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
 
     async def intercept_service(
         self, continuation: Callable[[_Details], Awaitable[_Method]], handler_call_details: _Details
     ) -> _Method:
         header = dict(handler_call_details.invocation_metadata).get("authorization")
-        service = handler_call_details.method.rpartition("/")[0].lstrip("/")
-        token = self._tokens.get(service, self._token)
-        if token is None or is_authorised(header, token):
+        if is_authorised(header, self._token):
             return await continuation(handler_call_details)
         return self._refusal
 
