@@ -22,8 +22,10 @@ from pandaeval_collector.show.api.shapes import (
     TraceRow,
     Traces,
 )
-from pandaeval_collector.show.api.understood import understood
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace
+from pandaeval_collector.show.report.inspection import describe
+from pandaeval_collector.show.report.text import plain
 
 _PATIENCE_S = 30.0
 """How long to wait for the line, which scores an open session between two batches."""
@@ -53,8 +55,10 @@ def lists(reads: Reads, names: Names, work: Work) -> APIRouter:
             row = finder.trace(id_)
             if row is None:
                 raise ProblemError(404, NO_TRACE)
-            told, detail = understood(finder.contents(id_))
-            return TraceDetail.of(row, understood=told, detail=detail)
+            held = stored_trace(finder.contents(id_))
+            if held is None:
+                return TraceDetail.of(row, understood=None, detail=None)
+            return TraceDetail.of(row, understood=plain(describe(held)), detail=plain(detail(held, ROOM)))
 
         return await reads.answer(request, read, large=True)
 
