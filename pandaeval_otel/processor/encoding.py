@@ -76,8 +76,8 @@ def spans_to_bytes(spans: Sequence[ReadableSpan], redact: Redact | None) -> byte
                 _redact_pairs(span.attributes, redact)
                 if span.status.message:
                     span.status.message = redact("status.message", span.status.message) or ""
-                for part in (*span.events, *span.links):
-                    _redact_pairs(part.attributes, redact)
+                for attributes in (part.attributes for parts in (span.events, span.links) for part in parts):
+                    _redact_pairs(attributes, redact)
             if span.span_id in unsampled:
                 span.attributes.add(key=semconv.PANDAEVAL_SAMPLED).value.bool_value = False
     return bytes(request.SerializeToString())

@@ -12,44 +12,34 @@ from functools import partial
 from pathlib import Path
 
 from pandaeval_collector.app.doors import Doors
-from pandaeval_collector.app.livejudge import LiveJudging
+from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
-from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
 from pandaeval_collector.exporters.zero_first import ZeroFirst
 from pandaeval_collector.pipeline.accounting import publish
 from pandaeval_collector.pipeline.drain import drain
 from pandaeval_collector.pipeline.guard import Guard
-from pandaeval_collector.pipeline.line.hints import Hints
-from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line_processes import LineProcesses, LineSetup
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.settings import (
-    hands_over,
-    learned_folder,
-    live_evaluator,
-    timing,
-    workers,
-)
-from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.base.metric_cpu import CPU
+from pandaeval_collector.runs.settings import hands_over, learned_folder, live_evaluator, timing, workers
 from pandaeval_collector.show.lookouts import open_lookouts
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.damage import note_damage
-from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
-from pandaeval_collector.store.series import SeriesLabels
+from pandaeval_collector.store.failures.live import GroupGauges
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
 
@@ -154,7 +144,8 @@ class Collector:
             reader.start()
             self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
-        shown = open_lookouts(config, hosts, store, watching, runs, self.telemetry, self._parts, self._environ)
+        scorer = await asyncio.to_thread(live_evaluator, config)
+        shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
@@ -169,7 +160,7 @@ class Collector:
             )
         self.telemetry.family(GroupGauges(store).values)
         line = LineProcesses(
-            config.line.workers,
+            workers(config),
             LineSetup(config, signals),
             self._environ,
             self.telemetry,

@@ -7,7 +7,7 @@ import asyncio
 import operator
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
+from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line_processes import DecidesTraces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.store import Store
@@ -54,7 +56,9 @@ class JudgeProcess:
         pipeline: Pipeline,
     ) -> None:
         self._store, self._line, self._pipeline = store, line, pipeline
-        handlers = {
+        self.models: frozenset[str] = frozenset()
+        """The models that it can be asked for; known after the start."""
+        handlers: dict[str, Callable[..., Any]] = {
             "write": self._write,
             "judged": partial(self._commit, "judged"),
             "shadowed": partial(self._commit, "shadowed"),
@@ -68,14 +72,21 @@ class JudgeProcess:
     async def start(self) -> None:
         """Starts the process. Raises ``ChildStartError``."""
         await self._calls.start()
+        self.models = await self._calls.ask("models")
 
     async def close(self) -> None:
         """Ends the process; the next start runs its jobs again."""
         await self._calls.close()
 
-    async def ask(self, name: str, *arguments: Any) -> Any:
-        """Asks the process."""
-        return await self._calls.ask(name, *arguments)
+    async def complete(self, call: ModelCall) -> ModelAnswer:
+        """Asks a model, within the limits. Raises what :class:`pandaeval_collector.judge.call.Caller` raises."""
+        answer: ModelAnswer = await self._calls.ask("complete", call)
+        return answer
+
+    async def prices(self) -> Mapping[str, Price]:
+        """Returns the price of each model whose price is known."""
+        prices: Mapping[str, Price] = await self._calls.ask("prices")
+        return prices
 
     def share(self, part: float) -> None:
         """Has the judge use only this part, 0..1, of its limits: other collectors use the rest."""

@@ -184,7 +184,7 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
     async def ask() -> list[str]:
         async with hasty_judge(configured, judging.environ) as found:
-            await found.process.start()
+            await found.prices()
             asked = Judge(Desk(found.caller, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
@@ -231,7 +231,7 @@ def _sheet(judging: FileJudging, text: str) -> Sheet:
     async def ask() -> CheckRun:
         async with hasty_judge(configured, judging.environ) as found:
             run = CheckRun(found.caller, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
-            await found.process.start()
+            await found.prices()
             await run.run(items)
             return run
 

@@ -10,12 +10,12 @@ from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 from pandaeval_collector.cli._inputs import requests
 from pandaeval_collector.cli._output import console, many, table
 from pandaeval_collector.cli._run_tables import print_json
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
-from pandaeval_collector.base.metric_cpu import CPU, EMBEDDING, Spent
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config

@@ -135,8 +135,7 @@ async def _asked(
     assert name is not None
     async with hasty_judge(configured, os.environ) as found:
         asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
-        await found.process.start()
-        out.print(_forecast(items, found.process.prices.get(name)))
+        out.print(_forecast(items, (await found.prices()).get(name)))
         await asked[0].run(items)
 
 

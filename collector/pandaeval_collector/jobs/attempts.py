@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import orjson
@@ -36,7 +36,8 @@ from pandaeval_collector.judge.known import MOST_RECORD
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.turns import Conversation, TurnView
-from pandaeval_collector.pipeline.line.decision import Judgement
+from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import Evaluator, Question
@@ -118,6 +119,19 @@ class Filing(Protocol):
     async def shadowed(self, result: Result, run: int) -> None:
         """Files a result of the judge in the shadow in its run."""
         ...
+
+
+class FiledHere:
+    """Implements :class:`Filing` by a line in this process. ``settle``: commits what it concludes."""
+
+    def __init__(self, line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> None:
+        self._line, self._settle = line, settle
+
+    async def judged(self, judgement: Judgement) -> None:
+        await self._settle(lambda: self._line.judged([judgement]))
+
+    async def shadowed(self, result: Result, run: int) -> None:
+        await self._settle(lambda: self._line.shadowed(result, run))
 
 
 class Attempts:

@@ -102,7 +102,8 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     evaluator, configured = live_evaluator(config), judge_of(config, live=True)
     assert configured is not None, "a judge is configured"
     telemetry = Telemetry()
-    store = cast(Store, JudgeStore(Path(config.store.path), clock, front))
+    judge_store = JudgeStore(Path(config.store.path), clock, front)
+    store, reads = cast(Store, judge_store), judge_store.reads
     process, caller = open_caller(store, configured, os.environ)
     desks, memory = Desks(caller, evaluator.settings.judge), StoredMemory(store, telemetry)
     shadow = await open_shadow(
@@ -110,7 +111,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     )
     attempts = Attempts(
         store,
-        SessionScores(store.reads, evaluator),
+        SessionScores(reads, evaluator),
         evaluator,
         caller,
         FiledByFront(front),
@@ -119,7 +120,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         checks=open_checks(configured, store, desks, telemetry),
         budgets=RecordBudgets(process.record_budget),
         shadow=shadow,
-        failures=LiveGroups(evaluator.embedder, store.reads.failure_groups.all()),
+        failures=LiveGroups(evaluator.embedder, reads.failure_groups.all()),
     )
     longest_wait = float(await front.ask("longest_wait"))
     runner = Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)
@@ -134,13 +135,16 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     async def complete(_: Any, call: ModelCall) -> ModelAnswer:
         return await caller.complete(call)
 
+    async def models(_: Any) -> frozenset[str]:
+        return frozenset(configured.setup.models)
+
     async def prices(_: Any) -> Any:
         await process.start()
         return process.prices
 
     await runner.start()
     _KEPT.append(asyncio.create_task(relay(), name="pandaeval-relay"))
-    return {"complete": complete, "prices": prices, "share": caller.share}
+    return {"complete": complete, "models": models, "prices": prices, "share": caller.share}
 
 
 _KEPT: list[asyncio.Task[None]] = []

@@ -8,7 +8,7 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import orjson
@@ -21,10 +21,8 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
-from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, Question
-from pandaeval_collector.store import Store, WriteSet
-from pandaeval_collector.store.run_rows import RunBatch, RunResult
+from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trace
 
 NAME = "judge.shadow"
@@ -88,7 +86,6 @@ async def open_shadow(
     desks: Desks,
     memory: Memory,
     live: Evaluator,
-    count: AddToSeries,
     telemetry: Telemetry,
     model: str | None,
     share: float,

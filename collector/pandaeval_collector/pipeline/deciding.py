@@ -17,7 +17,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
-from pandaeval_collector.pipeline.line_processes import DecidesTraces, Understood
+from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, DecidesTraces, Understood
 from pandaeval_collector.store import ResultRow, Store
 from pandaeval_otel.assembly import DueTrace
 
@@ -25,8 +25,6 @@ _log = logging.getLogger(__name__)
 
 BATCH_TRACES = 256
 """Traces that are filed together: a session of many traces then costs less, and all of a batch is in memory."""
-MOST_DEATHS = 3
-"""Processes that may die over a trace that each was given alone. One may be killed for reasons of its own."""
 RETRY_SECONDS = 1.0
 T = TypeVar("T")
 

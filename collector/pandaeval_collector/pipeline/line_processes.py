@@ -7,7 +7,7 @@ beside it. All read the store and write nothing, so any of them may be killed at
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -15,12 +15,30 @@ from typing import Any, Protocol
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_otel.assembly import DueTrace
 
 MODULE = "pandaeval_collector.pipeline.line.main"
+MOST_DEATHS = 3
+"""Processes that may die over a request that each was given alone. One may be killed for reasons of its own."""
 SECONDS_PER_BYTE = 2e-6
 """What a request may take longer for each byte of its spans: fifty times what that takes on a free core."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSetup:
+    """What the processes of a running collector's line are told at their start. ``signals``: which of ``logs`` and
+    ``traces`` an exporter sends."""
+
+    config: Config
+    signals: Collection[str] = ()
+
+    def open(self, tell: Callable[..., None]) -> Any:
+        """Makes the line, in its own process. ``tell``: sends the front a notice."""
+        from pandaeval_collector.pipeline.line.main import live_line  # the front needs none of it
+
+        return live_line(self.config, self.signals, tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +125,18 @@ class LineProcesses:
         return decision
 
     async def decide(self, name: str, *arguments: Any) -> Decision:
-        """Has one of the line's other decisions made."""
-        decision: Decision = await self.ask(name, *arguments)
-        return decision
+        """Has one of the line's other decisions made; once more where the process died over it, as it may have been
+        killed for reasons of its own. Raises ``ChildEndedError``."""
+        deaths = 0
+        while True:
+            try:
+                decision: Decision = await self.ask(name, *arguments)
+            except ChildEndedError as error:
+                deaths += error.over_it
+                if self._stopping or error.hung or deaths >= MOST_DEATHS:
+                    raise
+            else:
+                return decision
 
     async def ask(self, name: str, *arguments: Any) -> Any:
         """Asks the process that files."""

@@ -136,7 +136,7 @@ class Engine:
         async with self._judges.of(asked) as judge:
             at_once = max(1, config.judge.concurrency // 2)
             if judge is not None:
-                await judge.process.start()
+                await judge.prices()  # what keeps it from starting is told now
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
             caller = None if judge is None else judge.caller

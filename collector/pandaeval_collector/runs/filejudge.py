@@ -6,7 +6,7 @@ One process asks the model for all of it, and starts at the first question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -23,6 +23,7 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
 )
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.jobs.trial_questions import TrialJudge
@@ -45,6 +46,9 @@ from pandaeval_otel.model import Trigger
 _COOLDOWN_S = 3.0
 """Somebody waits for a run: a provider that fails gets a shorter rest than in a collector."""
 _PATIENCE = Patience(attempts=3, first=1.0, longest=5.0, interactive=True)
+
+Settle = Callable[[Callable[[], Conclusion]], Awaitable[None]]
+"""Commits what the line concludes."""
 
 
 class FileJudge:
@@ -144,7 +148,7 @@ class FileJudge:
         await self._drain(line, settle)
         return results
 
-    async def _drain(self, line: Line, settle: Commit) -> None:
+    async def _drain(self, line: Line, settle: Settle) -> None:
         """Runs the jobs that are waiting now."""
         jobs = self._store.jobs
         if not (waiting := jobs.waiting()):
@@ -153,10 +157,10 @@ class FileJudge:
         process, caller = self._open
         attempts = Attempts(
             self._store,
-            line,
+            line.scores,
             self._evaluator,
             caller,
-            settle,
+            FiledHere(line, settle),
             self._telemetry,
             _PATIENCE,
             checks=open_checks(self._config, self._store, self._desks, self._telemetry),

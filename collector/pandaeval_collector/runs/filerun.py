@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +27,6 @@ from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
-from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
@@ -93,7 +91,7 @@ class FileRun:
         store: Store | None = None,
         wants: Callable[[bytes], bool] | None = None,
         instead: Caller | None = None,
-        workers: Callable[[Path, Telemetry], Workers] | None = None,
+        workers: Callable[[Path], FileWorkers] | None = None,
     ) -> None:
         """``judge`` is asked after everything else is scored, with secrets from ``environ``; ``on_judged`` is told how
         many of how many judgements are done. ``where`` says whether an agent's trace is scored at all; answers are
@@ -270,7 +268,7 @@ class FileRun:
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
-        pool = FileWorkers(partial(self._workers, self._store.path, self.telemetry))
+        pool = self._workers(self._store.path)
         self._own.callback(pool.close)
         return pool.understood(batches)
 

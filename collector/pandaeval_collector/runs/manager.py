@@ -260,11 +260,11 @@ class Runs:
         process = RunProcess(setup, self._environ, None, StoredVerdicts(self.store), 1)
         async with self._judges.of(judge_of(config)) as judge:
             assert judge is not None, "these metrics ask a judge"
-            await judge.process.start()
+            prices = await judge.prices()
             try:
                 scored = await process.score(TracesToScore(items)) if items else None
             finally:
                 await process.close()
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
             counted = (scored.counted if scored else None) or CallCount()
-            return extrapolated(chosen, counted, len(items), judge.process.prices)
+            return extrapolated(chosen, counted, len(items), prices)

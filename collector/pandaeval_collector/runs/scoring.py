@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import pickle
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.jobs import Attempts, Patience, Runner
+from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.judge.call import Caller
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.implied_sessions import Places
@@ -141,7 +143,15 @@ class _OneBatch:
         async def settle(decide: Callable[[], Conclusion]) -> None:
             self._take(decide())
 
-        attempts = Attempts(self._store, line, self._evaluator, self._caller, settle, Telemetry(), _PATIENCE)
+        attempts = Attempts(
+            self._store,
+            line.scores,
+            self._evaluator,
+            self._caller,
+            FiledHere(line, settle),
+            Telemetry(),
+            _PATIENCE,
+        )
         await Runner(self._store, attempts, 2 * concurrency).drain()
 
     def _close(self, line: Line, session_ids: Sequence[str]) -> None:
@@ -174,7 +184,7 @@ class _OneBatch:
             sent.append(result)
         failed = {about[id_]: why for id_, why in self._failed.items() if id_ in about} | dict.fromkeys(gone, "gone")
         items = [(no, failed.get(no, "")) for no, _ in batch.items]
-        return Scored(items, [*rows.values()], sent if self._setup.emit else [])
+        return Scored(items, [*rows.values()], pickle.dumps(sent) if self._setup.emit and sent else b"")
 
     def _unanswered(self) -> list[tuple[str, str]]:
         """Returns the trace id and reason of each question that got no answer."""

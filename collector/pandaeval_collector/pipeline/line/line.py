@@ -16,6 +16,7 @@ from pandaeval_collector.pipeline.line.adopting import Adoption
 from pandaeval_collector.pipeline.line.decision import Conclusion, Judgement
 from pandaeval_collector.pipeline.line.handed import Handed
 from pandaeval_collector.pipeline.line.handover import MemberHandover
+from pandaeval_collector.pipeline.line.hints import Hints
 from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
@@ -46,15 +47,17 @@ class Line:
         left_out: Container[str] = frozenset(),
         failures: LiveGroups | None = None,
         hands_over: bool = False,
+        hints: Hints | None = None,
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
         are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
-        whoever of several collectors has them."""
+        whoever of several collectors has them. ``hints``: logs what keeps services from being scored in full."""
         self._store, self._evaluator, self._emitter = store, evaluator, emitter or Emitter()
         self._revisions = Revisions(store, self._emitter, evaluator.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
-        self._scores = SessionScores(self._store, evaluator, left_out)
+        self.scores = SessionScores(self._store, evaluator, left_out)
+        self._hints = hints
         self._adoption = Adoption(store, evaluator, self._sessions)
         self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
@@ -86,6 +89,8 @@ class Line:
                     results += self._taken_back(run, results)
             first_time = {run.unit.id for run in decision.runs if run.unit.revision == 1}
             self._revisions.add(results, decision, first_time)
+        if self._hints is not None:
+            self._hints.look(run.lacking for run in decision.runs)
         return decision
 
     def set_aside(self, due: DueTrace, kind: str, why: str) -> Conclusion:
@@ -124,8 +129,8 @@ class Line:
         results: list[Result] = []
         with self._store.snapshot():
             for session_id, trigger in over.items():
-                results.extend(self._scores.score(session_id, trigger))
-                said, jobs = self._scores.ask(session_id, trigger)
+                results.extend(self.scores.score(session_id, trigger))
+                said, jobs = self.scores.ask(session_id, trigger)
                 results.extend(said)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
@@ -134,7 +139,7 @@ class Line:
 
     def session_now(self, session_id: str) -> list[Result]:
         """Returns the scores that a session would have if it ended now, none of them for good."""
-        return [replace(each, final=False) for each in self._scores.score(session_id, Trigger.SESSION_CHANGED)]
+        return [replace(each, final=False) for each in self.scores.score(session_id, Trigger.SESSION_CHANGED)]
 
     def score_so_far(self, session_ids: Iterable[str]) -> Conclusion:
         """Scores open sessions by what is known of them now. They stay open, and each result has ``final`` false.
@@ -192,7 +197,7 @@ class Line:
         if unit.level != "session":
             held = self._store.held(bytes.fromhex(unit.trace_id))
             return None if held is None else held[0]
-        found = self._scores.conversation(unit.id, Trigger(unit.trigger))
+        found = self.scores.conversation(unit.id, Trigger(unit.trigger))
         return None if found is None else found[1].evidence
 
     def _taken_back(self, run: Run, results: Sequence[Result]) -> list[Result]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime import failpoints
@@ -34,24 +33,21 @@ from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_otel.assembly import DueTrace
 
-MOST_HELD = 4
+MOST_HELD = 8
 """Batches that were understood and wait to be filed: more are of a front that has forgotten them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineSetup:
-    """What a process of the line is told at its start. ``signals``: which of ``logs`` and ``traces`` an exporter
-    sends."""
+class OpensLine(Protocol):
+    """A setup: makes the line in its own process."""
 
-    config: Config
-    signals: Collection[str] = ()
+    def open(self, tell: Tell) -> Line: ...
 
 
 class LineServer:
     """Answers the front. One thread."""
 
-    def __init__(self, line: Line, hints: Hints) -> None:
-        self._line, self._hints = line, hints
+    def __init__(self, line: Line) -> None:
+        self._line = line
         self._numbers = itertools.count(1)
         self._held: dict[int, Sequence[Understood]] = {}
 
@@ -75,7 +71,6 @@ class LineServer:
         understood: Sequence[Understood]
         understood = self._held[held] if isinstance(held, int) else pickle.loads(held)  # noqa: S301 - from our process
         decision = self._line.file(due, understood)
-        self._hints.look(run.lacking for run in decision.runs)
         if isinstance(held, int):
             del self._held[held]
         return decision.decision()
@@ -121,24 +116,25 @@ def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
     return conclude(*arguments).decision()
 
 
-def open_line(setup: LineSetup, tell: Tell) -> Line:
-    """Makes the line of a running collector. ``tell``: sends the front a notice."""
-    config = setup.config
+def live_line(config: Config, signals: Collection[str], tell: Tell) -> Line:
+    """Makes the line of a running collector. ``signals``: which of ``logs`` and ``traces`` an exporter sends; ``tell``:
+    sends the front a notice."""
     evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
     labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
     emitter = Emitter(
-        setup.signals,
+        signals,
         labels,
         lambda results: tell("count", "pandaeval.series.folded", "", results),
         page=config.ui.url,
         shows_failed=config.spans.failed_status == "error",
     )
     groups = LiveGroups(evaluator.embedder, store.failure_groups.all())
-    return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config))
+    hints = Hints(config.judge.model is not None)
+    return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config), hints=hints)
 
 
-def _open(setup: LineSetup, tell: Tell) -> Handlers:
-    server = LineServer(open_line(setup, tell), Hints(setup.config.judge.model is not None))
+def _open(setup: OpensLine, tell: Tell) -> Handlers:
+    server = LineServer(setup.open(tell))
 
     def telling(answer: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -20,6 +20,7 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 
 Grader = Metric[Trial, TrialContext]
+_UNKNOWN = Why.INSUFFICIENT_EVIDENCE
 _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
@@ -51,6 +52,7 @@ class TrialGrader:
         self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
         """The graders that ask a judge."""
         self._custom = custom(suite.cases)
+        self._all = (*self._inline, *self.judged, *self._custom.values(), self._correct)
         keys = {metric.key for metric in known}
         enabled = self._settings.enabled
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
@@ -69,39 +71,49 @@ class TrialGrader:
         unit = trial_unit(trial)
         given = dict(verdicts or {})
         findings = {name: verdict.finding for name, verdict in given.items()}
-        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in self._of(trial, given)]
-        names = declared(trial.case)
+        results = [self._answered(trial, unit, each, given[each.name]) for each in self.judged if each.name in given]
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
-        graded = tuple(self._outcomes(trial, names, results))
+        graded = tuple(self._outcomes(trial, declared(trial.case), results))
         correct = self._graded(trial, unit, self._correct, findings, graded)
         results += [] if correct is None else [correct]
         ids = [trace.trace_id for trace in trial.traces]
         told = [self._with(result, trial.case, trial.name, ids) for result in results]
         if self._heard is not None:
-            self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
+            # For listeners, also of graders that gave no result and left the trial undecided.
+            spoke = {result.metric for result in results}
+            why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+            if CORRECT not in spoke:
+                why[CORRECT] = "the case expects nothing that a run could fail"
+            silent = [
+                self._untold(metric, trial.case, trial.name, unit, ids, Unscored(_UNKNOWN, why[metric.name]))
+                for metric in self._all
+                if metric.name in why
+            ]
+            self._heard([result.to_dict() for result in (*told, *silent)])
         return [result for result in told if self._is_shown(result.metric)]
 
-    def _silent(
-        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
-    ) -> Iterator[Result]:
-        """Yields, for listeners, unscored results of graders that gave none and left the trial undecided."""
-        spoke = {result.metric for result in results}
-        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
-        if CORRECT not in spoke:
-            why[CORRECT] = "the case expects nothing that a run could fail"
-        ids = [trace.trace_id for trace in trial.traces]
-        for metric in (*self._inline, *self.judged, *self._custom.values(), self._correct):
-            if metric.name in why:
-                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[metric.name])
-                yield self._with(self._untold(metric, trial.case, unit, finding), trial.case, trial.name, ids)
+    def _untold(
+        self, metric: Grader, case: Case, name: str, unit: Unit, traces: Sequence[str], finding: Unscored
+    ) -> Result:
+        unit, threshold = replace(unit, level="trial"), self._threshold(metric, case)
+        return self._with(self._made(metric, unit, finding, threshold, 0.0, untold=finding.reason), case, name, traces)
 
-    def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
-        threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
-        depends = {**self._preparation.depends_on(metric, threshold), "untold": finding.reason}
-        trial = replace(unit, level="trial")
-        id_ = Identity(metric.key, metric.version, None, depends).of(trial)
-        return _result(metric, trial, finding, by, threshold, id_, 0.0)
+    def _made(
+        self,
+        metric: Grader,
+        unit: Unit,
+        finding: Finding,
+        threshold: float,
+        took_ms: float,
+        model: str | None = None,
+        **depends: Any,
+    ) -> Result:
+        """Makes a result, whose id also holds what it ``depends`` on."""
+        settings = {**self._preparation.depends_on(metric, threshold), **depends}
+        id_ = Identity(metric.key, metric.version, model, settings).of(unit)
+        by, took_ms = EvaluatorInfo(metric.kind, metric.version, model), round(took_ms, 3)
+        return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, took_ms, now())
 
     def _is_shown(self, name: str) -> bool:
         return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
@@ -119,17 +131,12 @@ class TrialGrader:
         }
         return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
 
-    def _of(self, trial: Trial, verdicts: Mapping[str, TrialVerdict]) -> Iterator[Grader]:
-        return (metric for metric in self.judged if metric.name in verdicts)
-
     def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
-        threshold = self._threshold(metric, trial.case)
-        depends = dict(self._preparation.depends_on(metric, threshold))
-        if isinstance(verdict.finding, Unscored):  # an answer at a later try is a new result
-            depends["why"] = verdict.finding.why.value
-        by = EvaluatorInfo(metric.kind, metric.version, verdict.model or self.model_of(metric))
-        id_ = Identity(metric.key, metric.version, by.model, depends).of(unit)
-        made = _result(metric, unit, verdict.finding, by, threshold, id_, verdict.seconds * 1e3)
+        finding = verdict.finding
+        # An answer at a later try is a new result.
+        why = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
+        threshold, model = self._threshold(metric, trial.case), verdict.model or self.model_of(metric)
+        made = self._made(metric, unit, finding, threshold, verdict.seconds * 1e3, model, **why)
         return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
@@ -142,20 +149,24 @@ class TrialGrader:
     ) -> Result | None:
         threshold = self._threshold(metric, trial.case)
         started = time.perf_counter()
-        limits = {name: self._limit(name, trial.case) for name in ("answer_correctness", "tool_correctness")}
+        known = {each.name: each for each in (*self._inline, *self.judged)}
+        limits = {
+            name: self._threshold(known[name], trial.case) if name in known else 1.0
+            for name in ("answer_correctness", "tool_correctness")
+        }
         context = TrialContext(threshold, judged, graded, limits)
-        refusal = None if metric is self._correct else self._refusal(trial)
-        finding = ask(metric, trial, context, refusal)
+        finding = ask(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
             return None
-        depends = dict(self._preparation.depends_on(metric, threshold))
+        depends: dict[str, Any] = {}
         if judged:
-            depends["judged"] = {name: _brief(each) for name, each in judged.items()}
+            depends["judged"] = {
+                name: each.value if isinstance(each, Score) else getattr(each, "why", "assumed")
+                for name, each in judged.items()
+            }
         if graded:
             depends["graded"] = [[each.name, each.success, each.gates] for each in graded]
-        id_ = Identity(metric.key, metric.version, None, depends).of(unit)
-        by = EvaluatorInfo(metric.kind, metric.version)
-        return _result(metric, unit, finding, by, threshold, id_, (time.perf_counter() - started) * 1e3)
+        return self._made(metric, unit, finding, threshold, (time.perf_counter() - started) * 1e3, **depends)
 
     def _outcomes(self, trial: Trial, names: tuple[str, ...], results: list[Result]) -> Iterator[Graded]:
         """Yields the outcome of each grader; undetermined for declared graders without a result."""
@@ -174,16 +185,11 @@ class TrialGrader:
             yield Graded(name, self._layer(name), None, True, said)
 
     def _layer(self, name: str) -> str:
-        every = (*self._inline, *self.judged, self._correct, *self._custom.values())
-        return next((metric.layer for metric in every if metric.name == name), "outcome")
+        return next((metric.layer for metric in self._all if metric.name == name), "outcome")
 
     def _threshold(self, metric: Grader, case: Case) -> float:
         own = case.thresholds.get(metric.name)
         return self._preparation.of(metric).threshold if own is None else own
-
-    def _limit(self, name: str, case: Case) -> float:
-        metric = next((each for each in (*self._inline, *self.judged) if each.name == name), None)
-        return 1.0 if metric is None else self._threshold(metric, case)
 
     def _refusal(self, trial: Trial) -> Unscored | None:
         for trace in trial.traces:
@@ -197,13 +203,3 @@ def trial_unit(trial: Trial) -> Unit:
     ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
     unit = trace_unit(trial.last, trial.evidence)
     return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())
-
-
-def _result(
-    metric: Grader, unit: Unit, finding: Finding, by: EvaluatorInfo, threshold: float, id_: str, took_ms: float
-) -> Result:
-    return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, round(took_ms, 3), now())
-
-
-def _brief(finding: Finding) -> Any:
-    return finding.value if isinstance(finding, Score) else getattr(finding, "why", "assumed")
