@@ -1,0 +1,62 @@
+"""The line in the test's own process, asked as the front asks its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.runtime.serving import Tell
+from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line.main import LineServer
+from pandaeval_collector.pipeline.line_processes import Understood
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
+from pandaeval_collector.store import StoreReader
+from pandaeval_collector.store.failures.live import LiveGroups
+from pandaeval_otel.assembly import DueTrace
+
+
+class LineHere:
+    """Implements :class:`pandaeval_collector.pipeline.line_processes.DecidesTraces`. What it answers is no copy."""
+
+    room = 1
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self._handlers = LineServer(line).handlers()
+
+    async def understand(self, due: Sequence[DueTrace]) -> Understood:
+        return Understood(await self.ask("keep_understood", due))
+
+    async def file(self, due: Sequence[DueTrace], understood: Understood) -> Decision:
+        return await self.decide("file", due, understood.held)
+
+    async def decide(self, name: str, *arguments: Any) -> Decision:
+        decision: Decision = await self.ask(name, *arguments)
+        return decision
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        return self._handlers[name](*arguments)
+
+    def kill(self) -> None:
+        raise AssertionError("nothing hangs here")
+
+
+@dataclass(frozen=True, slots=True)
+class TestedSetup:
+    """What a process of a tested line is told."""
+
+    store: Path
+    settings: EvaluatorSettings
+    hands_over: bool
+
+    def open(self, _: Tell) -> Line:
+        return line_of(StoreReader(self.store), Evaluator(load("embedded"), self.settings), self.hands_over)
+
+
+def line_of(reads: StoreReader, evaluator: Evaluator, hands_over: bool) -> Line:
+    groups = LiveGroups(evaluator.embedder, reads.failure_groups.all())
+    return Line(reads, evaluator, failures=groups, hands_over=hands_over)
