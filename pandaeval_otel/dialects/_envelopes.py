@@ -7,7 +7,6 @@ Only unmistakable wrappers are removed: beside their content they have members t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
@@ -76,7 +75,10 @@ def _inner(value: Any) -> tuple[Any, bool] | None:
         found = _from_repr(value)
         return None if found is None else _inner(found)
     if type(value) is list:
-        return _of_list(value)
+        # Reads a list of one message, or of text blocks.
+        if len(value) == 1 and type(value[0]) is dict and not _ANSWERS.isdisjoint(value[0]):
+            return _of_object(value[0])
+        return (_text_of(value), False) if _is_text(value) else None
     return _of_object(value) if type(value) is dict else None
 
 
@@ -87,13 +89,6 @@ def _from_repr(text: str) -> Any:
         listed = from_repr(f"Result(items={text})")
         return None if listed is None else listed["items"]
     return from_repr(text)
-
-
-def _of_list(found: list[Any]) -> tuple[Any, bool] | None:
-    """Reads a list of one message, or of text blocks."""
-    if len(found) == 1 and type(found[0]) is dict and not _ANSWERS.isdisjoint(found[0]):
-        return _of_object(found[0])
-    return (_text_of(found), False) if _is_text(found) else None
 
 
 def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
@@ -114,7 +109,11 @@ def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
     if keys == {"type", "value"} and found["type"] in _VALUES:
         return found["value"], found["type"] in _ERRORS
     if len(found) == 1 or keys == {"output", "kwargs"}:
-        return _alone(found)
+        # Reads the only member, if it is named `result` or holds another wrapper.
+        inner = found.get("output", found.get("result"))
+        if "result" in found and inner is not None:
+            return inner, False
+        return (inner, False) if inner is not None and type(inner) is not str and _inner(inner) is not None else None
     return None
 
 
@@ -161,14 +160,6 @@ def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
         error = found.get("error")
         return (found["result"] if found["result"] is not None else error), failed or bool(error)
     return None
-
-
-def _alone(found: Mapping[str, Any]) -> tuple[Any, bool] | None:
-    """Reads the only member, if it is named ``result`` or holds another wrapper."""
-    inner = found.get("output", found.get("result"))
-    if "result" in found and inner is not None:
-        return inner, False
-    return (inner, False) if inner is not None and type(inner) is not str and _inner(inner) is not None else None
 
 
 def _is_text(blocks: list[Any]) -> bool:

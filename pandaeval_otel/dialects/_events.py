@@ -60,7 +60,13 @@ def message_of_event(name: str, body: Any) -> Message | None:
     """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
     ``None`` for other events. A message without any content is marked as not captured."""
     if name == semconv.CHOICE_EVENT:
-        return _choice(_body(body))
+        body = _body(body)
+        said = first(body, ("message", "content"))
+        inner = parsed(said)
+        if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
+            inner = {"content": blocks_of(said)}
+        rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
+        return message_of({"role": "assistant", **inner, **rest}, "assistant")
     role = _INPUT_ROLES.get(name)
     return None if role is None else _message(_body(body), role)
 
@@ -118,15 +124,6 @@ def _message(body: dict[str, Any], role: str) -> Message:
     if type(content) is dict and ("parts" in content or "role" in content):
         return message_of(content, role)
     return message_of({**body, "role": role, "content": blocks_of(content)}, role)
-
-
-def _choice(body: dict[str, Any]) -> Message:
-    said = first(body, ("message", "content"))
-    inner = parsed(said)
-    if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
-        inner = {"content": blocks_of(said)}
-    rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
-    return message_of({"role": "assistant", **inner, **rest}, "assistant")
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:

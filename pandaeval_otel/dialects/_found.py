@@ -11,7 +11,6 @@ from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.model import Captured, Kind, Message, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_GROUP = "pandaeval.dialects"
 _TYPES: dict[str, tuple[type, ...]] = {
     "kind": (Kind, NoneType),
     **dict.fromkeys(("input", "output", "tools"), (tuple, NoneType)),
@@ -35,7 +34,7 @@ def dialects() -> tuple[Dialect, ...]:
         _check(plugin.value, taken)
         taken.add(plugin.value.name)
 
-    found += [Foreign(plugin.value) for plugin in installed(_GROUP, "DIALECT", check).found]
+    found += [Foreign(plugin.value) for plugin in installed("pandaeval.dialects", "DIALECT", check).found]
     return tuple(sorted(found, key=lambda dialect: (-dialect.priority, dialect.name)))
 
 

@@ -35,7 +35,11 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     if type(item.get("parts")) is list:
         return otel_message(item, role)
     if _SELDOM.isdisjoint(item):
-        return _common_message(item, role)
+        role = role_of(item, role)
+        said = _content_parts(item, role)
+        if "tool_calls" in item:
+            said += _requests(item["tool_calls"])
+        return Message(true_role(role, said), tuple(said), identifier(item.get("finish_reason")))
     item = _unwrapped(item)
     role = role_of(item, role)
     thought = item.get("reasoning_content") or _member(item, "additional_kwargs", "reasoning_content")
@@ -47,15 +51,6 @@ def message_of(item: dict[str, Any], role: str) -> Message:
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
-
-
-def _common_message(item: dict[str, Any], role: str) -> Message:
-    """Returns what :func:`message_of` does, for a message without any of the rare members."""
-    role = role_of(item, role)
-    parts = _content_parts(item, role)
-    if "tool_calls" in item:
-        parts += _requests(item["tool_calls"])
-    return Message(true_role(role, parts), tuple(parts), identifier(item.get("finish_reason")))
 
 
 def _requests(calls: Any) -> list[Part]:
@@ -144,21 +139,17 @@ def _content_parts(item: dict[str, Any], role: str) -> list[Part]:
     if type(content) is dict and "type" not in content and not content.keys() - _WRAPPED:
         content = blocks_of(first(content, ("content", "message")))
     if role == "tool":
-        return _tool_content(item, content)
+        if isinstance(content, (list, tuple)):
+            parts = parts_of(content)
+            if any(type(part) is ToolResponse for part in parts):
+                return list(parts)
+        call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
+        return [ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name")))]
     if content is None:
         silent = "tool_calls" in item or "function_call" in item or "refusal" in item or "toolCalls" in item
         refusal = item.get("refusal")
         return [text_part(refusal)] if refusal else [] if silent else [NOT_CAPTURED]
     return list(parts_of(content))
-
-
-def _tool_content(item: dict[str, Any], content: Any) -> list[Part]:
-    if isinstance(content, (list, tuple)):
-        parts = parts_of(content)
-        if any(type(part) is ToolResponse for part in parts):
-            return list(parts)
-    call_id = identifier(item.get("tool_call_id") or item.get("id") or item.get("toolCallId"))
-    return [ToolResponse(outcome_of(item, result_value(content)), call_id, identifier(item.get("name")))]
 
 
 def finish_reason_of(item: dict[str, Any]) -> str:

@@ -106,10 +106,6 @@ def _read_otherwise(text: str, items: list[Any] | None, role: str) -> tuple[Mess
 
 def _read(value: Any, role: str) -> tuple[Messages | None, bool]:
     value, cut = _structure(value)
-    return _understood(value, cut, role)
-
-
-def _understood(value: Any, cut: bool, role: str) -> tuple[Messages | None, bool]:
     if value is None:
         return None, cut
     found = tuple(_messages(value, role, 0))
@@ -163,7 +159,7 @@ def _system_text(value: Any) -> str | None:
 
 def _messages(value: Any, role: str, nesting: int) -> list[Message]:
     if isinstance(value, (list, tuple)):
-        if _is_langchain_pair(value):
+        if len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str:
             return [Message(ROLES[value[0]], (text_part(value[1]),))]
         return _from_list(value, role, nesting)
     if type(value) is dict:
@@ -218,10 +214,6 @@ def _with_finish(found: list[Message], item: dict[str, Any]) -> list[Message]:
     if len(found) == 1 and reason and not found[0].finish_reason:
         return [Message(found[0].role, found[0].parts, reason)]
     return found
-
-
-def _is_langchain_pair(value: list[Any] | tuple[Any, ...]) -> bool:
-    return len(value) == 2 and type(value[0]) is str and value[0] in ROLES and type(value[1]) is str
 
 
 _CONVERSATIONS: GrowingList[Messages] = GrowingList()

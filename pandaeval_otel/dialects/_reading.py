@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
+
+Attributes = Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -73,3 +75,29 @@ class Dialect(Protocol):
         """Returns what this dialect understands of ``span`` and the log records with its span id; ``None`` if nothing.
         Must not raise, whatever the attributes hold; a value that does not parse stays the string that it was."""
         ...
+
+
+class ByKind(Dialect):
+    """A dialect that tells a span's kind first, and then reads the span by its method of that kind (``read_agent``,
+    ``read_llm``, ``read_tool`` …), if it has one. ``attributes``: the span's."""
+
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        """Returns the span's kind; ``None`` where this dialect reads nothing of it."""
+        raise NotImplementedError
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        """Reads what spans of all kinds have, before the rest."""
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        kind = self.kind_of(span, span.attributes)
+        return None if kind is None else self.read_as(kind, span)
+
+    def read_as(self, kind: Kind | None, span: RawSpan) -> Reading:
+        """Reads a span as one of this kind; of none, by ``read_unstated``."""
+        attributes = span.attributes
+        reading = Reading(kind)
+        self.read_any(reading, span, attributes)
+        read = getattr(self, f"read_{kind or 'unstated'}", None)
+        if read is not None:
+            read(reading, span, attributes)
+        return reading

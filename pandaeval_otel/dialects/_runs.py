@@ -218,19 +218,15 @@ class _Finder:
                 return None
             found += self.find(item, loose, nesting + 1) or ()
         if len(found) > 1 and all(type(item) is str for item in items):
-            return _together(found)
+            # Joins several strings of one speaker into one message.
+            if any(message.role != found[0].role for message in found):
+                return tuple(found)
+            return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
         return tuple(found) or None
 
 
 _FAILURE = frozenset({"error_code", "error_message"})
 _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
-
-
-def _together(found: list[Message]) -> Messages:
-    """Joins several strings of one speaker into one message."""
-    if any(message.role != found[0].role for message in found):
-        return tuple(found)
-    return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
 
 
 def _is_message(item: dict[str, Any]) -> bool:

@@ -135,7 +135,12 @@ def _outcome(found: Any, nesting: int) -> Outcome:
     keys = found.keys()
     message = _tool_message(found)
     if message is not None:
-        return _message(message)
+        return Outcome(
+            Captured(result_value(message.get("content"))),
+            identifier(message.get("tool_call_id")),
+            identifier(message.get("name")),
+            message.get("status") in _FAILED,
+        )
     if "output" in keys and "kwargs" in keys and len(keys) == 2:
         return _outcome(_structure(found["output"]), nesting + 1)
     if keys == {"output"} and type(found["output"]) is dict and _tool_message(found["output"]) is not None:
@@ -157,15 +162,6 @@ def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
     if type(inner) is dict:
         return inner
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
-
-
-def _message(message: dict[str, Any]) -> Outcome:
-    return Outcome(
-        Captured(result_value(message.get("content"))),
-        identifier(message.get("tool_call_id")),
-        identifier(message.get("name")),
-        message.get("status") in _FAILED,
-    )
 
 
 def _envelope(found: dict[str, Any]) -> Outcome:

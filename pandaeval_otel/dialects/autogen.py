@@ -18,7 +18,6 @@ from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, U
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PROCESS = "autogen process"
-_MESSAGE, _RECIPIENT = "message", "recipient_agent_class"
 _CONTAINER = "ChatAgentContainer"
 """Class that holds an agent of a team; all other recipients of a team's messages are managers."""
 _RESPONSES = ("response", "agent_response")
@@ -34,25 +33,23 @@ class AutoGen(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if not span.name.startswith(_PROCESS) or attributes.get(_RECIPIENT) == _CONTAINER:
+        if not span.name.startswith(_PROCESS) or attributes.get("recipient_agent_class") == _CONTAINER:
             return None
         if not any(link.trace_id == span.trace_id for link in span.links):
             return None
-        body = parsed(attributes.get(_MESSAGE))
+        body = parsed(attributes.get("message"))
         if type(body) is not dict:
             return None
         response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
         if response is not None:
             return _answered(response)
-        return _asked(body.get("messages"))
+        said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
+        return (
+            Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
+        )
 
 
 DIALECT = AutoGen()
-
-
-def _asked(messages: Any) -> Reading | None:
-    said = [_message(item) for item in as_list(messages) if type(item) is dict]
-    return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
 
 
 def _answered(response: dict[str, Any]) -> Reading | None:

@@ -17,7 +17,6 @@ from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
-_SCOPE = "opentelemetry.instrumentation.openai_agents"
 _AGENT = "invoke_agent"
 _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
 """Beginnings of a text part that is the repr of a ``Response…`` object or of a dictionary."""
@@ -28,7 +27,7 @@ class OpenAIAgents(Dialect):
 
     name = "openai_agents"
     priority = 70
-    scopes = (_SCOPE,)
+    scopes = ("opentelemetry.instrumentation.openai_agents",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes

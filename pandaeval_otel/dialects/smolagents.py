@@ -23,8 +23,7 @@ from pandaeval_otel.dialects._values import parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_MARK = "New task:\\n"
-_CALLS, _TASK, _OBSERVATION, _ERROR = "Calling tools:\n", "New task:\n", "Observation:\n", "Error:\n"
+_CALLS, _TASK, _OBSERVATION = "Calling tools:\n", "New task:\n", "Observation:\n"
 _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
@@ -47,7 +46,7 @@ class Smolagents(Dialect):
             return Reading(kind=Kind.STEP)
         value = attributes.get(semconv.INPUT_MESSAGES)
         text = as_text(value) if type(value) is list else value
-        if type(text) is not str or _MARK not in text:
+        if type(text) is not str or "New task:\\n" not in text:
             return None
         found = messages_of(text, "user")
         return Reading(input=_TOLD(found)) if found else None

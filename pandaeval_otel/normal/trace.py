@@ -71,6 +71,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     if session is None and not continues:
         told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
+    named = _distinct([name for names in facts.dialects for name in names])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
@@ -95,7 +96,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
-        dialects=_dialects(facts.dialects),
+        dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
         notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
@@ -278,11 +279,6 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
         written += usage.cache_write
         thought += usage.reasoning
     return Usage(spent, made, read, written, thought)
-
-
-def _dialects(stated: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    named = _distinct([name for names in stated for name in names])
-    return tuple([name for name in named if name != "plain"]) or named
 
 
 def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:

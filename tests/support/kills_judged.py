@@ -3,11 +3,10 @@ those of a file run over the same spans."""
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
 from support.judge import JudgeServer, Say, rubric_of
 from support.kills import FAIL_POINTS, Results, differences
-from support.made_traces import questions
 from support.oracle import Oracle, problems_of
 from support.stored import requests_by_trace, series_problems
 
@@ -31,7 +29,7 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
     "PANDAEVAL_JUDGE__COOLDOWN": "1s",
-    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency, trial_correct]",
+    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
     "PANDAEVAL_SESSION__IDLE": "4s",
     "PROOF_KEY": "sk-proof",
 }
@@ -46,7 +44,6 @@ class Figures:
     acknowledged: int = 0
     results: int = 0
     verdicts: int = 0
-    graded: int = 0
     asked: int = 0
     points: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -64,7 +61,7 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
         return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
 
     with JudgeServer(verdict) as judge:
-        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url, "PANDAEVAL_CASES__PATH": str(_cases(folder))}
+        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
         with (
             CollectorProcess(folder / "collector", settings, fresh=fresh) as collector,
             Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
@@ -84,18 +81,6 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
                 requests = list(requests_by_trace(database))
             _last_word(figures, collector, requests, settings)
     return figures
-
-
-def _cases(folder: Path) -> Path:
-    """A case for each question: some demand its tool, some forbid it."""
-    cases = [
-        {"id": f"case-{number}", "inputs": {"task": question}}
-        | ({"forbidden_tools": [tool]} if number % 2 else {"expected_tools": [{"tool_name": tool}]})
-        for number, (question, tool) in enumerate(questions())
-    ]
-    file = folder / "cases.json"
-    file.write_text(json.dumps({"name": "proof", "cases": cases}))
-    return file
 
 
 def _cycle(victim: CollectorProcess, chance: random.Random) -> str:
@@ -129,19 +114,10 @@ def _last_word(
     figures: Figures, collector: CollectorProcess, requests: Iterable[bytes], settings: dict[str, str]
 ) -> None:
     own = standing(collector.results())
-    own = {key: result for key, result in own.items() if not _is_withdrawn(result, own)}
     found: Results = {key: (result["id"], result["score"]) for key, result in own.items()}
-    figures.graded = sum(result["level"] == "trial" for result in own.values())
     figures.verdicts = sum(result["evaluator"]["kind"] == "llm" for result in own.values())
     figures.results = len(found)
     figures.problems += differences(found, by_a_file(requests, settings))
-
-
-def _is_withdrawn(result: dict[str, Any], standing: Mapping[tuple[str, str], dict[str, Any]]) -> bool:
-    """Whether it takes back what a part of a trial was worth before others followed, and the trial has another result:
-    a session that is over by the clock may go on, which a file, read as a whole, knows nothing of."""
-    whole = result["metadata"].get("part_of")
-    return bool(whole) and (whole, f"{result['level']}.{result['metric']}") in standing
 
 
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:

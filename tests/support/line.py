@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,7 +97,7 @@ class RunningLine:
         store = Store(self.folder, "off")
         groups = LiveGroups(self.embedder, store.failure_groups.all())
         line = Line(store, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
-        setup = WorkerSetup(self.folder, "embedded", self.settings, logging.WARNING)
+        setup = WorkerSetup(self.folder, "embedded", self.settings)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(
             store,

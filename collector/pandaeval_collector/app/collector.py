@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
-from pandaeval_collector.drill.scheduled import Drills, DrillSetup
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -37,9 +36,7 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
-    close_rules,
     hands_over,
-    keys_of,
     learned_folder,
     live_evaluator,
     timing,
@@ -55,7 +52,6 @@ from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
-from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +128,6 @@ class Collector:
         readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
@@ -144,7 +139,6 @@ class Collector:
             learning.start()
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
-        self._start_drills(scorer)
         self._ready["pipeline"] = True
         if readers and live is not None:
             readers[0].on_share = live.caller.share
@@ -156,17 +150,6 @@ class Collector:
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
-
-    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
-        trials, stream = self._config.trials, self._config.gates.stream
-        watches: list[Watch] = [
-            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
-            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
-        ]
-        monitor = Monitor(store, self.telemetry, watches, trials.interval)
-        pipeline.listen(monitor.take)
-        monitor.start()
-        self._parts.push_async_callback(monitor.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
@@ -248,8 +231,7 @@ class Collector:
         return pool
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
@@ -257,24 +239,6 @@ class Collector:
         await runs.start()
         self._parts.push_async_callback(runs.stop)
         return runs
-
-    def _start_drills(self, scorer: Evaluator) -> None:
-        config, drill = self._config, self._config.drill
-        if drill.schedule is None:
-            return
-        setup = DrillSetup(
-            Path(config.store.path),
-            config.embedding.model,
-            replace(scorer.settings, judge=None, cases=None),
-            close_rules(config),
-            drill.runs,
-            drill.copies,
-            drill.time_limit,
-            logging.getLogger().getEffectiveLevel(),
-        )
-        drills = Drills(setup, drill.schedule, self._environ, self.telemetry)
-        drills.start()
-        self._parts.push_async_callback(drills.stop)
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config

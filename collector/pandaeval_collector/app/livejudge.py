@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
@@ -14,7 +13,6 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs import (
     SLOTS,
     Attempts,
-    Canaries,
     Desks,
     JudgeConfig,
     Limits,
@@ -24,7 +22,6 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
     open_shadow,
-    read_canaries,
 )
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.pipeline.line.decision import Commit
@@ -66,8 +63,6 @@ class LiveJudging:
         process, caller = open_caller(self._store, configured, self._environ)
         self._parts.push_async_callback(process.close)
         desks = Desks(caller, self._scorer.settings.judge)
-        if configured.canaries is not None:
-            await self._start_canaries(Path(configured.canaries), configured.canary_interval, desks)
         attempts = Attempts(
             self._store,
             line,
@@ -86,12 +81,6 @@ class LiveJudging:
         self._parts.push_async_callback(runner.stop)
         self._publish(configured.limits)
         return LiveJudge(frozenset(configured.setup.models), process, caller)
-
-    async def _start_canaries(self, file: Path, interval: float, desks: Desks) -> None:
-        flock = await asyncio.to_thread(read_canaries, file, self._scorer.settings.modules)
-        canaries = Canaries(flock, self._store, desks.caller, self._scorer, self._telemetry, interval)
-        canaries.start()
-        self._parts.push_async_callback(canaries.stop)
 
     async def _shadow(self, configured: JudgeConfig, desks: Desks, emitter: Emitter) -> Shadow | None:
         memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from rich.console import Console
+
+from pandaeval_collector.analysis.stats.pass_k import Bounds, PassEstimate
 from pandaeval_collector.cli._output import table
-from pandaeval_collector.trials.passk.figures import band, mean, median, number, worst_first
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pandaeval_collector.analysis.stats.pass_k import Bounds, PassEstimate
-    from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
+from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, median, number, worst_first
 
 _HEAD = ("trials", "passed", "k", "pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian")
 

@@ -32,12 +32,10 @@ _INTERRUPTED = 130
 def register(app: typer.Typer) -> None:
     """Adds the command and what is below it."""
     from pandaeval_collector.cli._align import align
-    from pandaeval_collector.cli._cascade import cascade
 
     judge = typer.Typer(help="Try a model as a judge, and bring it nearer to people.", no_args_is_help=True)
     judge.command("check")(check)
     judge.command("align")(align)
-    judge.command("cascade")(cascade)
     app.add_typer(judge, name="judge")
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import takewhile
 from random import Random
 from types import TracebackType
 
@@ -102,9 +101,9 @@ class Drill:
         """Reads one request."""
         self._file.add(request)
 
-    def run(self, on_done: OnDone = lambda done, total: None, is_over: Callable[[], bool] = lambda: False) -> Tally:
+    def run(self, on_done: OnDone = lambda done, total: None) -> Tally:
         """Scores the originals, plants faults into copies and scores those. ``on_done`` is called with the number of
-        copies scored and of all; ``is_over`` is asked between rounds whether to end with what is counted."""
+        copies scored and of all."""
         self._score_originals()
         chosen = self._chosen()
         tally = Tally(self._faults, len(self._runs), len(chosen))
@@ -113,7 +112,7 @@ class Drill:
                 tally.untouched(run.results)
         total = len(chosen) * len(self._faults)
         done = 0
-        for copies, refused in takewhile(lambda _: not is_over(), self._rounds(chosen, tally)):
+        for copies, refused in self._rounds(chosen, tally):
             for copy, results in self._scored(copies, self._line):
                 outcome = self._outcome(copy, results)
                 tally.add(copy.fault, outcome)

@@ -1,5 +1,5 @@
 """Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time:
-for votes, and for a cheap judge's stronger one."""
+for votes, retests and a second judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, QuestionPart, Rubric, Verdict
-from pandaeval_collector.judge.selection import CascadeStep
 from pandaeval_collector.scoring.evaluator import Question
 
 V = TypeVar("V", bound=Verdict)
@@ -74,6 +73,12 @@ class Again(Judge):
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """Makes a judge of the same run with another memory. ``name`` gives it fences unlike those of other judges."""
     return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets, guidance=guidance)
+
+
+def said(finding: Score) -> float:
+    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    judged = finding.metadata.get("judged")
+    return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value
 
 
 def pay(account: AnswerCost, other: AnswerCost) -> None:
@@ -168,54 +173,3 @@ def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
 
 def _suspects(ballot: _Ballot) -> bool:
     return isinstance(ballot, NoVerdictError) and ballot.why is Why.INJECTION_SUSPECTED
-
-
-# Asks a cheap judge first, and the judge itself only where the cheap one is not sure enough.
-class Cascade:
-    """Asks a cheap judge first, and by ``votes`` the judge itself where the cheap one is unsure. On one event loop."""
-
-    def __init__(self, desks: Desks, memory: Memory, votes: Votes) -> None:
-        self._desks, self._memory, self._votes = desks, memory, votes
-        self._steps = {} if desks.judge is None else desks.judge.cascade
-
-    async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
-        """Returns a finding as :meth:`Votes.verdict` does. Notes the cheap judge's score in the metadata (``cascade``),
-        and adds its costs to ``judge``'s account, with its model where it decided. A cheap judge without a score
-        decides nothing."""
-        step = self._steps.get(question.metric.key)
-        if step is None or question.metric.ask is None:
-            return await self._votes.verdict(question, subject, judge)
-        first = Judge(
-            self._desks.desk(self._memory),
-            judge.pack,
-            step.model,
-            self._desks.secrets,
-            question.metric.key,
-            guidance=question.guidance,
-        )
-        said = await self._first(question, subject, first)
-        if said is not None and step.decides(said.value):
-            pay(judge.spent, first.spent)
-            judge.spent.saw(judge.pack)
-            judge.spent.model = first.spent.model or step.model
-            return _noted(said, step, said, asked=False)
-        finding = await self._votes.verdict(question, subject, judge)
-        pay(judge.spent, first.spent)
-        return _noted(finding, step, said, asked=True) if isinstance(finding, Score) else finding
-
-    async def _first(self, question: Question, subject: Any, first: Judge) -> Score | None:
-        assert question.metric.ask is not None
-        try:
-            found = await question.metric.ask(subject, first)
-        except NoVerdictError as error:
-            if error.why is Why.INJECTION_SUSPECTED:
-                raise
-            return None
-        except (CallFailedError, OverBudgetError):
-            return None
-        return found if isinstance(found, Score) else None
-
-
-def _noted(finding: Score, step: CascadeStep, said: Score | None, asked: bool) -> Score:
-    about = {"model": step.model, "score": None if said is None else said.value, "asked": asked}
-    return replace(finding, metadata={**finding.metadata, "cascade": about})

@@ -15,7 +15,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.anew import Cascade, Votes
+from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Checks
 from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
 from pandaeval_collector.jobs.outcome import (
@@ -138,7 +138,7 @@ class Attempts:
         self._hide = desks.secrets
         self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
-        self._checks = checks or Checks(Cascade(desks, memory, Votes(desks, memory, 1)))
+        self._checks = checks or Checks(Votes(desks, memory, 1))
         self._complaints, self._kinship = Complaints(), Kinship()
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""

@@ -1,5 +1,4 @@
-"""Puts together, from the configuration, what looks at verdicts more than once: a cascade, votes, retests, a second
-judge."""
+"""Puts together, from the configuration, what looks at verdicts more than once: votes, retests, a second judge."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from pandaeval_collector.analysis.stats import paired
 from pandaeval_collector.analysis.stats.paired import Pair, PairedEstimate
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.jobs.anew import Again, Cascade, Forgetful, Votes, anew, pay
-from pandaeval_collector.jobs.canary_file import said
+from pandaeval_collector.jobs.anew import Again, Forgetful, Votes, anew, pay, said
 from pandaeval_collector.jobs.outcome import warn_of_second
 from pandaeval_collector.jobs.setup import Desks, JudgeConfig, StoredMemory
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
@@ -201,7 +199,7 @@ class AskedAgain:
         stays that of the first verdict; the costs are those of both."""
         if not isinstance(finding, Score):
             return finding
-        key, by, second = question.metric.key, decided_by(question, finding), None
+        key, by, second = question.metric.key, question.model, None
         if by == self._model or (self._model is None and not first.spent.calls):
             return finding
         both = by if self._model is None else f"{by} / {self._model}"
@@ -234,12 +232,6 @@ async def asked_again(question: Question, subject: Any, first: Judge, other: Jud
     return (found, "compared") if isinstance(found, Score) else (None, "no_verdict")
 
 
-def decided_by(question: Question, finding: Score) -> str:
-    """Returns the model whose verdict stands: the judge's, or the cheap judge's that was asked first."""
-    cascade = finding.metadata.get("cascade")
-    return str(cascade["model"]) if isinstance(cascade, dict) and not cascade["asked"] else question.model
-
-
 def with_comparison(
     finding: Score,
     question: Question,
@@ -265,16 +257,16 @@ def with_comparison(
 class Checks:
     """How verdicts are reached: ``verdicts`` gives each one; those of ``beside`` check it, one after the other."""
 
-    verdicts: Cascade
+    verdicts: Votes
     beside: Sequence[AskedAgain] = ()
 
 
 def open_checks(judge: JudgeConfig, store: Store, desks: Desks, telemetry: Telemetry) -> Checks:
-    """Makes the cascade, votes and second verdicts that the configuration asks for. On one event loop."""
+    """Makes the votes and second verdicts that the configuration asks for. On one event loop."""
     agreement, memory = Agreement(store, telemetry), StoredMemory(store, telemetry)
     beside = [AskedAgain(desks, agreement, telemetry, judge.retest)]
     if judge.second is not None:
         for model in [model for model in judge.setup.models if model != judge.second] or [judge.second]:
             warn_of_second(model, judge.second)
         beside.append(AskedAgain(desks, agreement, telemetry, judge.second_share, judge.second, memory))
-    return Checks(Cascade(desks, memory, Votes(desks, memory, judge.votes)), beside)
+    return Checks(Votes(desks, memory, judge.votes), beside)

@@ -102,7 +102,7 @@ class Shadow:
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """Returns the settings with ``model`` as the judge of all metrics: one verdict each, of all traces."""
     assert settings.judge is not None
-    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection(), cascade={})
+    judge = replace(settings.judge, model=model, models={}, votes=1, selection=Selection())
     return replace(settings, judge=judge)
 
 

@@ -108,14 +108,13 @@ class Desk:
         try:
             return await self._answer(key, pack, model, rubric, given, spent)
         except (NoVerdictError, CallFailedError) as error:
-            if asker and _stands(error):
-                self._remember(key, error, asker)
+            if asker and (
+                isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
+            ):
+                self._refused.setdefault(key, _Refusal(error, set())).told.add(asker)
+                while len(self._refused) > _MAX_REFUSED:
+                    self._refused.popitem(last=False)
             raise
-
-    def _remember(self, key: str, error: NoVerdictError | CallFailedError, asker: str) -> None:
-        self._refused.setdefault(key, _Refusal(error, set())).told.add(asker)
-        while len(self._refused) > _MAX_REFUSED:
-            self._refused.popitem(last=False)
 
     async def _answer(
         self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
@@ -167,11 +166,6 @@ class Desk:
             return _Given(_read(answer.text, rubric, echo, given), answer.model)
         except InvalidReplyError as error:
             raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
-
-
-def _stands(error: NoVerdictError | CallFailedError) -> bool:
-    """Returns whether the same question would fail again: a provider may come back, a refused prompt stays refused."""
-    return isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
 
 
 class Judge:

@@ -270,7 +270,8 @@ class ProviderCaller:
             except TimeoutError:
                 return failed("timeout", "the answer did not come in time")
             except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this try alone
-                if not self._may_be_the_way(error):
+                kinds = (*self._refusals, self._litellm.InternalServerError, self._litellm.APIError)
+                if not (isinstance(error, kinds) and not self._tells_why(error)):
                     return failure_of(self._litellm, error, self._secrets)
                 if not route.adapt(str(error)):
                     weaker = route.weaker(form) if isinstance(error, self._refusals) else None
@@ -287,12 +288,6 @@ class ProviderCaller:
                 return failed("unavailable", "nothing could be read of the answer", answered=True)
             refused.append(form)
             form, unread = weaker, False
-
-    def _may_be_the_way(self, error: Exception) -> bool:
-        """Returns whether the provider may have refused the form of the request. Some servers report such errors of
-        their templates as their own."""
-        kinds = (*self._refusals, self._litellm.InternalServerError, self._litellm.APIError)
-        return isinstance(error, kinds) and not self._tells_why(error)
 
     @property
     def _refusals(self) -> tuple[type[Exception], ...]:

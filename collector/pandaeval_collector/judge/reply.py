@@ -90,7 +90,13 @@ def _document(text: str, echo: str) -> str:
         if found and any(map(str.isdecimal, said.rpartition(found[0])[2])):
             raise InvalidReplyError("not JSON alone: words with a number behind it may take it back") from None
         said = found[0] if found else said
-    return _strict(said)
+    try:
+        json.loads(said, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+    except RecursionError as error:
+        raise InvalidReplyError("not JSON: nested too deeply") from error
+    except ValueError as error:
+        raise InvalidReplyError(f"not JSON: {error}") from error
+    return said
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -107,17 +113,6 @@ def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         yield text[at:end], value
         at = end
-
-
-def _strict(document: str) -> str:
-    """Returns the document if it is standard JSON; refuses what has two meanings (a key given twice, ``NaN``)."""
-    try:
-        json.loads(document, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
-    except RecursionError as error:
-        raise InvalidReplyError("not JSON: nested too deeply") from error
-    except ValueError as error:
-        raise InvalidReplyError(f"not JSON: {error}") from error
-    return document
 
 
 def _once(pairs: list[tuple[str, object]]) -> None:

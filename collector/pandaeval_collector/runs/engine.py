@@ -19,7 +19,7 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, StoredVerdicts
+from pandaeval_collector.runs.process import BatchFailedError, RunProcess, StoredVerdicts
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, sampled
@@ -140,23 +140,19 @@ class Engine:
                 await judge.process.start()
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
-            process: RunProcess | None = None
+            caller = None if judge is None else judge.caller
+            process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
+            self._current = run.id, process
             try:
                 while batch := await self._next(run, 1 if alone else most):
                     if await self._is_used_up(run, spec.budget_usd):
                         return f"its budget of ${spec.budget_usd:g} is used up; a new run pays for no answer again"
-                    if process is None:
-                        caller = None if judge is None else judge.caller
-                        process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
-                        await process.start()
-                        self._current = run.id, process
                     alone = max(0, alone - len(batch))
                     try:
                         scored = await self._scored(run, process, batch)
-                    except RunProcessEndedError:
-                        ended, process = process, None
-                        await ended.close()
-                        spent = ended.spent.take()
+                    except BatchFailedError as failure:
+                        _log.error("a batch of run %s could not be scored: %s", run.id, failure)
+                        spent = process.spent.take()
                         if await self._is_on(run):
                             alone = await self._blame(run, batch, spent)
                         else:
@@ -165,9 +161,8 @@ class Engine:
                     await self._file(run, scored, process.spent.take())
             finally:
                 self._current = None
-                if process is not None:
-                    await process.close()
-                    await self._file(run, Scored([], []), process.spent.take())
+                await process.close()
+                await self._file(run, Scored([], []), process.spent.take())
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
         return ""
 
@@ -229,7 +224,7 @@ def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> De
 def run_setup(
     store: Store, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
 ) -> RunSetup:
-    """Makes the first message to the process of a run, and the folder that it writes to."""
+    """Makes the setup of the process of a run, and the folder that it writes to."""
     folder.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(OSError):
         folder.chmod(0o700)
@@ -243,5 +238,4 @@ def run_setup(
         sessions=spec.of_sessions,
         emit=spec.emit,
         counting=counting,
-        log_level=logging.getLogger().getEffectiveLevel(),
     )

@@ -21,7 +21,7 @@ class FileWorkers:
     the caller files earlier ones. To be closed."""
 
     def __init__(self, make: Callable[[], Workers]) -> None:
-        """Starts the processes. Raises ``WorkerStartError``."""
+        """Starts the processes. Raises ``ChildStartError``."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="pandaeval-workers", daemon=True)
         self._thread.start()

@@ -79,7 +79,7 @@ class Judges:
         elif self._live is not None and self._live.models >= set(judge.setup.models):
             yield RunJudge(self._live.process, self._live.caller)
         else:
-            process, caller = open_caller(self._store, replace(judge, canaries=None), self._environ)
+            process, caller = open_caller(self._store, judge, self._environ)
             try:
                 yield RunJudge(process, caller)
             finally:

@@ -262,7 +262,6 @@ class Runs:
             assert judge is not None, "these metrics ask a judge"
             await judge.process.start()
             try:
-                await process.start()
                 scored = await process.score(TracesToScore(items)) if items else None
             finally:
                 await process.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
-    MetricNames,
     enabled_metrics,
     judge_models,
     judge_samples,
@@ -19,9 +17,9 @@ from pandaeval_collector.config import (
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.selection import CascadeStep, Selection
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
@@ -55,11 +53,10 @@ def learning_evaluator(config: Config) -> Evaluator:
 
 
 def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector, which also grades trials. Raises ``EmbedderError``."""
+    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
-    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
-    return Evaluator(load(config.embedding.model), settings)
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=config.learn.enabled))
 
 
 def scoring(config: Config) -> EvaluatorSettings:
@@ -110,12 +107,6 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     return found if judge.calibrated_thresholds else {}
 
 
-def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
-    """Returns the metric keys (``level.name``) that ``listed`` names mean; skips unknown names."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
-    return [key for name in listed for key in names.select(name)]
-
-
 def extra_signals(config: Config) -> tuple[str, ...]:
     """Returns the extra signals by their present names: ``error`` stands for ``response`` and ``grounding``."""
     names = config.session.extra_signals
@@ -148,22 +139,8 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),
-        cascade=_cascade(config, names),
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
-
-
-def _cascade(config: Config, names: list[tuple[str, str]]) -> dict[str, CascadeStep]:
-    judge = config.judge
-    if judge.cascade is None or judge.model is None:
-        return {}
-    models = _models(config, names)
-    judges = {
-        key: (models.get(key, judge.model), metric.version)
-        for key, metric in registry(config.metrics.modules).items()
-        if metric.kind == "llm"
-    }
-    return steps(read_rules(Path(judge.cascade)), judges)
 
 
 def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
@@ -199,8 +176,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     given = config.judge
     second = {given.second.model} if given.second.model is not None else set()
     shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
-    cheap = {step.model for step in settings.cascade.values()}
-    models = tuple(sorted({settings.model, *settings.models.values(), *cheap, *second, *shadow}))
+    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -228,8 +204,6 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         second_share=given.second.share,
         shadow=given.shadow.model if live else None,
         shadow_share=given.shadow.share,
-        canaries=given.canaries,
-        canary_interval=given.canary_interval,
     )
 
 

@@ -217,7 +217,13 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
         return False
     if failed(one) and isinstance(one.result, str) and isinstance(other.result, str):
         return masked_error(one.result) == masked_error(other.result)
-    return _same(one.result, other.result)
+    try:
+        if one.result == other.result:
+            return True
+    except RecursionError:  # nested deeper than the interpreter compares: cannot be told, so not a repetition
+        return False
+    said = pieces(one.result)
+    return said is not None and said == pieces(other.result)
 
 
 def bare(result: Any) -> bool:
@@ -275,13 +281,3 @@ def statements(code: str) -> str:
     """Removes from code what does not change what it does: blank lines, comments, blanks, the kind of quotes."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)
-
-
-def _same(one: Any, other: Any) -> bool:
-    try:
-        if one == other:
-            return True
-    except RecursionError:  # nested deeper than the interpreter compares: cannot be told, so not a repetition
-        return False
-    said = pieces(one)
-    return said is not None and said == pieces(other)

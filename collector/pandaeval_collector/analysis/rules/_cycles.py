@@ -138,7 +138,13 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
         if goes_on:
             continue
         if at - first >= 4:
-            found.append(_ping_pong(visits, steps, first, at))
+            members = [
+                index
+                for index, step in enumerate(steps)
+                if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < at
+            ]
+            wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
+            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), tuple(members), wasted))
         first = at - 1
     return found
 
@@ -191,16 +197,6 @@ def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
                 nothing = False
             said.add(words)
     return nothing
-
-
-def _ping_pong(visits: Sequence[Visit], steps: Sequence[Step], first: int, end: int) -> PingPong:
-    members = [
-        index
-        for index, step in enumerate(steps)
-        if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < end
-    ]
-    wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
-    return PingPong((end - first) // 2, tuple(visits[first:end]), tuple(members), wasted)
 
 
 _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}

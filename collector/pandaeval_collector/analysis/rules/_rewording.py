@@ -252,15 +252,10 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
             request.texts.append(value)
             fixed.append((name, "text", ""))
         else:
-            fixed.append((name, "", _spelled(value)))
+            text = value if isinstance(value, str) else repr(value)
+            fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
     request.worded = bool(request.texts)
     return request, repr(sorted(fixed, key=itemgetter(0)))
-
-
-def _spelled(value: Any) -> str:
-    """Writes a value without case, blanks and stops around it; a number that is a text equals that number."""
-    text = value if isinstance(value, str) else repr(value)
-    return text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text
 
 
 def _is_free(value: Any) -> bool:

@@ -144,7 +144,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
         return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
     if last is not None and _is_given_out(trace):
         return Response(1.0, f"the run ended by asking its caller for {last.name}", tool=last.name)
-    if last is None or _is_answered(trace, last):
+    if last is None or (last.has_result or last.error is not None or last.span_id in _tool_spans(trace)):
         return _lost(trace, None) or Response(
             None, "the run ended with the result of a tool; no answer to it was captured", unknown=Unknown.UNDECIDED
         )
@@ -230,11 +230,6 @@ def _is_given_out(trace: Trace) -> bool:
     if root is None or root.kind not in _RUN or not root.output or not root.output[-1].tool_requests:
         return False
     return not any(call.has_result or call.error is not None for call in trace.tool_calls) and not _tool_spans(trace)
-
-
-def _is_answered(trace: Trace, call: ToolCall) -> bool:
-    """Returns whether a result of the call was captured, or a tool's span shows that it ran."""
-    return call.has_result or call.error is not None or call.span_id in _tool_spans(trace)
 
 
 def _tool_spans(trace: Trace) -> Sequence[str]:

@@ -191,7 +191,7 @@ def tool_loop(trace: Trace) -> ToolLoop:
     wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
     calls = trace.tool_calls
     parts = [(_of_calls(cycle, calls), _spent_on_calls(cycle, calls)) for cycle in cycles]
-    parts += [(_of_visits(rally, calls), _spent_on_visits(rally)) for rally in rallies]
+    parts += [(_of_visits(rally, calls), (rally.visits[2].start_ns, rally.visits[-1].end_ns)) for rally in rallies]
     spent = merged(time for _, time in parts)
     return ToolLoop(
         calls=len(calls),
@@ -314,10 +314,6 @@ def _of_visits(rally: PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
 def _spent_on_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
     """Returns the time from the end of the call before the first repetition to the end of the last one, in ns."""
     return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
-
-
-def _spent_on_visits(rally: PingPong) -> tuple[int, int]:
-    return rally.visits[2].start_ns, rally.visits[-1].end_ns
 
 
 def _seconds(intervals: Sequence[tuple[int, int]]) -> float:

@@ -56,7 +56,12 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     """Estimates how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
     <= n and k >= 1."""
-    _check(n, c, k, mode)
+    if not 0 <= c <= n:
+        raise ValueError(f"of {n} trials {c} cannot have succeeded")
+    if k < 1:
+        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     if n == 0:
         return PassEstimate(None)
     if mode == "unbiased":
@@ -85,15 +90,6 @@ def _bayesian(successes: int, failures: int, k: int) -> PassEstimate:
 
 def _rest(share: float | None) -> float | None:
     return None if share is None else 1.0 - share
-
-
-def _check(n: int, c: int, k: int, mode: str) -> None:
-    if not 0 <= c <= n:
-        raise ValueError(f"of {n} trials {c} cannot have succeeded")
-    if k < 1:
-        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
-    if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
 
 
 # pass@k and pass^k of a suite: the mean over its cases, with an interval for cases that might have been drawn instead.

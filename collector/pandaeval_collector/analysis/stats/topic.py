@@ -60,7 +60,8 @@ def content_tokens(text: str) -> frozenset[str]:
     (see ``STOPWORDS_VERSION``). Empty for a text without any. Takes linear time.
     """
     if not text.isascii():
-        text = _folded(text)
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
+        text = _NO_WORD.sub(" ", folded)
     if not text.isascii():
         tokens = (word.removesuffix("'s") for word in _TOKEN.findall(text))
         return frozenset(
@@ -74,13 +75,6 @@ def content_tokens(text: str) -> frozenset[str]:
     found -= quoted
     found.update(word.removesuffix("'s") for each in quoted for word in _ASCII_TOKEN.findall(each))
     return frozenset(found - _NO_TOKENS)
-
-
-def _folded(text: str) -> str:
-    """Returns the text in one spelling, with blanks for all that belongs to no word: mostly plain ASCII from here
-    on."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
-    return _NO_WORD.sub(" ", folded)
 
 
 FEWEST = 2

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
 from itertools import pairwise
 
-from pandaeval_collector.jobs.canary_file import first_agent_trace
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.judge.redact import redacted
+from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.receivers.files import Input, Request
 from pandaeval_otel.model import ToolCall, Trace
+from pandaeval_otel.normal.trace import is_genai
+from pandaeval_otel.wire.splitting import split_logs, split_traces
 
 # A run in other words or in another order. None of these changes what was accomplished.
 _POLITE = (
@@ -126,8 +130,15 @@ def _known() -> Iterator[KnownRun]:
 
 
 def _recorded(name: str) -> Trace:
+    """Returns the first agent trace of a recording of the package, in normal form."""
     with as_file(files(__package__).joinpath("runs", f"{name}.otlp.jsonl.xz")) as path:
-        return redacted(first_agent_trace(path))
+        requests = [request for request in Input(str(path)).requests() if isinstance(request, Request)]
+    chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+    for request in requests:
+        for fragment in (split_logs if request.logs else split_traces)(request.data).fragments:
+            chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+    traces = (rebuilt(held).trace for held in chunks.values())
+    return redacted(next(trace for trace in traces if trace is not None and is_genai(trace)))
 
 
 METRIC = "trace.task_completion"

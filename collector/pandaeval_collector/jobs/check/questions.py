@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.base.score import Score, Unscored
-from pandaeval_collector.jobs.anew import Forgetful
-from pandaeval_collector.jobs.canary_file import finding_of, said
+from pandaeval_collector.base.score import Finding, Score, Unscored
+from pandaeval_collector.jobs.anew import Forgetful, said
 from pandaeval_collector.jobs.check.plan import METRIC, CheckItem
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.rubric import Guidance
+from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_otel.model import Trace
 
 _TRIES, _LONGEST_S = 3, 30.0
 _QUESTION, _ANSWER = 600, 150
@@ -118,7 +119,7 @@ class CheckRun:
     async def _asked(self, item: CheckItem) -> Reply:
         judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=self._guidance)
         try:
-            finding = await finding_of(self._metric, item.trace, judge)
+            finding = await _finding_of(self._metric, item.trace, judge)
         finally:
             self._pay(judge.spent)
         match finding:
@@ -133,3 +134,14 @@ class CheckRun:
         self.spent.tokens += spent.tokens
         self.spent.cost_usd += spent.cost_usd
         self.spent.model = spent.model or self.spent.model
+
+
+async def _finding_of(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding | None:
+    """Returns the finding of a judged metric on a run. Raises ``CallFailedError`` and ``OverBudgetError``."""
+    before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
+    if before is not None or metric.ask is None:
+        return before
+    try:
+        return await metric.ask(trace, judge)
+    except NoVerdictError as error:
+        return Unscored(error.why, str(error))

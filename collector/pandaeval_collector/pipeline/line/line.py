@@ -19,7 +19,6 @@ from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
-from pandaeval_collector.pipeline.line.session_trials import SessionTrials
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
@@ -56,8 +55,6 @@ class Line:
         self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
         """Understands traces in this process, before they are filed."""
-        trials = self.understanding.trials
-        self._trials = None if trials is None else SessionTrials(store, trials)
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Understands and files traces: scores them and the sessions that they change."""
@@ -77,8 +74,6 @@ class Line:
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*filing.file(decision.runs, places, changes)]
-            alone = [run for run in decision.runs if run.unit.session_id is None]
-            results += [result for run in alone for result in run.graded]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
@@ -125,7 +120,7 @@ class Line:
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
-        """Scores sessions and their trials for good. ``trigger``: why each is over."""
+        """Scores sessions for good. ``trigger``: why each is over."""
         decision = Decision()
         results: list[Result] = []
         with self._store.snapshot():
@@ -133,7 +128,6 @@ class Line:
                 results.extend(self._scores.score(session_id, trigger(session_id)))
                 said, jobs = self._scores.ask(session_id, trigger(session_id))
                 results.extend(said)
-                results.extend([] if self._trials is None else self._trials.of(session_id))
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
             self._revisions.add(results, decision)

@@ -46,7 +46,9 @@ def build(definition: Definition) -> Metric[Any, Any]:
     )
 
     async def ask(subject: Any, judge: Judge) -> Finding | None:
-        return _finding(definition, await judge.ask(rubric, _given(subject)))
+        held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
+        held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
+        return _finding(definition, await judge.ask(rubric, {name: text for name, text in held.items() if text}))
 
     return Metric(
         level=definition.level,
@@ -75,13 +77,6 @@ def _before_asking(subject: Any, context: object) -> Finding | None:
     if trace.tool_calls or any(text and says_something(text) for text in said):
         return None
     return Unscored(Why.NO_CONTENT, "neither an answer that says anything nor a step of the agent was captured")
-
-
-def _given(subject: Any) -> dict[str, str]:
-    """Returns what spans state about the user, for turns and conversations."""
-    held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
-    held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
-    return {name: text for name, text in held.items() if text}
 
 
 def _text(definition: Definition) -> Iterator[str]:
@@ -203,7 +198,7 @@ def metric(
 
         return Metric(
             level=level,
-            name=name or _snake(given.__name__),
+            name=name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given.__name__).lower(),
             kind="llm" if judged else "code",
             version=version or _digest(given),
             threshold=sum(scale) / 2 if threshold is None else threshold,
@@ -274,10 +269,6 @@ def _as_label(given: float | Mapping[str, Any] | LabelDefinition) -> LabelDefini
     if isinstance(given, LabelDefinition):
         return given
     return LabelDefinition.model_validate(dict(given) if isinstance(given, Mapping) else {"score": given})
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _digest(given: Any) -> str:

@@ -4,7 +4,7 @@ find."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,23 +81,6 @@ class TrialGrader:
         if self._heard is not None:
             self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
         return [result for result in told if self._is_shown(result.metric)]
-
-    def untold(
-        self,
-        case: Case,
-        name: str,
-        unit: Unit,
-        traces: Sequence[str],
-        why: str,
-        metrics: Collection[str] = (CORRECT,),
-        **about: str,
-    ) -> list[Result]:
-        """Returns results without a score for a trial that cannot be graded. ``unit``: of its last trace; ``why``: the
-        reason, for the results of ``metrics``; ``about``: their further metadata."""
-        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
-        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
-        shown = [metric for metric in every if metric.name in metrics and self._is_shown(metric.name)]
-        return [self._with(self._untold(metric, case, unit, finding), case, name, traces) for metric in shown]
 
     def _silent(
         self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]

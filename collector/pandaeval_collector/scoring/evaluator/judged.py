@@ -144,8 +144,8 @@ class Judged:
         return tuple(each.metric.part for each in same if each.metric.part is not None)
 
     def _is_apart(self, question: Question) -> bool:
-        """Returns whether a question needs a call of its own: it has guidelines, or a cheap judge is asked first."""
-        return bool(question.guidance.texts) or question.metric.key in self._judge.cascade
+        """Returns whether a question needs a call of its own: it has guidelines."""
+        return bool(question.guidance.texts)
 
     def _asked(
         self,

@@ -123,16 +123,11 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
         if finding is not None:
             keep_little(finding)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a metric's bug must cost one result
-        if not _is_the_embedders(error, context):
+        texts: Texts | None = getattr(context, "texts", None)
+        if not (texts is not None and error is texts.lost):
             ERRORS.note(METRIC, metric.key, error)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
-
-
-def _is_the_embedders(error: BaseException, context: Any) -> bool:
-    """Returns whether a metric raised only because its texts could not be embedded, which is noted elsewhere."""
-    texts: Texts | None = getattr(context, "texts", None)
-    return texts is not None and error is texts.lost
 
 
 def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:

@@ -78,14 +78,11 @@ class LearnedModels:
     def _look(self) -> None:
         if self._folder is not None and time.monotonic() - self._looked >= LOOK_EVERY:
             self._looked = time.monotonic()
-            self._read(self._folder)
-
-    def _read(self, folder: Path) -> None:
-        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-        seen = tuple((str(file), _changed(file)) for file in files)
-        if seen != self._seen:
-            self._seen = seen
-            self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
+            files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+            seen = tuple((str(file), _changed(file)) for file in files)
+            if seen != self._seen:
+                self._seen = seen
+                self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
 
 
 def _changed(file: Path) -> int:
@@ -168,8 +165,6 @@ class Preparation:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:
                 depends["votes"] = judge.votes
-            if (step := judge.cascade.get(metric.key)) is not None:
-                depends["cascade"] = [step.model, step.low, step.high]
             if metric.part is not None and not judge.shares_turns:
                 depends["calls"] = judge.turn_calls
         elif metric.level == "session":

@@ -39,7 +39,10 @@ def check(metric: Any) -> None:
         raise ValueError('version: write a text, as in "1"')
     if not callable(metric.evaluate):
         raise ValueError("evaluate is no function")
-    _check_judged(metric)
+    if (metric.kind == "llm") != (metric.ask is not None):
+        raise ValueError("ask and kind llm go together: give both or neither")
+    if metric.kind == "llm" and metric.needs_session:
+        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
     if metric.level == "trial" and metric.layer not in LAYERS:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
@@ -51,13 +54,6 @@ def check(metric: Any) -> None:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
         raise ValueError(f"settings are part of a result's id and have to be JSON: {error}") from error
-
-
-def _check_judged(metric: Any) -> None:
-    if (metric.kind == "llm") != (metric.ask is not None):
-        raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and metric.needs_session:
-        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
 
 
 def ends(scale: str) -> tuple[float, float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -15,9 +14,6 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import (
     Order,
     PageAgent,
-    PageDrill,
-    PageFault,
-    PageFlagged,
     PageIncident,
     PageIncidents,
     PageIndex,
@@ -79,11 +75,6 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
 
         return await reads.answer(request, read)
 
-    @router.get("/drill", response_model=PageDrill, summary="What the last scheduled drill found")
-    async def drill(request: Request) -> Response:
-        found = await reads.run(work.drill)
-        return await reads.answer(request, lambda: _drill(found), beside=None if found is None else found["at"])
-
     @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
     async def session(request: Request, id: SessionId) -> Response:
         return await reads.answer(request, lambda: shown.session(names.session(id)))
@@ -93,30 +84,6 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
         return await reads.answer(request, lambda: shown.trace(names.trace(trace_id)), large=True)
 
     return router
-
-
-def _drill(found: Mapping[str, Any] | None) -> PageDrill:
-    if found is None:
-        return PageDrill(at=None, runs=0, faults=[], flagged=[])
-    faults = [
-        PageFault(
-            name=name,
-            family=each["family"],
-            text=each["text"],
-            n=each["n"],
-            noticed=each["noticed"]["hits"],
-            low=each["noticed"]["low"],
-            high=each["noticed"]["high"],
-        )
-        for name, each in found["faults"].items()
-        if each["n"]
-    ]
-    flagged = [
-        PageFlagged(metric=metric, n=each["n"], hits=each["hits"])
-        for metric, each in found["untouched"].items()
-        if each["n"]
-    ]
-    return PageDrill(at=int(found["at"] * 1000), runs=found["good"], faults=faults, flagged=flagged)
 
 
 class _Shown:

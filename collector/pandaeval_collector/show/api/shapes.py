@@ -231,35 +231,6 @@ class PageIncidents(BaseModel):
     agents: list[PageAgent]
 
 
-class PageFault(BaseModel):
-    """A kind of fault in the last drill: how many of its ``n`` copies were noticed, with Wilson's 95 % interval."""
-
-    name: str
-    family: str
-    text: str
-    n: int
-    noticed: int
-    low: float | None
-    high: float | None
-
-
-class PageFlagged(BaseModel):
-    """How many of the untouched runs a metric failed in the last drill."""
-
-    metric: str
-    n: int
-    hits: int
-
-
-class PageDrill(BaseModel):
-    """The last scheduled drill, the faults that were noticed least first. ``at`` is null where there was none."""
-
-    at: Milliseconds | None
-    runs: int
-    faults: list[PageFault]
-    flagged: list[PageFlagged]
-
-
 class PageSession(BaseModel):
     """A session with its traces, the worst 300, for the page."""
 

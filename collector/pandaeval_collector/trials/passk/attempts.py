@@ -10,7 +10,7 @@ there was nothing to look at determines nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,7 +73,7 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
-_ABOUT = ("case", "trial", "case_kind", "k", "part_of")
+_ABOUT = ("case", "trial", "case_kind", "k")
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
@@ -98,8 +98,8 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
     return CaseTrials(key, per, tuple(found[name] for name in sorted(found)))
 
 
-def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the newest revision of each unit and metric; without the results of parts of a trial."""
+def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, Any]]:
+    """Returns the newest revision of each unit and metric."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -111,7 +111,7 @@ def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         known = found.get(unit)
         if known is None or (each.get("revision") or 0) >= (known.get("revision") or 0):
             found[unit] = each
-    return [each for each in found.values() if not _about(each).get("part_of")]
+    return found.values()
 
 
 def _chosen(asked: str | None, there: set[str]) -> str:

@@ -44,9 +44,6 @@ def test_what_a_newer_version_adds_is_no_error() -> None:
     assert read(with_facts(mood="sunny")) == read(SOUND)
 
 
-TRIAL = {"case": "a", "trial": "", "by_task": False, "trigger": "idle", "late_spans": 0}
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -64,8 +61,6 @@ TRIAL = {"case": "a", "trial": "", "by_task": False, "trigger": "idle", "late_sp
         with_facts(revision=-1),
         with_facts(done=[["book"]]),
         with_facts(course={"a": 1}),
-        with_facts(trial={**TRIAL, "trigger": "never"}),
-        with_facts(trial={"case": "a"}),
     ],
 )
 def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
@@ -80,10 +75,6 @@ def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
     member.answer = answer
     with pytest.raises(ValueError, match="it says nothing of its trace"):
         unpacked(member.SerializeToString())
-
-
-def test_a_trial_is_read() -> None:
-    assert isinstance(unpacked(with_facts(trial=TRIAL)), Handed)
 
 
 async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
         await owner.adopt(full)
         found, missing = EarlierTraces(owner.store, None).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
-        assert [each.digest for each in found] == [unpack(unpacked(each).row.body)[0].digest for each in sent]
+        assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
         assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"

@@ -70,7 +70,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         1.0 - len(found.loose) / found.total,
         _reason(found),
         _metadata(found),
-        label=_label(found) if strict else None,
+        label=("contradicts_calls" if found.loose[0].instead else "made_up_value") if strict else None,
         failed=strict,
         coverage=found.total / everything,
         span_ids=tuple(dict.fromkeys(each.claim.span_id for each in found.loose)),
@@ -112,10 +112,6 @@ def _described(loose: Loose) -> dict[str, Any]:
     return (
         described | ({"argument": claim.key} if claim.key else {}) | ({"but": loose.instead} if loose.instead else {})
     )
-
-
-def _label(found: Grounding) -> str:
-    return "contradicts_calls" if found.loose[0].instead else "made_up_value"
 
 
 def _reason(found: Grounding) -> str:
