@@ -221,7 +221,7 @@ class Judged:
             unit=question.unit,
             finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
             evaluator=by,
-            threshold=None if metric.explains else question.threshold,
+            threshold=question.threshold,
             revision=question.unit.revision,
             final=True,
             duration_ms=round(spent.seconds * 1e3, 3),
