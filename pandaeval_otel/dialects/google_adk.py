@@ -13,8 +13,7 @@ from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
 from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

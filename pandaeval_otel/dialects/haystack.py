@@ -8,9 +8,8 @@ from typing import Any
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides
+from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._transcripts import split_run
 from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan

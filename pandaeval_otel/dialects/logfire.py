@@ -11,10 +11,10 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
+from pandaeval_otel.dialects._events import told_in_list
 from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan

@@ -28,7 +28,6 @@ from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, 
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._tool_values import (
     FINAL_ANSWERS,
     is_final_answer,
@@ -36,7 +35,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_of_server,
     tool_outcome,
 )
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
