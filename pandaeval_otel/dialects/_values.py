@@ -1,6 +1,6 @@
-"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text; and JSON that a length
-limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still most
-of a conversation.
+"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text; and JSON that a
+length limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still
+most of a conversation.
 
 Nothing here raises, whatever the value is. Unreadable values stay as they are. Readings of texts that recur are
 remembered: a run repeats its tools, its instructions and its question with every model call and on every span around
