@@ -164,7 +164,7 @@ class WorkerProcess:
         inbox = self._waiting[number] = asyncio.Queue()
         ended = False
         try:
-            process.send(_json({"id": number, "call": call.to_dict()}))
+            process.send(_json({"id": number, "call": asdict(call)}))
             while True:
                 reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
                 ended = "attempt" not in reply

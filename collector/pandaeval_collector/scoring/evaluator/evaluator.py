@@ -127,7 +127,12 @@ class Evaluator:
             lambda t: TraceContext(texts, t, failing=named, asked=asked),
             refusal(trace, self.settings),
         )
-        return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
+        step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
+        for at, each in enumerate(found if step is not None else ()):
+            if each.success is False:
+                blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
+                found[at] = replace(each, finding=blamed)
+        return found + told
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
@@ -230,7 +235,7 @@ class Evaluator:
         """Returns the values of a trace's results for session metrics: scores, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
         the metric counts by its failures only."""
-        return [self._signal_value(result) for result in results]
+        return [*map(self._signal_value, results)]
 
     def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
@@ -265,12 +270,3 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
-
-
-def _with_step(failed: Result, told: Sequence[Result]) -> Result:
-    """Returns a failing result with the step that broke the run, if that is known."""
-    step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
-    if step is None:
-        return failed
-    finding = failed.finding
-    return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))
