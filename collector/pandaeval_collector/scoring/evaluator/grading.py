@@ -71,7 +71,14 @@ class TrialGrader:
         unit = trial_unit(trial)
         given = dict(verdicts or {})
         findings = {name: verdict.finding for name, verdict in given.items()}
-        results = [self._answered(trial, unit, each, given[each.name]) for each in self.judged if each.name in given]
+        results: list[Result] = []
+        for metric in self.judged:
+            if (verdict := given.get(metric.name)) is not None:
+                # An answer at a later try is a new result.
+                why = {"why": verdict.finding.why.value} if isinstance(verdict.finding, Unscored) else {}
+                threshold, model = self._threshold(metric, trial.case), verdict.model or self.model_of(metric)
+                made = self._made(metric, unit, verdict.finding, threshold, verdict.seconds * 1e3, model, **why)
+                results.append(replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens))
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
         graded = tuple(self._outcomes(trial, declared(trial.case), results))
@@ -146,14 +153,6 @@ class TrialGrader:
             **({"suite": self.suite.name} if self.suite.name else {}),
         }
         return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
-
-    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
-        finding = verdict.finding
-        # An answer at a later try is a new result.
-        why = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
-        threshold, model = self._threshold(metric, trial.case), verdict.model or self.model_of(metric)
-        made = self._made(metric, unit, finding, threshold, verdict.seconds * 1e3, model, **why)
-        return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
         self,

@@ -97,7 +97,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = pairs(trace)
     if not found:
         return _nothing(trace)
-    lacks = [_lacks(pair, context) for pair in found]
+    lacks: list[str] = []
+    """Why a pair cannot be scored, "" if it can."""
+    for pair in found:
+        shares = {"message": context.texts.known(pair.asked), "answer": context.texts.known(pair.answered)}
+        unknown = [f"does not know the {side}: {share.lacks}" for side, share in shares.items() if not share]
+        lacks.append(f"the embedder {context.texts.embedder} {unknown[0]}" if unknown else "")
     where = context.texts.direction
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
     asking = [(pair, asked, where(pair.answered)) for pair in known if (asked := where(pair.asked))]
@@ -111,15 +116,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if not pointing:
         return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
     return None  # nothing that was said could tell that the answer is off topic
-
-
-def _lacks(pair: Pair, context: TraceContext) -> str:
-    """Returns why a pair cannot be scored, "" if it can."""
-    for side, text in (("message", pair.asked), ("answer", pair.answered)):
-        known = context.texts.known(text)
-        if not known:
-            return f"the embedder {context.texts.embedder} does not know the {side}: {known.lacks}"
-    return ""
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
