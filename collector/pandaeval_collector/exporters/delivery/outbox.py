@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.backoff import Bell, finish
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Exporter, Row, Sent
 from pandaeval_collector.exporters.delivery.standing import SinkState
@@ -38,9 +38,7 @@ class Outbox:
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
         self._standing = SinkState(exporter.name, exporter.source, telemetry, lambda: exporter.off)
         self._key = f"cursor:{exporter.name}"
-        self._bell = Bell()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._delivering: Every | None = None
         self._cursor = _Cursor()
 
     @property
@@ -60,35 +58,27 @@ class Outbox:
         begins = await self._exporter.open(self._cursor.position)
         if stored is None or begins != self._cursor.position:
             await self._note(_Cursor(self._cursor.seq, begins))
-        self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
+        name = f"pandaeval-export-{self._exporter.name}"
+        self._delivering = Every(_POLL_S, self._deliver_all, name, last=True, grace=_FLUSH_S)
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""
-        if self._standing.state:  # an exporter that is down keeps to its waiting time
-            self._bell.ring()
+        if self._delivering is not None and self._standing.state:  # one that is down keeps to its waiting time
+            self._delivering.ring()
 
     async def stop(self) -> None:
         """Delivers what it can within a few seconds, then closes the exporter."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _FLUSH_S)
+        if self._delivering is not None:
+            await self._delivering.stop()
         await self._exporter.close()
 
-    async def _run(self) -> None:
-        while True:
-            stopping = self._stopping
-            try:
-                found_any = await self._deliver()
-            except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-                wait = self._standing.failed(error)
-                found_any = False
-            else:
-                wait = _POLL_S
-            if not found_any:
-                if stopping:
-                    return
-                await self._bell.sleep(wait)
+    async def _deliver_all(self) -> float | None:
+        try:
+            while await self._deliver():
+                pass
+        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+            return self._standing.failed(error)
+        return None
 
     async def _deliver(self) -> bool:
         """Delivers one batch; returns whether there was one."""

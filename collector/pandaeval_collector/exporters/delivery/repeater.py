@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from pandaeval_collector.base.runtime.backoff import Bell, finish
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters import Repeating
 from pandaeval_collector.exporters.delivery.standing import SinkState
@@ -19,36 +17,29 @@ class Repeater:
         self._exporter = exporter
         signal = exporter.name.partition(".")[2]
         self._standing = SinkState(exporter.name, signal, telemetry, lambda: exporter.off)
-        self._bell = Bell()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._sending: Every | None = None
 
     async def start(self) -> None:
         await self._exporter.open()
-        self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
+        name = f"pandaeval-export-{self._exporter.name}"
+        self._sending = Every(self._exporter.interval, self._send, name, last=True, grace=_FLUSH_S)
 
     def wake(self) -> None:
         """Does nothing: new results are sent with the next interval."""
 
     async def stop(self) -> None:
         """Sends a last time, if that takes no more than a few seconds, then closes the exporter."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _FLUSH_S)
+        if self._sending is not None:
+            await self._sending.stop()
         await self._exporter.close()
 
-    async def _run(self) -> None:
-        while True:
-            last = self._stopping
-            wait = self._exporter.interval
-            try:
-                with self._standing.asking():
-                    await self._exporter.send(last)
-            except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-                wait = self._standing.failed(error)
-            else:
-                self._standing.succeeded()
-            if last:
-                return
-            await self._bell.sleep(wait)
+    async def _send(self) -> float | None:
+        assert self._sending is not None
+        interval = self._exporter.interval
+        try:
+            with self._standing.asking():
+                await self._exporter.send(self._sending.is_last)
+        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+            return self._standing.failed(error)
+        self._standing.succeeded()
+        return interval
