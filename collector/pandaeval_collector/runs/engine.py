@@ -21,7 +21,7 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.process import BatchFailedError, RunProcess, StoredVerdicts
+from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, sampled
@@ -136,7 +136,7 @@ class Engine:
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
             caller = None if judge is None else judge.caller
-            process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
+            process = RunProcess(setup, self._environ, caller, self._store, at_once)
             self._current = run.id, process
             try:
                 while batch := await self._next(run, 1 if alone else most):

@@ -22,7 +22,7 @@ from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
-from pandaeval_collector.runs.process import RunProcess, StoredVerdicts
+from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
 from pandaeval_collector.runs.wire import CallCount, TracesToScore
@@ -235,7 +235,7 @@ class Runs:
         items = some(chosen)
         run_id = f"dry-{secrets.token_hex(4)}"
         setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)
-        process = RunProcess(setup, self._environ, None, StoredVerdicts(self.store), 1)
+        process = RunProcess(setup, self._environ, None, self.store, 1)
         async with self._judges.of(judge_of(config)) as judge:
             assert judge is not None, "these metrics ask a judge"
             await judge.process.start()
