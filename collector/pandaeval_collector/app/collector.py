@@ -15,6 +15,7 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
@@ -131,12 +132,12 @@ class Collector:
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
+        rates = PassRates(store, self.telemetry)
+        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
         self._parts.push_async_callback(pass_rates.stop)
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            learning = Every(config.learn.interval, look, "pandaeval-learning")
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
@@ -178,8 +179,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 
