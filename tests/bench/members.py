@@ -47,7 +47,7 @@ async def measure(seed: int, number: int) -> tuple[float, float, float]:
             decided = time.process_time() - began
             members: list[bytes] = []
             seq = 0
-            while rows := forwarder.store.outbox_after(MEMBERS, seq):
+            while rows := forwarder.store.reads.outbox_after(MEMBERS, seq):
                 members += [row.body for row in rows]
                 seq = rows[-1].seq
             began = time.process_time()

@@ -38,7 +38,7 @@ class Sharing:
         sessions = self._config.sessions
 
         def complete(member: bytes, most: int = _MOST_CONTENTS) -> bytes:
-            return with_contents(member, store.contents, most)
+            return with_contents(member, store.reads.contents, most)
 
         if sessions.forward_to is not None:
             yield ToOwner(sessions.forward_to, complete, token=self._token, certificate=sessions.certificate)

@@ -17,7 +17,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.anew import Cascade, Votes
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
     GivenUp,
@@ -136,7 +136,7 @@ class Attempts:
         desks = Desks(caller, judge)
         self._desk = desks.desk(memory)
         self._hide = desks.secrets
-        self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
+        self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
         self._checks = checks or Checks(Cascade(desks, memory, Votes(desks, memory, 1)))
         self._complaints, self._kinship = Complaints(), Kinship()

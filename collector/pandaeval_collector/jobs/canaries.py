@@ -177,7 +177,7 @@ class Canaries:
         thresholds = {key: metric.threshold_for(None) for key, metric in self._metrics.items() if metric.kind == "llm"}
         thresholds |= evaluator.settings.thresholds
         of = _compares_with(flock, judge, self._metrics)
-        self._rounds_so_far = CanaryRounds(of, thresholds, json.loads(store.get(_KEY) or "{}"))
+        self._rounds_so_far = CanaryRounds(of, thresholds, json.loads(store.reads.get(_KEY) or "{}"))
         self._shown: set[tuple[str, ...]] = set()
         self._task: asyncio.Task[None] | None = None
         telemetry.gauge("pandaeval.judge.drift", lambda: self.drift, check=CHECK)

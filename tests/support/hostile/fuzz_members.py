@@ -27,10 +27,10 @@ def packed() -> Sequence[bytes]:
     composer = Composer(7)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), "off")
-        line = Line(store, Evaluator(WordEmbedder()), sessions="elsewhere")
+        line = Line(store.reads, Evaluator(WordEmbedder()), sessions="elsewhere")
         for trace in (composer.trace() for _ in range(30)):
             store.commit(line.decide([stored(store, trace)]).changes).result()
-        found = [with_contents(row.body, store.contents, 1 << 20) for row in store.outbox_after(SIGNAL, 0)]
+        found = [with_contents(row.body, store.reads.contents, 1 << 20) for row in store.reads.outbox_after(SIGNAL, 0)]
         store.close()
     return found
 

@@ -68,7 +68,7 @@ async def _genuine() -> list[bytes]:
                 await forwarder.send(composer.trace())
             while forwarder.pipeline.open_traces:
                 await forwarder.wait(_QUIET_S)
-            while rows := forwarder.store.outbox_after(MEMBERS, seq):
+            while rows := forwarder.store.reads.outbox_after(MEMBERS, seq):
                 found += [row.body for row in rows]
                 seq = rows[-1].seq
     return found

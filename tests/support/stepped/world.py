@@ -364,7 +364,7 @@ class World:
         life = slot.life
         if life is None:
             return []
-        return list(completed(rows, lambda body: with_contents(body, life.store.contents, 4 << 20)))
+        return list(completed(rows, lambda body: with_contents(body, life.store.reads.contents, 4 << 20)))
 
 
 def _ids_and_scores(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[str, float | None]]:

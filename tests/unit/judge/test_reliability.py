@@ -267,7 +267,7 @@ class TestCanaries:
             canaries.start()
             for _ in range(200):
                 await asyncio.sleep(0.01)
-                if len(caller.asked) == 2 and json.loads(store.get("judge.canaries") or "{}"):
+                if len(caller.asked) == 2 and json.loads(store.reads.get("judge.canaries") or "{}"):
                     break
             await canaries.stop()
             assert len(caller.asked) == asked

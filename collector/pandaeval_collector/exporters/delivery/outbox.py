@@ -54,7 +54,7 @@ class Outbox:
         return self._cursor.seq
 
     async def start(self) -> None:
-        stored = self._store.get(self._key)
+        stored = self._store.reads.get(self._key)
         if stored is not None:
             self._cursor = _Cursor(**orjson.loads(stored))
         begins = await self._exporter.open(self._cursor.position)
@@ -117,8 +117,8 @@ class Outbox:
 
     def _read(self) -> Callable[[int, int], Sequence[Row]]:
         if self.source == "results":
-            return self._store.results_after
-        return functools.partial(self._store.outbox_after, self.source)
+            return self._store.reads.results_after
+        return functools.partial(self._store.reads.outbox_after, self.source)
 
     def _count(self, sent: Sent) -> None:
         exporter = self._exporter.name.partition(".")[0]

@@ -22,7 +22,7 @@ from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.scoring.cases.matching import TrialTrace
 from pandaeval_collector.scoring.cases.model import Case
 from pandaeval_collector.scoring.cases.trial import Trial
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 
@@ -31,7 +31,7 @@ class NotKeptError(Exception):
     """Not all of a trial can be read; the text says why."""
 
 
-def read_again(store: Store, traces: Iterable[TrialTrace], most: float = math.inf) -> tuple[Trace, ...]:
+def read_again(store: StoreReader, traces: Iterable[TrialTrace], most: float = math.inf) -> tuple[Trace, ...]:
     """Reads traces as they were when they were decided, each in the session that it was placed in. Raises
     :class:`NotKeptError` where they take more than ``most`` bytes or are not kept, and what decoding raises."""
     found: list[Trace] = []
@@ -73,7 +73,7 @@ class _Attempt:
 class SessionTrials:
     """Grades the trials of sessions. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, trials: LiveGrading) -> None:
+    def __init__(self, store: StoreReader, trials: LiveGrading) -> None:
         self._store, self._trials = store, trials
 
     def of(self, session_id: str) -> list[Result]:

@@ -19,7 +19,7 @@ from pandaeval_collector.pipeline.line.understanding import Understanding
 from pandaeval_collector.pipeline.workers import wire
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.cpu import CPU
-from pandaeval_collector.store import ChunkReader
+from pandaeval_collector.store import StoreReader
 from pandaeval_otel.base.component_errors import ERRORS
 
 
@@ -55,7 +55,7 @@ def _beside() -> wire.Beside:
 def _open(setup: wire.WorkerSetup) -> Understanding:
     set_up(setup.log_level)
     ERRORS.hand_over()
-    understanding = Understanding(ChunkReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
+    understanding = Understanding(StoreReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
     spare_the_garbage_collector()
     return understanding
 

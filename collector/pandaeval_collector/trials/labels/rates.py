@@ -210,7 +210,7 @@ class PassRates:
             await self._bell.sleep(self._interval)
 
     def _calculate(self) -> list[AgentRate]:
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
     def _show(self, rates: list[AgentRate]) -> None:

@@ -187,7 +187,7 @@ class Monitor:
         return {name: value for watch in self._watches for name, value in watch.gauges().items()}
 
     def _restore(self, watch: Watch) -> None:
-        kept = self._store.get(watch.key)
+        kept = self._store.reads.get(watch.key)
         if kept is None:
             return
         try:

@@ -124,7 +124,7 @@ async def test_what_is_not_kept_leaves_the_trial_without_a_score(
     assert told(line) == {3: (None, "7", [1, 2, 3])}
     assert "evaluate --cases" in line.results()[-1]["reason"]
     await send(line, run(4, case="send", calls=SEND, session="t"))
-    monkeypatch.setattr(line.store, "contents", lambda trace_id: [])
+    monkeypatch.setattr(line.store.reads, "contents", lambda trace_id: [])
     await line.wait(OVER)
     (last,) = (each for each in line.results() if each["session_id"] == "t" and each["level"] == "trial")
     assert (last["metric"], last["why"]) == ("trial_correct", "insufficient_evidence")
@@ -164,10 +164,12 @@ async def test_the_owner_of_a_session_grades_what_it_was_sent_and_says_of_the_re
         await send(forwarder, *runs)
         await forwarder.wait(OVER)
         assert told(forwarder) == {}
-        sent = [row.body for row in forwarder.store.outbox_after(MEMBERS, 0)]
+        sent = [row.body for row in forwarder.store.reads.outbox_after(MEMBERS, 0)]
         most = {f"{3:032x}": 10}  # too large to be handed over
         full = [
-            with_contents(each, forwarder.store.contents, most.get(Member.FromString(each).trace_id.hex(), 1 << 20))
+            with_contents(
+                each, forwarder.store.reads.contents, most.get(Member.FromString(each).trace_id.hex(), 1 << 20)
+            )
             for each in sent
         ]
         await owner.pipeline.take_members(full)

@@ -461,4 +461,4 @@ async def test_one_that_was_never_started_can_be_stopped(store: Store) -> None:
     monitor = Monitor(store, Telemetry(), [live()], 60.0)
     monitor.take([row("1", True, "refund", "1")])
     await monitor.stop()
-    assert store.get("live_trials") is None
+    assert store.reads.get("live_trials") is None

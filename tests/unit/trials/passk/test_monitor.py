@@ -61,7 +61,7 @@ def shown(telemetry: Telemetry) -> dict[str, float]:
 
 
 def kept(store: Store) -> dict[str, Any]:
-    return {key: json.loads(held) for key in ("one", "two") if (held := store.get(key)) is not None}
+    return {key: json.loads(held) for key in ("one", "two") if (held := store.reads.get(key)) is not None}
 
 
 async def test_only_what_changed_is_kept_and_all_is_shown(store: Store) -> None:
