@@ -29,6 +29,8 @@ from pandaeval_collector.jobs.outcome import (
     unfinished,
     until_next_day,
 )
+from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
+from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
@@ -44,8 +46,6 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.assigning import RUBRIC as SAME_CAUSE
-from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger

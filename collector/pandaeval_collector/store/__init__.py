@@ -1,6 +1,6 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions, series and failures.
 
-Imports analysis, base, judge.
+Imports analysis, base.
 """
 
 from pandaeval_collector.store.chunks import StoreFullError

@@ -270,7 +270,7 @@ class TestOdd:
             assert places(line, ONE, early) == ["resp_1"] * 2
 
     async def test_two_digests_that_are_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in ("pipeline.line.implied_sessions", "store.reads.responses"):
+        for module in ("pipeline.line.implied_sessions", "store.responses"):
             monkeypatch.setattr(f"pandaeval_collector.{module}.response_digest", lambda id_: b"the same")
         async with RunningLine(tmp_path) as line:
             await say(line, ONE, turn(8, ["resp_8"]), TWO)

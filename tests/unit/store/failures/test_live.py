@@ -18,11 +18,11 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record
+from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
 from pandaeval_collector.store.failures import Failure
-from pandaeval_collector.store.failures.assigning import RUBRIC, SameCause, judged_group
 from pandaeval_collector.store.failures.live import MOST, GroupGauges, LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.api import asking, served
