@@ -22,13 +22,14 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandaeval_collector.pipeline.workers.pool as pool_module
 from _stages import Stages
 from _table import table
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from synthetic import SIZES, SPANS_PER_TRACE, Stream
 
 import pandaeval_collector.pipeline.intake as intake_module
 import pandaeval_collector.pipeline.line.stored_traces as reading_module
-import pandaeval_collector.pipeline.workers.pool as pool_module
 import pandaeval_otel.normal.trace as trace_module
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
@@ -39,7 +40,6 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.connection import Durability
@@ -87,7 +87,7 @@ async def _run(
     pool = Workers(workers, setup, os.environ, Telemetry()) if workers else None
     if pool is not None:
         await pool.start()
-    line = Line(store, evaluator, Emitter(("logs", "traces")))
+    line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER), understands=pool)
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])

@@ -17,16 +17,14 @@ from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
 from pandaeval_collector.pipeline.adopting import MemberMessage
-from pandaeval_collector.pipeline.line.line import Line
+from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.pipeline.line_processes import LineProcesses
 from pandaeval_collector.receivers import Accepted
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import ResultRow, Store
-from pandaeval_collector.store.failures.live import LiveGroups
 from support.collector import standing
 from support.doors import until
 from support.embedder import WordEmbedder
@@ -140,7 +138,7 @@ class RunningLine:
 
     def results(self) -> list[dict[str, Any]]:
         """All results, in order of commitment."""
-        return [orjson.loads(row.body) for row in self.store.results_after(0, 100_000)]
+        return [orjson.loads(row.body) for row in self.store.reads.results_after(0, 100_000)]
 
     def of(self, trace: MadeTrace, metric: str) -> list[dict[str, Any]]:
         """All results of a metric about a trace, oldest first."""

@@ -22,7 +22,7 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
     composer = Composer(seed, sessions=2)
     traces = [composer.trace(4) for _ in range(decided + undecided)]
     store = Store(folder, "off")
-    line = Line(store, Evaluator(WordEmbedder(), EvaluatorSettings(METRICS)), Emitter({"logs"}))
+    line = Line(store.reads, Evaluator(WordEmbedder(), EvaluatorSettings(METRICS)), Emitter({"logs"}))
     for number, trace in enumerate(traces):
         due = stored(store, trace)
         if number < decided:

@@ -131,8 +131,8 @@ class Collector:
         pass_rates.start()
         self._parts.push_async_callback(pass_rates.stop)
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            learning = Every(config.learn.interval, look, "pandaeval-learning")
             self._parts.push_async_callback(learning.stop)
         runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, line)
         await runs.start()
@@ -197,8 +197,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeGuard
 
 from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, Jsoned, RemoteError
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
@@ -125,7 +125,7 @@ class WorkerProcess:
             "pandaeval_collector.judge.worker",
             asdict(setup),
             {**environ, **_OWN_ENVIRONMENT},
-            codec=Jsoned(),
+            codec=JsonCodec(),
             silent=True,
             backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
         )
@@ -162,7 +162,7 @@ class WorkerProcess:
                 await permit(*attempt)
 
         await self.start()
-        return self._answer(await self._asked("call", call.to_dict(), on_piece=permitted), call)
+        return self._answer(await self._asked("call", asdict(call), on_piece=permitted), call)
 
     async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
         try:

@@ -40,7 +40,6 @@ from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerd
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
-from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_otel.model import Trigger
 
 _COOLDOWN_S = 3.0

@@ -71,7 +71,7 @@ class FileWorkers:
             if len(ahead) > 2 * len(self._processes):
                 yield _answered(*ahead.popleft())
         while ahead:
-            yield _answered(*ahead.popleft())
+            yield self._answered(*ahead.popleft())
 
     def close(self) -> None:
         """Ends all processes."""

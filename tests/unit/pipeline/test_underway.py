@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
 from pandaeval_collector.pipeline.underway import FILE_NAME, HOPELESS, TOGETHER, UnderWay
+
 from support.line import RunningLine, as_file
 from support.made_traces import Composer, MadeTrace
 
