@@ -126,8 +126,7 @@ class Collector:
         line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
-        spans = await self._sharing.spans(store, pipeline, outlets)
-        members = await self._sharing.members(store, pipeline, outlets)
+        readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
@@ -142,12 +141,11 @@ class Collector:
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        if spans is not None and live is not None:
-            spans.on_share = live.caller.share
-        for reader in (spans, members):
-            if reader is not None:
-                reader.start()
-                self._parts.push_async_callback(reader.stop)
+        if readers and live is not None:
+            readers[0].on_share = live.caller.share
+        for reader in readers:
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)

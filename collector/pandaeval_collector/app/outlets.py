@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
-from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.exporters.delivery.repeater import Repeater
+from pandaeval_collector.exporters.delivery.outbox import Outbox, Repeater
 from pandaeval_collector.exporters.found import ways
 from pandaeval_collector.store import Store
 

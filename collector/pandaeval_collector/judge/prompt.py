@@ -67,7 +67,7 @@ def messages(
     record = pack.text if rubric.sees == "run" else pack.text[: pack.outset].rstrip()
     return [
         {"role": "system", "content": system(language)},
-        {"role": "user", "content": f"{record}{_cut(pack)}"},
+        {"role": "user", "content": record + "".join(f"\n\n(Cut by us: {each}.)" for each in pack.cut)},
         {"role": "user", "content": _question(pack, rubric, given or {})},
     ]
 
@@ -77,10 +77,6 @@ def repair(wrong: str) -> ChatMessage:
     reply, whose words of the record would stand outside of the fences."""
     ask = "Answer afresh, with one JSON object of the requested shape and nothing else."
     return {"role": "user", "content": f"An answer to this did not hold ({wrong}). {ask}"}
-
-
-def _cut(pack: Pack) -> str:
-    return "".join(f"\n\n(Cut by us: {each}.)" for each in pack.cut)
 
 
 def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import orjson
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.before import AGENT, USER, before, lines_of, opening
 from pandaeval_otel.base.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
-from pandaeval_otel.model import Span, ToolCall, ToolDefinition, Trace, Turn
+from pandaeval_otel.model import Span, ToolCall, ToolDefinition, Trace
 from pandaeval_otel.normal.turns import of_turn
 
 _MOST_ITEMS = 100
@@ -40,29 +41,20 @@ def _first(spans: Sequence[Span], key: str) -> str:
 
 
 def _items(stated: Any) -> Iterator[str]:
-    match stated:
-        case None:
-            return
-        case str():
-            yield from _parsed(stated)
-        case list() | tuple():
-            yield from (text for each in stated if (text := _text(each).strip()))
-        case _:
-            yield _text(stated)
-
-
-def _parsed(stated: str) -> Iterator[str]:
-    """Yields the text, or the items of the JSON list in it."""
-    held: Any = None
-    if stated.lstrip().startswith("["):
-        try:
-            held = orjson.loads(stated)  # which raises nothing else, however deep the lists of a stranger are
-        except ValueError:
-            held = None
-    if isinstance(held, list):
-        yield from _items(held)
-    elif stated.strip():
-        yield stated.strip()
+    """Yields a text, the items of a list, or those of the JSON list in a text."""
+    if isinstance(stated, str):
+        held: Any = None
+        if stated.lstrip().startswith("["):
+            with suppress(ValueError):  # which it raises alone, however deep the lists of a stranger are
+                held = orjson.loads(stated)
+        if isinstance(held, list):
+            yield from _items(held)
+        elif stated.strip():
+            yield stated.strip()
+    elif isinstance(stated, list | tuple):
+        yield from (text for each in stated if (text := _text(each).strip()))
+    elif stated is not None:
+        yield _text(stated)
 
 
 def _text(value: Any) -> str:
@@ -137,7 +129,8 @@ def turn_view(
     return TurnView(
         one,
         own,
-        _number(index, base, told),
+        # The greater of the session's count and that of the history in the spans.
+        max(len(_exchanges(told)), (base or 0) + index),
         goal_of(stating),
         profile_of(stating),
         knowledge_of(one, stating),
@@ -155,13 +148,6 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
             above = by_id.get(above.parent_id)
     told = [around[span.span_id] for span in trace.spans if span.span_id in around]
     return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
-
-
-def _number(index: int, base: int | None, told: Sequence[str]) -> int:
-    """Returns the turn's index: the greater of the session's count and that of the history in the spans."""
-    if told:
-        return max(len(_exchanges(told)), (base or 0) + index)
-    return (base or 0) + index
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
@@ -211,7 +197,12 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         last,
         spans=tuple(span for at, trace in enumerate(traces) for span in _shown(trace, at == 0)),
         input=traces[0].input,
-        turns=tuple(_timed(turn, trace) for trace in traces for turn in trace.turns),
+        turns=tuple(
+            # With its trace's start where it has none of its own, so that calls can be assigned to it.
+            turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+            for trace in traces
+            for turn in trace.turns
+        ),
         tool_calls=tuple(call for trace in traces for call in trace.tool_calls),
         tools=tuple(tools.values()),
         reasoning=(),
@@ -224,11 +215,6 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
     stating = [span for trace in traces for span in trace.spans]
     knowledge = tuple(dict.fromkeys(text for trace in traces for text in knowledge_of(trace, trace.spans)))
     return Conversation(whole, len(traces), missing, goal_of(stating), profile_of(stating), knowledge)
-
-
-def _timed(turn: Turn, trace: Trace) -> Turn:
-    """Returns the turn with its trace's start if it has none of its own, so that calls can be assigned to it."""
-    return turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
 
 
 def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:

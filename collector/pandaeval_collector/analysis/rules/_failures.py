@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign, text_tells
@@ -17,80 +18,27 @@ from pandaeval_otel.model import ToolCall
 # Whether an object that a tool gave back tells of a failure, by its fields.
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
-_ERRORS = (
-    *("error", "error_message", "errorMessage", "error_msg", "errorType", "error_type", "error.type", "error_code"),
-    *(
-        "Error",
-        "ERROR",
-        "Exception",
-        "errorMessages",
-        "error_messages",
-        "errorCode",
-        "exception",
-        "fault",
-        "faultstring",
-        "error_description",
-        "traceback",
-        "errno",
-    ),
+_ERRORS = tuple(
+    """
+    error error_message errorMessage error_msg errorType error_type error.type error_code Error ERROR Exception
+    errorMessages error_messages errorCode exception fault faultstring error_description traceback errno
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 _STATES = ("status", "outcome", "state")
 _BAD = frozenset(
-    {
-        *("error", "fail", "failed", "failure", "rejected", "denied", "declined", "refused", "forbidden"),
-        *("unauthorized", "timeout", "timed_out", "aborted", "invalid", "exception"),
-    }
+    """
+    error fail failed failure rejected denied declined refused forbidden unauthorized timeout timed_out aborted invalid
+    exception
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 _HTTP = ("status_code", "statusCode", "http_status", "httpStatus", "http_code", "httpCode", "status")
 _EXITS = ("exit_code", "exitCode", "exit_status", "returncode", "return_code", "returnCode")
-_SAYS_WHY = frozenset(
-    {
-        *(
-            "message",
-            "msg",
-            "detail",
-            "details",
-            "reason",
-            "errors",
-            "title",
-            "description",
-            "hint",
-            "help",
-            "instance",
-        ),
-        *(
-            "code",
-            "type",
-            "__type",
-            "Message",
-            "name",
-            "stack",
-            "trace",
-            "cause",
-            "retryable",
-            "retry_after",
-            "retryAfter",
-            "timestamp",
-        ),
-        *(
-            "path",
-            "method",
-            "request_id",
-            "requestId",
-            "trace_id",
-            "traceId",
-            "id",
-            "jsonrpc",
-            "result",
-            "data",
-            "body",
-        ),
-        *_ERRORS,
-        *_STATES,
-        *_HTTP,
-        *_TRUE_IF_FAILED,
-        *_FALSE_IF_FAILED,
-    }
+_SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.union(
+    """
+    message msg detail details reason errors title description hint help instance code type __type Message name stack
+    trace cause retryable retry_after retryAfter timestamp path method request_id requestId trace_id traceId id jsonrpc
+    result data body
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 """Fields that an answer about an error has; others are those of a record of something."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})
@@ -103,22 +51,8 @@ _FIELD_CODE = re.compile(
 )
 _SIGNALLED = 126
 """From here on a shell's exit code says that a command did not run, or was killed."""
-
-
-_TELLING = frozenset(
-    {
-        *_FALSE_IF_FAILED,
-        *_TRUE_IF_FAILED,
-        *_ERRORS,
-        *_STATES,
-        *_HTTP,
-        *_EXITS,
-        "code",
-        "errors",
-        "detail",
-        "__type",
-        "type",
-    }
+_TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
+    ("code", "errors", "detail", "__type", "type")
 )
 
 
@@ -133,11 +67,7 @@ def fields_tell(found: Mapping[str, Any]) -> FailureSign:
         return FailureSign.FAILED
     if any(_is_message(key, found[key]) for key in _ERRORS if key in found):
         return _in_a_record(found)
-    return max((_state(found), _http(found), _exit(found), _several(found), _coded(found)), key=_weight)
-
-
-def _weight(told: FailureSign) -> int:
-    return told.value
+    return max((_state(found), _http(found), _exit(found), _several(found), _coded(found)), key=attrgetter("value"))
 
 
 def _is(value: object, wanted: bool) -> bool:
@@ -297,18 +227,12 @@ def _string_tells(text: str, depth: int) -> FailureSign:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
-    if not start.startswith('["') and not _may_say_error(
-        text
+    if not start.startswith('["') and not (
+        _WRAPPED.match(text) or _STATE.search(text) or _CODE.search(text) or any(field in text for field in _FIELDS)
     ):  # as nearly always, in a fraction of the time that parsing takes
         return FailureSign.NOTHING
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
-
-
-def _may_say_error(text: str) -> bool:
-    if _WRAPPED.match(text) is not None or _STATE.search(text) is not None or _CODE.search(text) is not None:
-        return True
-    return any(field in text for field in _FIELDS)
 
 
 def _parsed(text: str) -> Any:

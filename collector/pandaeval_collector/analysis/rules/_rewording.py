@@ -12,6 +12,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import (
     CODE_KEYS,
+    answered,
     in_arguments,
     is_empty,
     pieces,
@@ -137,7 +138,7 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
-        if times[call.name] < _LEAST_CALLS or not _answered(call):
+        if times[call.name] < _LEAST_CALLS or not answered(call):
             continue
         if not _may_be_another(call, nature(call.name)):
             continue
@@ -151,7 +152,7 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:
     call = step.call
-    if not call.has_arguments or not _answered(call):
+    if not call.has_arguments or not answered(call):
         return
     request, fixed = _asked(call.arguments)
     said = None
@@ -188,10 +189,6 @@ def _may_be_another(call: ToolCall, of: Nature) -> bool:
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
-def _answered(call: ToolCall) -> bool:
-    return call.has_result or call.error is not None
-
-
 def _said(call: ToolCall) -> tuple[str, ...] | None:
     """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + error_cause(error_of(call)),) if failed(call) else pieces(call.result)
@@ -202,10 +199,8 @@ def _found_nothing(said: tuple[str, ...]) -> bool:
 
 
 def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
-    if not others:  # most ask for something of their own, and their words are of no interest
-        return False
-    request.read()
-    for other in others:
+    for other in others:  # most ask for something of their own, and their words are of no interest
+        request.read()
         other.read()
         if request.alike(other, least):
             return True
@@ -248,7 +243,12 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
         if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= LONGEST_CODE:
             request.code.append(value)
             fixed.append((name, "code", ""))
-        elif _is_free(value):
+        elif (
+            isinstance(value, str)
+            and 0 < len(value) <= _LONGEST
+            and value.lstrip()[:1] not in ("{", "[")
+            and (len(value.split(None, 2)) >= 2 or len(_WORD.findall(value)) >= 3)
+        ):
             request.texts.append(value)
             fixed.append((name, "text", ""))
         else:
@@ -256,9 +256,3 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
             fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
     request.worded = bool(request.texts)
     return request, repr(sorted(fixed, key=itemgetter(0)))
-
-
-def _is_free(value: Any) -> bool:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or value.lstrip()[:1] in ("{", "["):
-        return False
-    return len(value.split(None, 2)) >= 2 or len(_WORD.findall(value)) >= 3

@@ -133,9 +133,9 @@ def _passed_off_error(trace: Trace, answer: str) -> Span | None:
 
 
 def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
+    if ended := _ended_by_call(trace):
+        return ended
     last = trace.tool_calls[-1] if trace.tool_calls else None
-    if last is not None and ends_run(last.name) and not failed(last):
-        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
     if not trace.ends_in_tool_call:
         if turn is not None and turn.media_only and turn.user is not None:
             return Response(1.0, "the run ended with an answer that is no text")
@@ -157,10 +157,16 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
     )
 
 
-def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
+def _ended_by_call(trace: Trace) -> Response | None:
     last = trace.tool_calls[-1] if trace.tool_calls else None
-    if last is not None and ends_run(last.name) and not failed(last):
-        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+    if last is None or not ends_run(last.name) or failed(last):
+        return None
+    return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+
+
+def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
+    if ended := _ended_by_call(trace):
+        return ended
     spans = (turn.span_id,) if turn is not None and turn.span_id else (trace.root_span_id,)
     if is_control(answer):
         return Response(
@@ -195,8 +201,10 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     """Returns score, label and reason for a run whose call failed for good; ``{}`` in the reason stands for that
     failure."""
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
-    if said is not Told.CLAIMED and any(ends_run(later.name) and not failed(later) for later in _after(trace, call)):
-        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
+    if said is not Told.CLAIMED:
+        at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
+        if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
+            return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
     if said is Told.ASKED:
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
     if said is Told.ADMITTED:
@@ -206,21 +214,14 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
 
 
-def _after(trace: Trace, call: ToolCall) -> Sequence[ToolCall]:
-    at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
-    return trace.tool_calls[at + 1 :]
-
-
 def _is_named(token: str, trace: Trace) -> bool:
     """Returns whether the instructions or the user name the token by which the run ended."""
-    if token in (trace.input or ""):
-        return True
-    for span in trace.spans:
-        if token in (span.system or "") or any(
-            token in message.text for message in span.input or () if message.role in ("system", "developer", "user")
-        ):
-            return True
-    return False
+    roles = ("system", "developer", "user")
+    return token in (trace.input or "") or any(
+        token in (span.system or "")
+        or any(token in message.text for message in span.input or () if message.role in roles)
+        for span in trace.spans
+    )
 
 
 def _is_given_out(trace: Trace) -> bool:

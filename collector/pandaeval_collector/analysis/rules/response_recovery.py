@@ -83,18 +83,17 @@ def lost_at(trace: Trace) -> list[int]:
     wrong = known.wrong
     if True not in wrong:
         return []
-    hints = known.hints
-    changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
+    changing = [at for at, call in enumerate(calls) if _changes(call, known.hints)]
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-    lost: list[int] = []
-    for place, at in enumerate(changing):
-        if wrong[at] and not any(
-            not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :]
-        ):
-            lost.append(at)
-    return [at for at in lost if not _done_before(calls[at], calls, wrong)]
+    return [
+        at
+        for place, at in enumerate(changing)
+        if wrong[at]
+        and not any(not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :])
+        and not _done_before(calls[at], calls, wrong)
+    ]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
