@@ -67,7 +67,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Returns what the other end can raise: the error with its traceback as a note, or a text that says the same."""
+        """Returns what the other end can raise: the error, with its traceback as a note, or else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
