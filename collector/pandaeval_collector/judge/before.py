@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import one_line
-from pandaeval_otel.model import (
-    Kind,
-    Media,
-    Message,
-    Reasoning,
-    Span,
-    Text,
-    ToolRequest,
-    ToolResponse,
-    Trace,
-    Turn,
-)
+from pandaeval_otel.model import Kind, Media, Message, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace, Turn
 
 MOST_MESSAGES = 400
 """The newest messages of a conversation that are looked at: more than is ever shown."""

@@ -162,7 +162,7 @@ class WorkerProcess:
                 await permit(*attempt)
 
         await self.start()
-        return self._answer(await self._asked("call", call.to_dict(), on_piece=permitted), call)
+        return self._answer(await self._asked("call", asdict(call), on_piece=permitted), call)
 
     async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
         try:

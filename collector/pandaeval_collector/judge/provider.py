@@ -217,7 +217,7 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Returns the reply of one model after its retries."""
+        """Returns the reply of one model after its retries; tells the breaker how each try went."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -226,29 +226,22 @@ class ProviderCaller:
             if wait > 0.0:
                 return reply or failed("cooldown", f"{route.model} failed too often just now", wait, unread)
             unread = reply["answered"] if reply else unread
-            reply = await self._watched(route, call, allowed, unread, counts=number < _COUNTED)
+            try:
+                reply = await self._once(route, call, allowed, unread)
+            except BaseException:
+                route.breaker.left()
+                raise
+            if reply["ok"] or reply["failure"] in _FINE:
+                route.breaker.succeeded()
+            elif number < _COUNTED:
+                route.breaker.failed(reply["retry_after"])
+            else:
+                route.breaker.left()
             pause = _pause(number, reply)
             if pause is None or number == self._retries or not route.breaker.is_closed:
                 break
             await asyncio.sleep(pause)
         assert reply is not None
-        return reply
-
-    async def _watched(
-        self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool, *, counts: bool
-    ) -> Reply:
-        """Makes one try and tells the breaker its outcome; that of a failure only if it ``counts``."""
-        try:
-            reply = await self._once(route, call, allowed, unread)
-        except BaseException:
-            route.breaker.left()
-            raise
-        if reply["ok"] or reply["failure"] in _FINE:
-            route.breaker.succeeded()
-        elif counts:
-            route.breaker.failed(reply["retry_after"])
-        else:
-            route.breaker.left()
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:

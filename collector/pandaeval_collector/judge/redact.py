@@ -12,18 +12,7 @@ from typing import Any
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.untrusted.secrets import is_secret_field, redact
 from pandaeval_collector.judge.before import instructions_of, opening, with_texts
-from pandaeval_otel.model import (
-    Kind,
-    Message,
-    OtherPart,
-    Part,
-    Reasoning,
-    Span,
-    Text,
-    ToolRequest,
-    ToolResponse,
-    Trace,
-)
+from pandaeval_otel.model import Kind, Message, OtherPart, Part, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace
 
 __all__ = ["Hide", "redact", "redact_value", "redacted"]
 

@@ -46,11 +46,19 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
     ]
     if len(asked) == 1 and asked[0][1].user:
         texts += [f"(with {modality or 'something that is no text'}, not shown)" for modality in media_asked(trace)]
+    told = tuple(elided(each, limits.text) for each in known.instructions)
+    title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
+    none = (OwnWords("(no instructions were captured)"),)
+    context = [PromptSection(title, told or none, 8 if told else 4, outset=True)]
+    if known.said:
+        title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
+        said = tuple(recent(known.said, limits.value, limits.context, known.missing))
+        context.append(PromptSection(title, said, 20, together=True, outset=True))
     last = trace.turns[-1].assistant if trace.turns else None
     answer = _turn(trace, len(trace.turns)) + elided(last, limits.text) if last else _NOTHING
     return [
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
-        *_context(known, limits),
+        *context,
         PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True),
         PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace, limits)), 5, outset=True),
         PromptSection(
@@ -62,16 +70,6 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
         PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
         PromptSection("WHAT THE AGENT ANSWERED", (answer,), 15 if several else 25),
     ]
-
-
-def _context(known: EarlierTurns, limits: StepLimits) -> Iterable[PromptSection]:
-    told = tuple(elided(each, limits.text) for each in known.instructions)
-    title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
-    yield PromptSection(title, told or (OwnWords("(no instructions were captured)"),), 8 if told else 4, outset=True)
-    if known.said:
-        title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
-        said = tuple(recent(known.said, limits.value, limits.context, known.missing))
-        yield PromptSection(title, said, 20, together=True, outset=True)
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:

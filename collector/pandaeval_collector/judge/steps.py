@@ -11,7 +11,7 @@ from enum import IntEnum
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.neutral import elided, one_line
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, Trace
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
 THOUGHT, SAID = "thought", "said"
@@ -164,11 +164,13 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
         (call.start_ns, _Place.STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
         for index, call in enumerate(calls)
     ]
-    pieces += [
-        (span.start_ns, _Place.STEP, _retrieval(span, limits))
-        for span in trace.spans
-        if span.kind is Kind.RETRIEVAL and span.documents
-    ]
+    for span in trace.spans:
+        if span.kind is Kind.RETRIEVAL and span.documents:
+            shown = [f"documents found by {elided(one_line(span.name), limits.text)}:"]
+            shown += [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
+            if len(span.documents) > limits.listed:
+                shown.append(f"(… and {len(span.documents) - limits.listed} more)")
+            pieces.append((span.start_ns, _Place.STEP, "\n".join(shown)))
     blocks = _blocks(sorted(pieces, key=lambda piece: piece[:2]))
     if not trace.tool_calls:
         blocks.append(OwnWords("(no tool was called)"))
@@ -200,13 +202,6 @@ def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
         when = clock(turn.start_ns)
         said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
         yield since, _Place.USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"
-
-
-def _retrieval(span: Span, limits: StepLimits) -> str:
-    shown = [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
-    if len(span.documents) > limits.listed:
-        shown.append(f"(… and {len(span.documents) - limits.listed} more)")
-    return "\n".join([f"documents found by {elided(one_line(span.name), limits.text)}:", *shown])
 
 
 def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:

@@ -18,26 +18,16 @@ from pandaeval_otel.normal.turns import of_turn
 _MOST_ITEMS = 100
 
 
-def goal_of(spans: Sequence[Span]) -> str:
-    """Returns the goal that the first of the spans with one states; ``""`` without any."""
-    return _first(spans, PANDAEVAL_GOAL)
-
-
-def profile_of(spans: Sequence[Span]) -> str:
-    """Returns the profile of the user that the first of the spans with one states; ``""`` without any."""
-    return _first(spans, PANDAEVAL_PROFILE)
-
-
-def knowledge_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, ...]:
-    """Returns the knowledge that ``spans`` state, and documents retrieved in ``trace``; each once, the first 100."""
-    stated = (text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE)))
-    found = (_text(each) for span in trace.spans for each in span.documents)
-    return tuple(dict.fromkeys([*stated, *found]))[:_MOST_ITEMS]
-
-
-def _first(spans: Sequence[Span], key: str) -> str:
-    stated = (_text(span.attributes[key]).strip() for span in spans if key in span.attributes)
-    return next((text for text in stated if text), "")
+def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
+    """Returns what ``spans`` state: the first goal and the first profile of the user, ``""`` without any; and what is
+    known, with the documents retrieved in ``trace``, each once, the first 100."""
+    goal, profile = (
+        next((text for span in spans if key in span.attributes and (text := _text(span.attributes[key]).strip())), "")
+        for key in (PANDAEVAL_GOAL, PANDAEVAL_PROFILE)
+    )
+    known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
+    known += [_text(each) for span in trace.spans for each in span.documents]
+    return goal, profile, tuple(dict.fromkeys(known))[:_MOST_ITEMS]
 
 
 def _items(stated: Any) -> Iterator[str]:
@@ -125,16 +115,9 @@ def turn_view(
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
-    stating = (*one.spans, *trace.spans)
-    return TurnView(
-        one,
-        own,
-        # The greater of the session's count and that of the history in the spans.
-        max(len(_exchanges(told)), (base or 0) + index),
-        goal_of(stating),
-        profile_of(stating),
-        knowledge_of(one, stating),
-    )
+    # The greater of the session's count and that of the history in the spans.
+    number = max(len(_exchanges(told)), (base or 0) + index)
+    return TurnView(one, own, number, *facts_of(one, (*one.spans, *trace.spans)))
 
 
 def _with_instructions(one: Trace, trace: Trace) -> Trace:
@@ -186,16 +169,24 @@ class Conversation:
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
     """Joins the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
     if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
-        one = traces[0]
-        stated = goal_of(one.spans), profile_of(one.spans), knowledge_of(one, one.spans)
-        return Conversation(one, 1, 0, *stated)
+        return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     last = traces[-1]
     tools: dict[str, ToolDefinition] = {}
     for trace in traces:
         tools.update((tool.name, tool) for tool in trace.tools)
+    first = opening(traces[0])
+    spans: list[Span] = []
+    """For the record: with instructions, retrieved documents, and for the first trace the model call that shows what
+    came before; without thoughts."""
+    for span in (span for trace in traces for span in trace.spans):
+        if span is first or not span.input:
+            spans.append(span if span.output is None else span.but(output=None))
+        else:
+            told = tuple(message for message in span.input if message.role == "system")
+            spans.append(span.but(input=told or None, output=None))
     whole = replace(
         last,
-        spans=tuple(span for at, trace in enumerate(traces) for span in _shown(trace, at == 0)),
+        spans=tuple(spans),
         input=traces[0].input,
         turns=tuple(
             # With its trace's start where it has none of its own, so that calls can be assigned to it.
@@ -212,21 +203,9 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         notes=tuple(dict.fromkeys(note for trace in traces for note in trace.notes)),
         digest=digest,
     )
-    stating = [span for trace in traces for span in trace.spans]
-    knowledge = tuple(dict.fromkeys(text for trace in traces for text in knowledge_of(trace, trace.spans)))
-    return Conversation(whole, len(traces), missing, goal_of(stating), profile_of(stating), knowledge)
-
-
-def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:
-    """Yields the spans for the record of a conversation: with instructions, retrieved documents, and for the first
-    trace the model call that shows what came before. Leaves out thoughts."""
-    first = opening(trace) if is_first else None
-    for span in trace.spans:
-        if span is first or not span.input:
-            yield span if span.output is None else span.but(output=None)
-        else:
-            told = tuple(message for message in span.input if message.role == "system")
-            yield span.but(input=told or None, output=None)
+    goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
+    knowledge = tuple(dict.fromkeys(text for trace in traces for text in facts_of(trace, trace.spans)[2]))
+    return Conversation(whole, len(traces), missing, goal, profile, knowledge)
 
 
 __all__ = ["Conversation", "TurnView", "conversation", "turn_view"]

@@ -147,7 +147,14 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
 
 
 def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
-    repeated = _repeated_delegations(steps)
+    repeated: set[int] = set()
+    """Calls that give another agent a task in the same words as before, however deeply nested: any news in them is that
+    agent's."""
+    given: set[tuple[str, str]] = set()
+    for index, step in enumerate(steps):
+        if step.delegates and (told := canonical_arguments(step.call.arguments)) is not None:
+            repeated |= {index} if (step.call.name, told) in given else set()
+            given.add((step.call.name, told))
     working = {
         step.visit
         for index, step in enumerate(steps)
@@ -166,21 +173,6 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
         after = number == 0 or visits[number - 1].end_ns <= visit.start_ns
         idle.append(known and nothing_said and after and number not in working)
     return idle
-
-
-def _repeated_delegations(steps: Sequence[Step]) -> set[int]:
-    """Returns the indexes of calls that give another agent a task in the same words as before, however deeply nested:
-    any news in them is that agent's."""
-    given: set[tuple[str, str | None]] = set()
-    found: set[int] = set()
-    for index, step in enumerate(steps):
-        if not step.delegates:
-            continue
-        task = (step.call.name, canonical_arguments(step.call.arguments))
-        if task in given and task[1] is not None:
-            found.add(index)
-        given.add(task)
-    return found
 
 
 def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:

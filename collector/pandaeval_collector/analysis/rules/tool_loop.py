@@ -36,12 +36,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from pandaeval_collector.analysis.rules._canonical import (
-    answered,
-    canonical_arguments,
-    defaults_of,
-    rough_arguments,
-)
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
     Cycle,

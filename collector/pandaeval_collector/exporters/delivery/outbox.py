@@ -66,13 +66,13 @@ class Outlet(ABC):
         """Has the exporter send something. Returns seconds to wait for the next time; ``None``: there may be more.
         ``last``: nothing will follow for a while."""
 
-    async def _round(self) -> float:
-        assert self._rounds is not None
+    async def _round(self) -> float | None:
+        last = self._rounds is not None and self._rounds.is_last
         try:
-            while (wait := await self._send(self._rounds.is_last)) is None:
+            while (wait := await self._send(last)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-            return self._failed(error)
+            wait = self._failed(error)
         return wait
 
     @contextlib.contextmanager
@@ -127,7 +127,7 @@ class Outbox(Outlet):
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""
-        if self.state and self._rounds is not None:  # an exporter that is down keeps to its waiting time
+        if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
             self._rounds.ring()
 
     async def _open(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -97,12 +97,12 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
-        is_step, refused = trace.is_step, refusal(trace, self.settings)
+        is_step = trace.is_step
         metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
-        context = partial(TraceContext, texts, end_tokens=self.settings.end_tokens)
-        results = self._run(metrics, trace, unit, context, refused)
+        results = self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
         if trace.session_id is None and not is_step:
-            results += self._of_learned(trace, unit, lambda t, model: TraceContext(texts, t, learned=model), refused)
+            for metric, model, of_model in self._of_learned(unit):
+                results += self._on_trace([metric], trace, of_model, texts, learned=model)
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
@@ -119,15 +119,14 @@ class Evaluator:
                 return found
         named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
-        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
-        told = self._run(
-            self._explaining,
-            trace,
-            unit.with_evidence(f"{evidence}:{unit.evidence}"),
-            lambda t: TraceContext(texts, t, failing=named),
-            refusal(trace, self.settings),
-        )
-        return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
+        of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
+        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
+        step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
+        for at, each in enumerate(found if step is not None else ()):
+            if each.success is False:
+                blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
+                found[at] = replace(each, finding=blamed)
+        return found + told
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
@@ -138,8 +137,7 @@ class Evaluator:
     ) -> list[Result]:
         """Returns the results of the metrics that compare a trace, which needs no spans for it, with its session; the
         evidence of ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
-        context = partial(TraceContext, texts, earlier=earlier, asked_again=asked_again)
-        return self._run(self._in_session, trace, unit, context, refusal(trace, self.settings))
+        return self._on_trace(self._in_session, trace, unit, texts, earlier=earlier, asked_again=asked_again)
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
@@ -169,10 +167,7 @@ class Evaluator:
         """Returns results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence
         of ``unit`` covers those."""
         metrics = [metric for metric in self._unsettled if metric.name in names]
-        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
-        return self._run(
-            metrics, trace, unit, lambda t: TraceContext(texts, t, before=before), refusal(trace, self.settings)
-        )
+        return self._on_trace(metrics, trace, unit, before=before)
 
     def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
         """Returns unscored results of :meth:`unsettled` metrics for a trace whose spans are not here."""
@@ -196,41 +191,33 @@ class Evaluator:
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Returns the results of the session metrics that ask no model."""
         results = self._run(self._session, session, unit, self._session_context, None)
-        return results + self._of_learned(
-            session, unit, lambda t, model: replace(self._session_context(t), learned=model), None
-        )
+        for metric, model, of_model in self._of_learned(unit):
+            context = partial(self._session_context, learned=model)
+            results += self._run([metric], session, of_model, context, None)
+        return results
 
-    def _of_learned(
-        self,
-        subject: Any,
-        unit: Unit,
-        context: Callable[[float, LearnedModel], Any],
-        refused: Unscored | None,
-    ) -> list[Result]:
-        """Returns the result of the metric that uses the agent's learned model; none without a model."""
+    def _of_learned(self, unit: Unit) -> Iterator[tuple[Metric[Any, Any], LearnedModel, Unit]]:
+        """Yields the metric that uses the agent's learned model, with it and the unit of its result; nothing without a
+        model."""
         metric = self._learned.get(unit.level)
         model = None if metric is None else self._models.all().get((unit.level, unit.agent))
-        if metric is None or model is None:
-            return []
-        of_model = unit.with_evidence(f"{model.version}:{unit.evidence}")
-        return self._run([metric], subject, of_model, lambda t: context(t, model), refused)
+        if metric is not None and model is not None:
+            yield metric, model, unit.with_evidence(f"{model.version}:{unit.evidence}")
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the
         others."""
         return self._judged.of_session(session, unit, suspicious, self._session_context)
 
-    def _session_context(self, threshold: float) -> SessionContext:
-        settings, names = self.settings, self._preparation.names
-        return SessionContext(
-            threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
-        )
+    def _session_context(self, threshold: float, learned: LearnedModel | None = None) -> SessionContext:
+        settings, names, judged = self.settings, self._preparation.names, self.settings.judge is not None
+        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged, learned)
 
     def signal_values(self, results: Iterable[Result]) -> list[float | None]:
         """Returns the values of a trace's results for session metrics: scores, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
         the metric counts by its failures only."""
-        return [self._signal_value(result) for result in results]
+        return [*map(self._signal_value, results)]
 
     def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
@@ -245,6 +232,14 @@ class Evaluator:
             return None
         calibrated: float | None = finding.metadata.get(metric.calibrated)
         return calibrated
+
+    def _on_trace(
+        self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
+    ) -> list[Result]:
+        """Runs metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
+        texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
+        context = partial(TraceContext, texts, **more)
+        return self._run(metrics, trace, unit, context, refusal(trace, self.settings))
 
     def _run(
         self,
@@ -265,12 +260,3 @@ class Evaluator:
             spent.count(metric.key)
         spent.end(unit.id)
         return conclude(unit, found) if found else []
-
-
-def _with_step(failed: Result, told: Sequence[Result]) -> Result:
-    """Returns a failing result with the step that broke the run, if that is known."""
-    step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
-    if step is None:
-        return failed
-    finding = failed.finding
-    return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))

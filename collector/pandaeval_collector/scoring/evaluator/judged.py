@@ -155,13 +155,16 @@ class Judged:
         """``trace``: whose own state may refuse a verdict, and by which it is drawn; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
+        whole = unit.id if trace is None else trace.session_id or next(reversed(trace.responses), trace.trace_id)
         refused = None if trace is None else refusal(trace, self._preparation.settings)
         if refused is None and trace is not None and trace.forced:
             refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
         for metric in metrics:
             if trace is not None and not applies(metric, subject):
                 continue
-            choice = self._choice(metric, unit.id, trace, suspicious)
+            # Always, while a conversation's session is not known: it is drawn later.
+            later = trace is not None and trace.session_id is None and trace.continues
+            choice = Choice() if later else self._settings.selection.choose(metric.key, whole, suspicious)
             question = self._question(metric, unit, choice)
             finding: Finding | None = refused if choice.included else _NOT_SAMPLED
             if finding is None:
@@ -193,14 +196,6 @@ class Judged:
         left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]
         found += [self.answered(self._question(m, unit, choices[m.key]), _NOT_SAMPLED) for m in left_out]
         return found, choices
-
-    def _choice(self, metric: Metric[Any, Any], id_: str, trace: Trace | None, suspicious: bool) -> Choice:
-        """Chooses whether to judge: always, while a conversation's session is not known (it is drawn later)."""
-        if trace is not None:
-            if trace.session_id is None and trace.continues:
-                return Choice()
-            id_ = trace.session_id or next(reversed(trace.responses), trace.trace_id)
-        return self._settings.selection.choose(metric.key, id_, suspicious)
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an

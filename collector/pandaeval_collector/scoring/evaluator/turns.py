@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result
-from pandaeval_collector.base.score import Unscored, Why
+from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.cpu import CPU
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
@@ -37,7 +37,7 @@ class TurnEvaluation:
         by_code = [] if is_judged or len(trace.tool_calls) < 2 else [*self._by_code.values()]
         if not (self._inline or by_code) or trace.is_step:
             return []
-        results: list[Result | None] = []
+        results: list[Result] = []
         refused = refusal(trace, self._preparation.settings)
         spent = CPU.measure()
         for index in range(len(trace.turns)):
@@ -51,13 +51,17 @@ class TurnEvaluation:
                 continue
             view = turn_view(trace, index)
             for metric in self._inline:
-                results.append(self._run(metric, view, refused))
+                threshold, origin = self._preparation.of(metric)
+                started = time.perf_counter()
+                said = ask(metric, view, TurnContext(threshold), refused) if applies(metric, view) else None
+                if said is not None:
+                    results += conclude(turn_unit(view), [(origin, said, (time.perf_counter() - started) * 1e3)])
                 spent.count(metric.key)
             for metric in found:
-                results.append(self.without_judge(metric, view))
+                results += [result] if (result := self.without_judge(metric, view)) is not None else []
                 spent.count(metric.key)
         spent.end(trace.trace_id)
-        return [result for result in results if result is not None]
+        return results
 
     def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Returns, for all turns, the results that need no model, and questions for the others."""
@@ -88,12 +92,3 @@ class TurnEvaluation:
         threshold = self._preparation.of(metric).threshold
         identity = Identity(metric.key, metric.version, None, {**metric.settings, "threshold": threshold})
         return Origin(metric.name, identity, EvaluatorInfo("code", metric.version), threshold)
-
-    def _run(self, metric: TurnMetric, view: TurnView, refused: Unscored | None) -> Result | None:
-        prepared = self._preparation.of(metric)
-        started = time.perf_counter()
-        if not applies(metric, view):
-            return None
-        found = ask(metric, view, TurnContext(prepared.threshold), refused)
-        elapsed = (time.perf_counter() - started) * 1e3
-        return None if found is None else conclude(turn_unit(view), [(prepared.origin, found, elapsed)])[0]
