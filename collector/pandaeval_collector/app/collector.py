@@ -15,9 +15,8 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.judge_process import start_judge
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU
-from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
@@ -127,8 +126,8 @@ class Collector:
         self._pipeline = pipeline
         self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
         live = await start_judge(config, self._environ, self.telemetry, self._parts, store, line, pipeline)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
+        rates = PassRates(store, self.telemetry)
+        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
         self._parts.push_async_callback(pass_rates.stop)
         if config.learn.enabled:
             look = Learning(store, learned_folder(config), self.telemetry).look
@@ -151,7 +150,7 @@ class Collector:
         return Listening(grpc, http, health)
 
     async def _start_line(self, store: Store, signals: Collection[str]) -> LineProcesses:
-        """Starts the processes of the line. Raises ``UserError`` for what keeps them from starting."""
+        """Starts the processes of the line. Raises ``ChildStartError``."""
         config = self._config
         others = await asyncio.to_thread(store.bound_series, config.exporters.max_series)
         if others:
@@ -168,10 +167,7 @@ class Collector:
             {"spent": CPU.add},
         )
         self._parts.push_async_callback(line.close)
-        try:
-            await line.start()
-        except ChildStartError as error:
-            raise UserError(str(error)) from error
+        await line.start()
         return line
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:

@@ -12,9 +12,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.calls import Calls
-from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
@@ -122,10 +120,7 @@ async def start_judge(
         await asyncio.wrap_future(store.put(FENCE_SECRET, secrets.token_hex(32)))
     judge = JudgeProcess(config, environ, telemetry, store, line, pipeline)
     parts.push_async_callback(judge.close)
-    try:
-        await judge.start()
-    except ChildStartError as error:
-        raise UserError(str(error)) from error
+    await judge.start()
     telemetry.gauge("pandaeval.queue.size", store.jobs.waiting, queue="judge")
     limit = config.judge.daily_usd
     if limit is not None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError

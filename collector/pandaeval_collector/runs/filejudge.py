@@ -24,6 +24,7 @@ from pandaeval_collector.jobs import (
     open_checks,
 )
 from pandaeval_collector.jobs.attempts import FiledHere
+from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.jobs.trial_questions import TrialJudge
