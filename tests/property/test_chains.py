@@ -274,7 +274,7 @@ def decided(
         decision = Line(store.reads, evaluator).decide(due)
         store.commit(decision.changes).result()
         results += decision.results
-    line = Line(store, evaluator)
+    line = Line(store.reads, evaluator)
     closing = line.close_sessions(dict.fromkeys(sorted(store.open_sessions()), Trigger.IDLE))
     results += closing.results
     placed = store.reads.session_of(list(held))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pandaeval_collector.analysis.embedding import load
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.runtime.serving import Tell
 from pandaeval_collector.pipeline.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.main import LineServer
 from pandaeval_collector.pipeline.line_processes import Understood
+from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import StoreReader
 from pandaeval_collector.store.failures.live import LiveGroups
@@ -60,3 +64,16 @@ class TestedSetup:
 def line_of(reads: StoreReader, evaluator: Evaluator, hands_over: bool) -> Line:
     groups = LiveGroups(evaluator.embedder, reads.failure_groups.all())
     return Line(reads, evaluator, failures=groups, hands_over=hands_over)
+
+
+class FiledThrough:
+    """Implements :class:`pandaeval_collector.jobs.attempts.Filing` as a collector's front does, without a process."""
+
+    def __init__(self, pipeline: Pipeline, line: LineHere) -> None:
+        self._pipeline, self._line = pipeline, line
+
+    async def judged(self, judgement: Judgement) -> None:
+        await self._pipeline.commit(lambda: self._line.decide("judged", pickle.dumps([judgement])))
+
+    async def shadowed(self, result: Result, run: int) -> None:
+        await self._pipeline.commit(lambda: self._line.decide("shadowed", pickle.dumps(result), run))

@@ -125,7 +125,5 @@ async def start_judge(
     limit = config.judge.daily_usd
     if limit is not None:
         telemetry.gauge("pandaeval.judge.budget.limit", lambda: limit)
-        telemetry.gauge(
-            "pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time()))
-        )
+        telemetry.gauge("pandaeval.judge.budget.spent", lambda: store.spending.spent(store.spending.today(time.time())))
     return judge

@@ -31,7 +31,6 @@ _MOST_CONTENTS = 700 << 10
 """Bytes of spans that go with a trace to whoever scores its session: brokers take messages of 1 MB by default."""
 
 
-
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[tuple[bool, bytes]]], most: int) -> bytes:
     """Adds to a packed member what is stored of its trace (``read``, by trace id), where whoever scores its session may
     need it. Adds no more than ``most`` bytes."""

@@ -106,9 +106,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
     store, reads = cast(Store, judge_store), judge_store.reads
     process, caller = open_caller(store, configured, os.environ)
     desks, memory = Desks(caller, evaluator.settings.judge), StoredMemory(store, telemetry)
-    shadow = await open_shadow(
-        store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share
-    )
+    shadow = await open_shadow(store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share)
     attempts = Attempts(
         store,
         SessionScores(reads, evaluator),

@@ -209,7 +209,9 @@ class FileRun:
             self._store.commit(decision.changes).result()
             yield from decision.results
 
-    def _scored(self, line: Line, touched: set[str], on_decided: Callable[[Conclusion], None] | None) -> Iterator[Result]:
+    def _scored(
+        self, line: Line, touched: set[str], on_decided: Callable[[Conclusion], None] | None
+    ) -> Iterator[Result]:
         """Yields the results of the traces, and adds their sessions to ``touched``."""
         for batch, understood in self._understood(line):
             decision = self._decided(line, batch, understood)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pandaeval_collector.pipeline.deciding as deciding_module
-from pandaeval_collector.pipeline.line.decision import Decision
+from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
 from support.doors import until
@@ -34,7 +34,7 @@ class Held:
         monkeypatch.setattr(line.store, "commit", self._hold)
         file = Line.file
 
-        def watched(of: Line, due: Sequence[object], *more: object) -> Decision:
+        def watched(of: Line, due: Sequence[object], *more: object) -> Conclusion:
             self.filed.append(len(due))
             return file(of, due, *more)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def made(number: int) -> list[MadeTrace]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding_module, "_BATCH", 3)
+    monkeypatch.setattr(deciding_module, "BATCH_TRACES", 3)
 
 
 async def test_each_is_committed_before_the_next_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +118,10 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
 ) -> None:
     async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
-        first = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"a"}))))
+        first = asyncio.create_task(line.pipeline.commit(lambda: Conclusion(WriteSet(touched={"a"}))))
         await until(lambda: bool(held.waiting))
         first.cancel()
-        second = asyncio.create_task(line.pipeline.commit(lambda: Decision(WriteSet(touched={"b"}))))
+        second = asyncio.create_task(line.pipeline.commit(lambda: Conclusion(WriteSet(touched={"b"}))))
         await asyncio.sleep(0.05)
         assert len(held.waiting) == 1
         held.let_all_through()
