@@ -6,11 +6,13 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import pandaeval_collector.pipeline.deciding as deciding_module
+from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
@@ -60,6 +62,10 @@ class Held:
             return self._commit(changes)
         self.waiting.append((changes, Future()))
         return self.waiting[-1][1]
+
+
+async def touching(session_id: str) -> Decision:
+    return Decision(WriteSet(touched={session_id}))
 
 
 def made(number: int) -> list[MadeTrace]:
@@ -118,10 +124,10 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
 ) -> None:
     async with RunningLine(tmp_path) as line:
         held = Held(line, monkeypatch)
-        first = asyncio.create_task(line.pipeline.commit(lambda: Conclusion(WriteSet(touched={"a"}))))
+        first = asyncio.create_task(line.pipeline.commit(partial(touching, "a")))
         await until(lambda: bool(held.waiting))
         first.cancel()
-        second = asyncio.create_task(line.pipeline.commit(lambda: Conclusion(WriteSet(touched={"b"}))))
+        second = asyncio.create_task(line.pipeline.commit(partial(touching, "b")))
         await asyncio.sleep(0.05)
         assert len(held.waiting) == 1
         held.let_all_through()

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandaeval_collector.pipeline.deciding as deciding_module
 import pytest
 import zstandard
 
+import pandaeval_collector.pipeline.deciding as deciding_module
 import pandaeval_collector.scoring.evaluator.evaluator as evaluator_module
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.pipeline.accounting import residual

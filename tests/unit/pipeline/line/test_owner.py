@@ -15,6 +15,7 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.jobs import Attempts, Runner
 from pandaeval_collector.jobs.attempts import FiledHere
 from pandaeval_collector.jobs.job_traces import EarlierTraces
+from pandaeval_collector.pipeline.adopting import MemberMessage
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.facts import unpack
 from pandaeval_collector.pipeline.line.handed import packed_end, packed_left, unpacked
@@ -175,6 +176,7 @@ async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
         ]
         for each in bad:
             with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):
+                MemberMessage.read(each)
                 unpacked(each)
 
 
@@ -219,7 +221,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
-        found, missing = EarlierTraces(owner.store, None).whole("s")
+        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
