@@ -27,10 +27,9 @@ from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolDefinition
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
-_TYPE = "mastra.span.type"
 _KINDS = {
     "agent_run": Kind.AGENT,
     "workflow_run": Kind.WORKFLOW,
@@ -39,17 +38,14 @@ _KINDS = {
     "rag_embedding": Kind.EMBEDDING,
     **dict.fromkeys(("scorer_run", "scorer_step", "classifier_evaluation"), Kind.EVALUATION),
 }
-_LOOP, _STEP, _CALL = "model_generation", "model_step", "model_inference"
+_STEP = "model_step"
 _AGENT_STEP = "agent_step"
 """Operation of a step in newer releases."""
 _METADATA = "mastra.metadata."
-_THREAD, _USERS = "threadId", ("mastra.metadata.resourceId", "resourceId")
-_AGENT_NAMES = (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")
 _TOOLS_OF_AGENT = "agent.available_tools"
 _BODY = "mastra.metadata.body"
 """Key of a provider's whole answer, the only place of a step's thoughts."""
-_TOOL_SUCCESS = "gen_ai.tool.success"
-_FINISH, _FAILED = "gen_ai.response.finish_reasons", "error"
+_FAILED = "error"
 _CALLED = re.compile(r"(?:\[tool: [^\]]*\])+$")
 _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
 """Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
@@ -64,18 +60,19 @@ class Mastra(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        word = attributes.get(_TYPE)
+        word = attributes.get("mastra.span.type")
         if type(word) is not str:
             return None
         word = word.lower()
         kind = _KINDS.get(word, Kind.STEP)
         operation = attributes.get(semconv.OPERATION)
-        if operation == _LOOP or (word == _STEP and operation != _AGENT_STEP):
+        if operation == "model_generation" or (word == _STEP and operation != _AGENT_STEP):
             kind = Kind.STEP
         reading = Reading(
             kind=kind,
-            session_ids=prefixed_sessions(attributes, _METADATA) or one_session(attributes.get(_THREAD)),
-            user_id=prefixed_user(attributes, _METADATA) or identifier(first(attributes, _USERS)),
+            session_ids=prefixed_sessions(attributes, _METADATA) or one_session(attributes.get("threadId")),
+            user_id=prefixed_user(attributes, _METADATA)
+            or identifier(first(attributes, ("mastra.metadata.resourceId", "resourceId"))),
         )
         given, made = _side(attributes, word, "input"), _side(attributes, word, "output")
         if kind is Kind.AGENT:
@@ -83,11 +80,21 @@ class Mastra(Dialect):
         elif kind is Kind.WORKFLOW:
             reading.input, reading.output = asked(given)[0], answered(made)[0]
         elif kind is Kind.TOOL:
-            _read_tool(reading, attributes, given, made)
-        elif kind is Kind.LLM and word != _CALL:
+            reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
+            reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
+            if semconv.TOOL_ARGUMENTS not in attributes:
+                reading.arguments = tool_arguments(given)
+            if semconv.TOOL_RESULT not in attributes:
+                reading.result = captured(made)
+            if attributes.get("gen_ai.tool.success") is False:
+                reading.error = str(made or "tool error")[:MAX_ERROR]
+        elif kind is Kind.LLM and word != "model_inference":
             _read_call(reading, attributes, given, made)
         elif word == _STEP:
-            reading.tools = _tools_in(given)
+            # The tools in a provider's request, `{"body": …}`.
+            found = parsed(given)
+            body = parsed(found.get("body")) if type(found) is dict else None
+            reading.tools = tool_definitions(body.get("tools")) if type(body) is dict else None
         return reading
 
 
@@ -100,7 +107,7 @@ def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
 
 def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
     attributes = span.attributes
-    reading.agent_name = identifier(first(attributes, _AGENT_NAMES))
+    reading.agent_name = identifier(first(attributes, (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")))
     reading.input = asked(given)[0]
     # Later releases join the texts of all steps here; only the model's spans tell the last of them.
     made = parsed(attributes.get("output"))
@@ -111,17 +118,6 @@ def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
         reading.tools = tool_definitions(attributes[_TOOLS_OF_AGENT])
 
 
-def _read_tool(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
-    reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
-    reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-    if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(given)
-    if semconv.TOOL_RESULT not in attributes:
-        reading.result = captured(made)
-    if attributes.get(_TOOL_SUCCESS) is False:
-        reading.error = str(made or "tool error")[:MAX_ERROR]
-
-
 def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
     if semconv.INPUT_MESSAGES not in attributes:
         found = model_input(given)[0]
@@ -129,15 +125,10 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
         reading.system = system_of(reading.input)
     if semconv.OUTPUT_MESSAGES not in attributes:
         reading.output = _output(parsed(made), attributes.get(_BODY))
-    if _FAILED in str(attributes.get(_FINISH)) and not any(m.text for m in reading.output or ()):
+    if _FAILED in str(attributes.get("gen_ai.response.finish_reasons")) and not any(
+        m.text for m in reading.output or ()
+    ):
         reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
-
-
-def _tools_in(given: Any) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools in a provider's request, ``{"body": …}``."""
-    found = parsed(given)
-    body = parsed(found.get("body")) if type(found) is dict else None
-    return tool_definitions(body.get("tools")) if type(body) is dict else None
 
 
 def _without_marks(messages: Messages) -> Iterator[Message]:
@@ -170,18 +161,14 @@ def _output(made: Any, body: Any) -> Messages | None:
 
 def _thoughts(told: Any, body: Any) -> Iterable[str]:
     if told is not None:
-        return _texts(as_list(told))
+        # Joins the pieces of streamed thoughts, which carry the thought's id.
+        found: dict[Any, str] = {}
+        for index, thought in enumerate(as_list(told)):
+            inner = thought.get("payload", thought) if type(thought) is dict else thought
+            text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
+            if type(text) is str:
+                key = key if type(key) is str else index
+                found[key] = found.get(key, "") + text
+        return [text for text in found.values() if text]
     answer = model_output(body)[0] if body is not None else None
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]
-
-
-def _texts(thoughts: Sequence[Any]) -> list[str]:
-    """Joins the pieces of streamed thoughts, which carry the thought's id."""
-    found: dict[Any, str] = {}
-    for index, thought in enumerate(thoughts):
-        inner = thought.get("payload", thought) if type(thought) is dict else thought
-        text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
-        if type(text) is str:
-            key = key if type(key) is str else index
-            found[key] = found.get(key, "") + text
-    return [text for text in found.values() if text]

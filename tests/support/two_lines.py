@@ -36,7 +36,7 @@ class Two:
         self._seq = rows[-1].seq if rows else self._seq
         new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
         self.handed += new
-        assert await self.owner.pipeline.take_members(new) == len(new)
+        await self.owner.adopt(new)
 
     def standing(self) -> Standing:
         there, here = self.forwarder.standing(), self.owner.standing()
@@ -51,7 +51,7 @@ class Two:
 @contextlib.asynccontextmanager
 async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
     async with (
-        RunningLine(folder / "forwarder", timing, sessions="elsewhere") as forwarder,
+        RunningLine(folder / "forwarder", timing, hands_over=True) as forwarder,
         RunningLine(folder / "owner", timing) as owner,
     ):
         yield Two(forwarder, owner)

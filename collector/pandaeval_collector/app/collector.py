@@ -15,8 +15,9 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, session_token, tls_files
+from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -36,10 +37,9 @@ from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
-    keys_of,
+    hands_over,
     learned_folder,
     live_evaluator,
-    ownership,
     timing,
     workers,
 )
@@ -53,7 +53,6 @@ from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
-from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -84,9 +83,8 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        sessions = session_token(config, environ)
-        self._doors = Doors(config, self._token, sessions, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry, sessions)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
@@ -125,48 +123,34 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
+        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
-        spans = await self._sharing.spans(store, pipeline, outlets)
-        members = await self._sharing.members(store, pipeline, outlets)
+        readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        self._start_monitor(store, pipeline)
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
+        rates = PassRates(store, self.telemetry)
+        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
         self._parts.push_async_callback(pass_rates.stop)
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            learning = Every(config.learn.interval, look, "pandaeval-learning")
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        if spans is not None and live is not None:
-            spans.on_share = live.caller.share
-        for reader in (spans, members):
-            if reader is not None:
-                reader.start()
-                self._parts.push_async_callback(reader.stop)
+        if readers and live is not None:
+            readers[0].on_share = live.caller.share
+        for reader in readers:
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
-
-    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
-        trials, stream = self._config.trials, self._config.gates.stream
-        watches: list[Watch] = [
-            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
-            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
-        ]
-        monitor = Monitor(store, self.telemetry, watches, trials.interval)
-        pipeline.listen(monitor.take)
-        monitor.start()
-        self._parts.push_async_callback(monitor.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
@@ -195,8 +179,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 
@@ -248,8 +231,7 @@ class Collector:
         return pool
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
 
     async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:

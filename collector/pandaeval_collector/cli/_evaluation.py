@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import sys
@@ -96,8 +95,8 @@ class Evaluation:
             raise typer.Exit(1)
 
     def _baseline(self) -> Against | None:
-        path, gates = self._options.baseline, self._config.gates
-        return None if path is None else Against(path, gates.baseline, gates.max_unscored)
+        path = self._options.baseline
+        return None if path is None else Against(path, self._config.gates)
 
     def _verdict(self) -> GateVerdict | None:
         return None if self._against is None else self._against.verdict()
@@ -126,14 +125,12 @@ class Evaluation:
 
     def _workers(self, scorer: Evaluator) -> Callable[[Path, Telemetry], Workers] | None:
         """Returns a function that makes the processes which score beside this one; ``None`` if there are to be none."""
-        options, level = self._options, logging.getLogger().getEffectiveLevel()
+        options = self._options
         number = file_workers() if options.workers is None else options.workers
         if not number or options.format is ResultFormat.html:
             return None
         model, settings = self._config.embedding.model, scorer.settings
-        return lambda store, telemetry: Workers(
-            number, WorkerSetup(store, model, settings, level), os.environ, telemetry
-        )
+        return lambda store, telemetry: Workers(number, WorkerSetup(store, model, settings), os.environ, telemetry)
 
     def _grader(self, scorer: Evaluator) -> TrialGrader | None:
         if self._suite is None or self._layers is None:
@@ -227,7 +224,7 @@ def config_of(options: EvaluateOptions) -> Config:
     if options.model is not None:
         given["judge.models"] = _everywhere(options.model, options.config)
     config = resolve_config(options.config, given).config
-    check_asked(config, options.metrics or (), options.cases is not None or config.cases.path is not None)
+    check_asked(config, options.metrics or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)
     return config

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.errors import installation
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config, Problem
@@ -32,21 +32,8 @@ def start_problems(config: Config) -> Iterator[Problem]:
             if not _is_there(package):
                 yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
                 break
-    yield from _cases(config)
     if trouble := unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
-
-
-def _cases(config: Config) -> Iterator[Problem]:
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.cases.files import read_suite
-
-    if config.cases.path is None:
-        return
-    try:
-        read_suite(Path(config.cases.path), config.metrics.modules)
-    except UserError as error:
-        yield from (Problem("cases.path", line) for line in str(error).splitlines())
 
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:

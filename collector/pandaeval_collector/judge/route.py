@@ -190,7 +190,9 @@ class Route:
         if (
             self.known.keyed and "api_base" not in self._reached and len(call["messages"]) > 2
         ):  # other servers with this API may not know it
-            asked["prompt_cache_key"] = _digest(call["messages"][1]["content"])
+            asked["prompt_cache_key"] = hashlib.blake2b(
+                call["messages"][1]["content"][:_TELLING].encode("utf-8", "replace"), digest_size=16
+            ).hexdigest()
         if own.reasoning_effort is not None:
             del asked["temperature"]  # models that think take none
             asked |= {"reasoning_effort": own.reasoning_effort, "allowed_openai_params": ["reasoning_effort"]}
@@ -211,12 +213,6 @@ class Route:
             return messages
         part = {"type": "text", "text": begins[1]["content"], "cache_control": {"type": "ephemeral"}}
         return [begins[0], {**begins[1], "content": [part]}, *rest]
-
-
-def _digest(record: str) -> str:
-    """Returns a key that is the same for all calls about a trace, from the fences at the beginning of its record. By
-    the common system message alone, a provider would send all calls to one machine."""
-    return hashlib.blake2b(record[:_TELLING].encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _reached(setup: Mapping[str, Any], model: str) -> dict[str, Any]:

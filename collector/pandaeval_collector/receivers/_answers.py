@@ -39,10 +39,6 @@ class Unauthenticated(Refusal):
     """The request has no token, or a wrong one."""
 
 
-class NotOwner(Refusal):
-    """This collector scores no sessions of others."""
-
-
 class OthersHost(Refusal):
     """The request names a host that may be another's."""
 
@@ -90,8 +86,6 @@ def answer_to(error: Exception) -> DoorAnswer:
             return DoorAnswer("malformed", grpc.StatusCode.INVALID_ARGUMENT, 415, message)
         case TooSlow():
             return DoorAnswer("malformed", grpc.StatusCode.DEADLINE_EXCEEDED, 408, message)
-        case NotOwner():
-            return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 403, message)
         case OthersHost():
             return DoorAnswer("unauthenticated", grpc.StatusCode.PERMISSION_DENIED, 421, message)
         case OthersPage():

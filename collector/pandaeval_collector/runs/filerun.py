@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,14 +25,13 @@ from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.session_trials import read_again
-from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
-from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
+from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher, TrialTrace
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
@@ -45,6 +43,7 @@ from pandaeval_collector.trials.passk.figures import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
+from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
@@ -241,10 +240,16 @@ class FileRun:
         self, grader: TrialGrader, attempts: Sequence[Attempt]
     ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
         """Pairs each trial with the verdicts of the judged graders, or with none where there is no judge."""
-        read = (Trial(each.case, each.name, read_again(self._store, each.traces)) for each in attempts)
+        read = (Trial(each.case, each.name, tuple(map(self._read_again, each.traces))) for each in attempts)
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
+
+    def _read_again(self, kept: TrialTrace) -> Trace:
+        """Reads a trace as it was when it was scored, in the session that it was placed in."""
+        trace = rebuilt(self.contents(kept.trace_id), Closing(kept.trigger)).trace
+        assert trace is not None
+        return trace if kept.session_id in (None, trace.session_id) else with_session(trace, kept.session_id)
 
     def left_behind(self, session_id: str) -> list[SessionTraceRow]:
         """Returns the stored facts of a session's traces, in session order; complete once :meth:`results` has ended."""
@@ -264,7 +269,7 @@ class FileRun:
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
-        pool = FileWorkers(partial(self._workers, self._store.path, self.telemetry))
+        pool = FileWorkers(self._workers(self._store.path, self.telemetry))
         self._own.callback(pool.close)
         return pool.understood(batches)
 

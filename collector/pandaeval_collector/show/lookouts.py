@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
@@ -42,7 +41,7 @@ def open_lookouts(
     reader: ReadProcess | None = None
     if config.server.read_process:
         reader = ReadProcess(_setup(path, work), work, environ, telemetry)
-        parts.push_async_callback(reader.close)
+        parts.push_async_callback(reader.calls.close)
     lookouts = Lookouts(path, work, hosts, runs, reader)
     parts.callback(lookouts.close)
     agents = McpDoor(lookouts.api, _page(config))
@@ -53,8 +52,7 @@ def open_lookouts(
 
 def _setup(path: Path, work: Work) -> ReadSetup:
     thresholds = {metric.key: threshold for metric, threshold in work.metrics}
-    level = logging.getLogger().getEffectiveLevel()
-    return ReadSetup(path, VERSION, level, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
+    return ReadSetup(path, VERSION, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
 
 
 def _port(address: str) -> int | None:

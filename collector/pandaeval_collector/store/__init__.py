@@ -29,7 +29,7 @@ from pandaeval_collector.store.rows import (
     StoredSeries,
     WriteSet,
 )
-from pandaeval_collector.store.schema import NewerStoreError
+from pandaeval_collector.store.schema import StoreVersionError
 from pandaeval_collector.store.store import Store
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "JobRow",
     "JudgedRow",
     "ListedRow",
-    "NewerStoreError",
     "OutboxBatch",
     "OutboxRow",
     "ResponseRow",
@@ -57,6 +56,7 @@ __all__ = [
     "StoreBusyError",
     "StoreFullError",
     "StoreGoneError",
+    "StoreVersionError",
     "StoredSeries",
     "WriteSet",
     "outbox_batches",

@@ -274,7 +274,7 @@ def drop_unsent(
 ) -> Counter[tuple[str, str]]:
     """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
     oldest = connection.execute(
-        "SELECT seq, signal, created_at, size, coalesce(items, 1) FROM outbox ORDER BY seq LIMIT ?", (limit,)
+        "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
     )
     dropped: Counter[tuple[str, str]] = Counter()
     last = freed = 0

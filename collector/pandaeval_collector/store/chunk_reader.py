@@ -82,10 +82,9 @@ def chunk_checksum(fields: Sequence[object], data: bytes) -> int:
 
 
 def chunk_content(row: Sequence[Any]) -> bytes:
-    """Returns the uncompressed content of a row of :data:`CHUNK`. A row without a checksum is of an older version,
-    which wrote none. Raises :class:`DamagedChunkError`, and ``zstandard.ZstdError`` for an older row."""
+    """Returns the uncompressed content of a row of :data:`CHUNK`. Raises :class:`DamagedChunkError`."""
     *fields, data, checksum = row
-    if checksum is not None and (type(data) is not bytes or checksum != chunk_checksum(fields, data)):
+    if type(data) is not bytes or checksum != chunk_checksum(fields, data):
         raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
     return unpack(row[1], data)
 

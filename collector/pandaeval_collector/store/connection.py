@@ -1,4 +1,4 @@
-"""Opens the store's file: creates or migrates it, sets its durability, and puts a damaged file aside."""
+"""Opens the store's file: creates it, sets its durability, and puts a damaged file aside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
 from pandaeval_collector.store.damage import check_size, look_through, put_aside
-from pandaeval_collector.store.schema import migrate
+from pandaeval_collector.store.schema import StoreVersionError, make_tables, version_of
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
 #
@@ -86,8 +86,8 @@ times as many pages take four times as long, and save three bytes in a hundred."
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Makes the file ready to be opened: created privately, migrated, checked. Returns whether a damaged file had to
-    be put aside (it is kept next to the new one, never deleted)."""
+    """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
+    had to be put aside (it is kept next to the new one, never deleted)."""
     damaged = False
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
@@ -107,7 +107,8 @@ def create(file: Path, durability: Durability) -> bool:
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
     """Opens a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
-    there: a new one in the place of one that was removed would be taken for the store."""
+    there: a new one in the place of one that was removed would be taken for the store. Raises
+    :class:`pandaeval_collector.store.schema.StoreVersionError`."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         existing, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -115,7 +116,8 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
     connection.text_factory = _text
     try:
         _set_up(connection, durability, read_only)
-    except sqlite3.Error:  # a damaged file may show itself here
+        version_of(connection, file)
+    except (sqlite3.Error, StoreVersionError):  # a damaged file may show itself here
         connection.close()
         raise
     return connection
@@ -148,7 +150,8 @@ def _prepare(file: Path, durability: Durability) -> None:
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # to set it is a write
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
-        migrate(connection)
+        if not version_of(connection, file):
+            make_tables(connection)
         look_through(connection, file)
     finally:
         connection.close()

@@ -95,7 +95,7 @@ class DecisionTables(TableGroup):
         size = 0
         for checksum, *row in rows:
             result = ResultRow(*row)
-            if checksum is not None and checksum != checksum_of(result):
+            if checksum != checksum_of(result):
                 if not found:
                     raise DamagedError(result.seq, 1)
                 break

@@ -74,5 +74,5 @@ def trace_of(unit: str) -> str:
 
 
 def is_trace(unit: str, metric: str) -> bool:
-    """Whether a result is about a trace, one of its turns, or a trial that ends with it."""
-    return metric.startswith(("trace.", "turn.", "trial.")) and bool(trace_of(unit))
+    """Whether a result is about a trace or one of its turns."""
+    return metric.startswith(("trace.", "turn.")) and bool(trace_of(unit))

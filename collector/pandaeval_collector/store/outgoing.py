@@ -60,7 +60,7 @@ class OutboxTables(TableGroup):
         size = 0
         for last, count, packed in rows:
             try:
-                items = [packed] if count is None else batch_items(count, packed)
+                items = batch_items(count, packed)
             except (zstandard.ZstdError, struct.error) as error:
                 if found:
                     break
@@ -116,7 +116,7 @@ class OutboxTables(TableGroup):
     def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
         """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
         counted = self._reader().execute(
-            """SELECT coalesce(sum(min(coalesce(items, 1), seq - ?2)), 0)
+            """SELECT coalesce(sum(min(items, seq - ?2)), 0)
                FROM (SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3)""",
             (signal, seq, most),
         )

@@ -15,7 +15,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.pipeline.accounting import residual
-from pandaeval_collector.pipeline.line.line import Line, Ownership
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -38,7 +38,7 @@ class Life:
         evaluator: Evaluator,
         judge: JudgeByHand,
         exporters: Sequence[Calls],
-        sessions: Ownership,
+        hands_over: bool,
         timing: Timing,
     ) -> None:
         self.folder, self._loop = folder, loop
@@ -49,7 +49,7 @@ class Life:
         with _stepped():
             self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
             emitter = Emitter({each.source for each in exporters} - {MEMBERS})
-            line = Line(self.store, evaluator, emitter, sessions=sessions)
+            line = Line(self.store, evaluator, emitter, hands_over=hands_over)
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
             patience = Patience(attempts=1000, first=1.0)
             attempts = Attempts(self.store, line, evaluator, judge, self.pipeline.commit, self.telemetry, patience)

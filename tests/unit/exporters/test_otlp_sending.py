@@ -19,7 +19,7 @@ from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
 from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._protocol import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.exporters.own import own_points
+from pandaeval_collector.exporters.zero_first import own_points
 from pandaeval_collector.store import Store, WriteSet
 from support.otlp_sink import INVALID, TAKEN, UNIMPLEMENTED, Answer, OtlpSink, items, too_large
 from support.results import result

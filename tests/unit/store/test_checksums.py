@@ -106,13 +106,6 @@ def test_a_flipped_bit_that_makes_a_text_of_the_bytes_stops_nobody(store: Store)
         store.chunks(ids)
 
 
-def test_a_row_of_an_older_version_has_no_checksum_and_is_read(store: Store) -> None:
-    ids = [append(store, SMALL), append(store, LARGE)]
-    change(store, "UPDATE chunks SET checksum = NULL")
-    assert store.chunks(ids) == {ids[0]: (False, SMALL), ids[1]: (False, LARGE)}
-    assert [each.data for each in store.open_chunks()] == [SMALL, LARGE]
-
-
 def test_no_bit_of_the_file_changes_what_is_read(tmp_path: Path) -> None:
     """Wherever it lies: in a row, in the tree of pages, in the header. Rows may be missing, which is told."""
     store, draw = Store(tmp_path / "data", "off"), random.Random(3)

@@ -76,7 +76,6 @@ class TestResults:
         rows = [
             result("trace", ID.hex()),
             result("turn", f"{ID.hex()}:{'1' * 16}", "turn.m"),
-            result("trial", ID.hex(), "trial.m"),
             result("earlier", OTHER.hex()),
             result("gone", UNKNOWN.hex()),
             result("session", "chat", "session.m"),
@@ -86,7 +85,7 @@ class TestResults:
         ]
         store.commit(WriteSet(traces=[trace(ID)], results=rows)).result()
         assert about(store) == {
-            **dict.fromkeys(("trace", "turn", "trial"), 2),
+            **dict.fromkeys(("trace", "turn"), 2),
             "earlier": 1,
             "gone": 3,
             "session": -sessions["chat"],

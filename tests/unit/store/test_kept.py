@@ -288,15 +288,6 @@ class TestAllTraces:
         ]
         assert [each.damage != "" for each in found] == [True, False, True, False]
 
-    @pytest.mark.parametrize("damage", [b"no frame", 7])
-    def test_a_damaged_one_of_an_older_version_says_so_too(self, store: Store, damage: object) -> None:
-        appended(store, 1, [(False, bytes(9000))])
-        with open_database(store.path / FILE_NAME) as connection:
-            connection.execute("UPDATE chunks SET data = ?, checksum = NULL", (damage,))
-        [found] = self.read(store)
-        assert (found.trace_id, found.parts) == (trace_id(1), [])
-        assert found.damage not in ("", "None")
-
     def test_all_are_read_as_they_were_at_the_first(self, store: Store) -> None:
         decide(store, 1)
         keep(store)

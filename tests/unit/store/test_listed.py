@@ -252,25 +252,6 @@ def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder
         assert finder.traces(Wanted(**{name: "x"})).rows == [], name  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_of_a_trial_it_counts_whether_it_is_correct_and_not_its_way(
-    store: Store, finder: Finder, at_once: bool
-) -> None:
-    for number, metric, badness, failures in (
-        (1, "trial.trial_correct", 0.125, 1),
-        (2, "trial.tool_selection_f1", NOT_FAILED + 0.75, 0),
-        (3, "trace.x", 0.125, 1),
-    ):
-        of_trial = result(number, "b", False, 0.125)
-        of_trial.metric = metric
-        decide(store, number, result(number, "a", True, 0.75), *([of_trial] if at_once else []))
-        if not at_once:
-            store.commit(WriteSet(results=[of_trial])).result(10)
-        row = finder.trace(trace_id(number))
-        assert row is not None
-        assert (row.badness, row.failures) == (round(badness, 2), failures), metric
-
-
 def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9))
     decide(store, 1, result(1, "a", True, 0.9, revision=2), more=b', "us": 9')

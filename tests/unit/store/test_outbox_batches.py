@@ -128,15 +128,6 @@ def test_what_was_sent_before_it_was_dropped_is_not_counted(store: Store) -> Non
     assert gone["logs", "too_old"] == 0
 
 
-def test_a_row_of_an_older_store_is_one_item(store: Store) -> None:
-    with open_database(store.path / "pandaeval.db") as other:
-        other.execute("INSERT INTO outbox (signal, created_at, body, size) VALUES ('logs', 20, x'6c6f67', 3)")
-    put(store, "logs", [b"new", b"newer"])
-    assert [(row.seq, row.body) for row in store.outbox_after("logs", 0)] == [(1, b"log"), (2, b"new"), (3, b"newer")]
-    assert store.outbox_waiting("logs", 0) == 3
-    assert store.drop_unsent(before=1e12, excess_bytes=0, done={}).result() == {("logs", "too_old"): 3}
-
-
 class TestDamaged:
     def test_what_comes_before_is_read_first(self, store: Store) -> None:
         put(store, "logs", NUMBERED)

@@ -17,18 +17,18 @@ from pandaeval_collector.store import (
     Chunk,
     ChunkReader,
     DecidedTrace,
-    NewerStoreError,
     ResultRow,
     SeriesRow,
     SessionTraceRow,
     Store,
     StoreBusyError,
     StoreFullError,
+    StoreVersionError,
     WriteSet,
     outbox_batches,
 )
 from pandaeval_collector.store.connection import PAGE_BYTES
-from pandaeval_collector.store.schema import MIGRATIONS
+from pandaeval_collector.store.schema import VERSION
 from support.database import open_database
 
 DAY_S = 86_400.0
@@ -268,30 +268,24 @@ class TestForgetting:
 class TestOpening:
     def test_a_new_file_has_the_current_schema_and_is_private(self, store: Store, tmp_path: Path) -> None:
         file = tmp_path / "data" / "pandaeval.db"
-        assert user_version(file) == len(MIGRATIONS)
+        assert user_version(file) == VERSION
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
-    @pytest.mark.parametrize("version", range(len(MIGRATIONS)))
-    def test_an_older_file_becomes_a_current_one(self, version: int, open_store: OpenStore, tmp_path: Path) -> None:
-        (tmp_path / "data").mkdir(mode=0o700)
-        file = tmp_path / "data" / "pandaeval.db"
-        with open_database(file) as connection:
-            for number in range(version):
-                connection.executescript(MIGRATIONS[number])
-            connection.execute(f"PRAGMA user_version = {version}")
-        store = open_store()
-        assert user_version(file) == len(MIGRATIONS)
-        decide(store, T1, put(store, T1))
-
-    def test_a_newer_file_is_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("version", [1, 18, 99])
+    def test_a_file_of_another_version_is_refused_and_left_alone(
+        self, version: int, open_store: OpenStore, tmp_path: Path
+    ) -> None:
         open_store().close()
         file = tmp_path / "data" / "pandaeval.db"
         with open_database(file) as connection:
-            connection.execute("PRAGMA user_version = 99")
-        with pytest.raises(NewerStoreError, match="schema version 99"):
+            connection.execute(f"PRAGMA user_version = {version}")
+        before = file.read_bytes()
+        with pytest.raises(StoreVersionError) as raised:
             open_store()
-        assert user_version(file) == 99
+        assert str(raised.value).startswith(f"{file} has schema version {version}, this program {VERSION}: point store")
+        assert user_version(file) == version
+        assert file.read_bytes() == before
 
     def test_one_directory_has_one_owner(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(StoreBusyError, match="in use by another collector"):

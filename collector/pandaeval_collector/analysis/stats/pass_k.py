@@ -46,7 +46,8 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
         # Its numbers are those of failing throughout, the other way round.
-        return PassEstimate(*map(_rest, (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)))
+        shares = (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)
+        return PassEstimate(*(None if share is None else 1.0 - share for share in shares))
     if mode == "unbiased":
         groups = math.comb(n, k)
         return PassEstimate((groups - math.comb(n - c, k)) / groups)
@@ -56,12 +57,22 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     """Estimates how likely all of ``k`` trials succeed, after ``c`` of ``n`` did. Raises ``ValueError`` unless 0 <= c
     <= n and k >= 1."""
-    _check(n, c, k, mode)
+    if not 0 <= c <= n:
+        raise ValueError(f"of {n} trials {c} cannot have succeeded")
+    if k < 1:
+        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     if n == 0:
         return PassEstimate(None)
     if mode == "unbiased":
         return PassEstimate(math.comb(c, k) / math.comb(n, k) if k <= n else None)
-    return _bayesian(1 + c, 1 + n - c, k) if mode == "bayesian" else PassEstimate((c / n) ** k)
+    if mode == "plug_in":
+        return PassEstimate((c / n) ** k)
+    successes, failures, aside = 1 + c, 1 + n - c, (1.0 - LEVEL) / 2.0
+    mean = math.prod((successes + i) / (successes + failures + i) for i in range(k))
+    low, median, high = (beta_quantile(successes, failures, share) ** k for share in (aside, 0.5, 1.0 - aside))
+    return PassEstimate(mean, low, high, median)
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
@@ -73,27 +84,6 @@ def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -
 
 
 Bounds: TypeAlias = tuple[float | None, float | None]
-
-
-def _bayesian(successes: int, failures: int, k: int) -> PassEstimate:
-    total = successes + failures
-    mean = math.prod((successes + i) / (total + i) for i in range(k))
-    aside = (1.0 - LEVEL) / 2.0
-    low, median, high = (beta_quantile(successes, failures, share) ** k for share in (aside, 0.5, 1.0 - aside))
-    return PassEstimate(mean, low, high, median)
-
-
-def _rest(share: float | None) -> float | None:
-    return None if share is None else 1.0 - share
-
-
-def _check(n: int, c: int, k: int, mode: str) -> None:
-    if not 0 <= c <= n:
-        raise ValueError(f"of {n} trials {c} cannot have succeeded")
-    if k < 1:
-        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
-    if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
 
 
 # pass@k and pass^k of a suite: the mean over its cases, with an interval for cases that might have been drawn instead.

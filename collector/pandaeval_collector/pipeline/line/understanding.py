@@ -16,7 +16,6 @@ import orjson
 from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.pipeline.line.grading import live_trials
 from pandaeval_collector.pipeline.line.hints import Lacking, lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
@@ -66,8 +65,6 @@ class Run:
     listed: ListedRow | None = None
     error: str | None = None
     """The error with which the run itself failed, if it did."""
-    graded: Sequence[Result] = ()
-    """The results of the run as a trial of a case by itself, in no session."""
     is_handed: bool = False
     """Whether another collector decided the run, and this one scores its session. It may have come before."""
 
@@ -162,8 +159,6 @@ class Understanding:
 
     def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
         self._chunks, self._evaluator = chunks, evaluator
-        self.trials = live_trials(evaluator)
-        """The cases that traces are held against, if there are some."""
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
@@ -213,8 +208,6 @@ class Understanding:
         member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
-        if self.trials is not None:
-            member.facts.trial = self.trials.facts(trace)
         run = Run(
             unit,
             member,
@@ -224,9 +217,6 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
             error=trace.error,
-            graded=()
-            if self.trials is None or member.facts.trial is None
-            else self.trials.alone(trace, member.facts.trial),
         )
         if built.is_judged and not trace.is_step:
             self._ask(trace, run)

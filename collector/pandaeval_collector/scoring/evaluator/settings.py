@@ -79,5 +79,3 @@ class EvaluatorSettings:
     """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
-    cases: str | None = None
-    """Case file by which live traces are graded; ``None``: they are not."""

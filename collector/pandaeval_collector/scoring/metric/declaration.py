@@ -39,25 +39,24 @@ def check(metric: Any) -> None:
         raise ValueError('version: write a text, as in "1"')
     if not callable(metric.evaluate):
         raise ValueError("evaluate is no function")
-    _check_judged(metric)
+    if (metric.kind == "llm") != (metric.ask is not None):
+        raise ValueError("ask and kind llm go together: give both or neither")
+    if metric.kind == "llm" and metric.needs_session:
+        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
     if metric.level == "trial" and metric.layer not in LAYERS:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))
+    threshold = metric.threshold(None) if callable(metric.threshold) else metric.threshold
+    least, most = ends(metric.scale)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
+        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")
     if metric.level == "turn" and (metric.texts is not None or metric.kind == "embedding"):
         raise ValueError("texts: nothing is embedded for a metric of level turn")
     try:
         orjson.dumps(metric.settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
         raise ValueError(f"settings are part of a result's id and have to be JSON: {error}") from error
-
-
-def _check_judged(metric: Any) -> None:
-    if (metric.kind == "llm") != (metric.ask is not None):
-        raise ValueError("ask and kind llm go together: give both or neither")
-    if metric.kind == "llm" and metric.needs_session:
-        raise ValueError("needs_session: what a judge is shown of the session it sees anyway")
 
 
 def ends(scale: str) -> tuple[float, float]:
@@ -70,22 +69,14 @@ def ends(scale: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-def _check_threshold(threshold: Any, least: float, most: float) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
-        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")
-
-
 S = TypeVar("S")
 C = TypeVar("C")
 
 Threshold = float | Callable[[Bands | None], float]
 
-_JUDGED = frozenset(
-    {
-        *(Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED),
-        *(Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED),
-    }
-)
+_JUDGED = frozenset({Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT}) | {
+    Why.INJECTION_SUSPECTED
+}
 """Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
 
 

@@ -54,7 +54,6 @@ class ReadSetup:
 
     store: Path
     version: str
-    log_level: int
     judge: str | None
     daily_usd: float | None
     thresholds: Mapping[str, float]

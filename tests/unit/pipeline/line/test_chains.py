@@ -20,7 +20,6 @@ from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store, response_digest
 from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
-from pandaeval_collector.store.schema import MIGRATIONS
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
 from support.database import open_database
@@ -353,22 +352,6 @@ class TestForgotten:
         store.forget(1.0, 1.0, now=10.0).result(10)
         store.close()
         assert rows(tmp_path, "SELECT min(no) FROM responses") == 1 << BLOCK_BITS
-
-
-class TestOlderStores:
-    async def test_a_conversation_that_began_before_the_update_goes_on(self, tmp_path: Path) -> None:
-        with open_database(tmp_path / "pandaeval.db") as old:
-            for script in MIGRATIONS[:6]:
-                old.executescript(script)
-            old.execute("PRAGMA user_version = 6")
-            old.execute("INSERT INTO traces VALUES (1, ?, 1, 0, 'd', x'', '[]', 0, 20)", (ONE.trace_id,))
-            old.execute("INSERT INTO sessions VALUES (1, 's', 0, 20)")
-            old.execute(
-                "INSERT INTO members VALUES (1, 1, ?, 1, 2, '{\"response_id\": \"resp_1\"}', x'')", (ONE.trace_id,)
-            )
-        async with RunningLine(tmp_path) as line:
-            await say(line, TWO, THREE)
-            assert places(line, ONE, TWO, THREE) == ["s", "resp_1", "resp_1"]
 
 
 class TestFiles:

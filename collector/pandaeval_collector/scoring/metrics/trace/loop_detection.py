@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.stats.similarity import OutputComparison, loop
 from pandaeval_collector.analysis.stats.topic import STOPWORDS_VERSION
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import says_something
-from pandaeval_collector.scoring.metric import EarlierOutput, Metric, TraceContext
+from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
 
 _EXCUSED = 0.5
@@ -77,7 +77,9 @@ def _excuse(words: frozenset[str], comparison: OutputComparison, context: TraceC
         return ""
     if context.asked_again:
         return "the user asked for it again"
-    new = _new_values(words, context.earlier[comparison.index])
+    new = sorted(
+        word for word in words - context.earlier[comparison.index].tokens if any(sign.isdigit() for sign in word)
+    )[:_LISTED]
     return f"it brings new values: {', '.join(new)}" if new else ""
 
 
@@ -90,11 +92,6 @@ def _reason(context: TraceContext, worst: OutputComparison, excuse: str) -> str:
     if 1.0 - worst.hybrid_score < context.threshold:
         return f"says again what {which} said ({numbers})"
     return f"does not repeat earlier answers; closest is {which} ({numbers})"
-
-
-def _new_values(words: frozenset[str], closest: EarlierOutput) -> list[str]:
-    """Returns a few words of an answer that hold a digit and were not in the closest earlier answer."""
-    return sorted(word for word in words - closest.tokens if any(sign.isdigit() for sign in word))[:_LISTED]
 
 
 METRIC = Metric(

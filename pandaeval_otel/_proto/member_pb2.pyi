@@ -36,15 +36,3 @@ class Content(_message.Message):
     request: bytes
     logs: bool
     def __init__(self, request: _Optional[bytes] = ..., logs: bool = ...) -> None: ...
-
-class TakeMembersRequest(_message.Message):
-    __slots__ = ("members",)
-    MEMBERS_FIELD_NUMBER: _ClassVar[int]
-    members: _containers.RepeatedCompositeFieldContainer[Member]
-    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
-
-class TakeMembersResponse(_message.Message):
-    __slots__ = ("taken",)
-    TAKEN_FIELD_NUMBER: _ClassVar[int]
-    taken: int
-    def __init__(self, taken: _Optional[int] = ...) -> None: ...
