@@ -196,7 +196,7 @@ class PassRates:
                 _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
 
     def _calculate(self) -> list[AgentRate]:
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
 
