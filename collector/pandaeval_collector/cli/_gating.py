@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.cli._gates import GateOutcome, gates
-from pandaeval_collector.cli._summary import MOST_FAILURES
 
 if TYPE_CHECKING:
     from pandaeval_collector.base.result import Result
@@ -39,26 +38,13 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     return GateOutcome(KEY, False, text, tuple(examples))
 
 
-class UngroupedFailures:
-    """Holds failures back until their groups are known, to write them as JSON then: at most as many as are grouped."""
-
-    def __init__(self) -> None:
-        self._results: list[Result] = []
-
-    def takes(self, result: Result) -> bool:
-        """Keeps a result for later. Returns ``False`` if there is no room for it."""
-        if len(self._results) >= MOST_FAILURES:
-            return False
-        self._results.append(result)
-        return True
-
-    def lines(self, groups: Sequence[RootCause]) -> Iterator[bytes]:
-        """Yields the kept results as JSON, each with its group (``metadata.failure_group``)."""
-        of_result = {member.result: group.to_dict() for group in groups for member in group.members}
-        for result in self._results:
-            held = orjson.loads(result.to_json())
-            held["metadata"]["failure_group"] = of_result.get(result.id)
-            yield orjson.dumps(held)
+def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
+    """Yields failed results as JSON, each with its group (``metadata.failure_group``)."""
+    of_result = {member.result: group.to_dict() for group in groups for member in group.members}
+    for result in failed:
+        held = orjson.loads(result.to_json())
+        held["metadata"]["failure_group"] = of_result.get(result.id)
+        yield orjson.dumps(held)
 
 
 _REASON = 200
