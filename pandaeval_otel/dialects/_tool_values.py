@@ -7,7 +7,6 @@ Only unmistakable wrappers are removed: beside their content they have members t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -84,14 +83,10 @@ def _call_arguments(call: dict[str, Any], schema: Any) -> Any:
         return call
     if len(positional) == 1 and type(positional[0]) is dict and not named:
         return positional[0]
-    return {**_by_name(positional, schema), **named}
-
-
-def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
     schema = parsed(schema)
     parameters = schema.get("properties", schema) if type(schema) is dict else {}
     names = list(parameters) if type(parameters) is dict else []
-    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(values)}
+    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +111,16 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
 
 
 def _structure(value: Any) -> Any:
+    """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    around the result."""
     found = parsed(value)
-    return _from_text(found) if type(found) is str else found
-
-
-def _from_text(text: str) -> Any:
-    structure = from_repr(text)
+    if type(found) is not str:
+        return found
+    structure = from_repr(found)
     if type(structure) is dict and (structure.keys() & {"content", "result", "output"}):
         return structure
-    return (salvage(text) or text) if starts_like_json(text) and _is_wrapped(text) else text
-
-
-def _is_wrapped(text: str) -> bool:
-    """Returns whether cut JSON is a message or envelope around the result, rather than the result."""
-    head = text[:200]
-    return any(mark in head for mark in _WRAPPERS)
+    wrapped = starts_like_json(found) and any(mark in found[:200] for mark in _WRAPPERS)
+    return (salvage(found) or found) if wrapped else found
 
 
 def _outcome(found: Any, nesting: int) -> Outcome:

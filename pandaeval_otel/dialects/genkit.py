@@ -135,14 +135,14 @@ def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
 def _messages(items: Any, role: str) -> Messages | None:
     if not isinstance(items, (list, tuple)):
         return None
-    found = [{**item, "content": _blocks(item.get("content"))} for item in items if type(item) is dict]
+    found = []
+    for item in items:
+        if type(item) is dict:
+            content = item.get("content")
+            if isinstance(content, (list, tuple)):
+                content = [_block(part) if type(part) is dict else part for part in content]
+            found.append({**item, "content": content})
     return messages_of(found, role) if found else None
-
-
-def _blocks(content: Any) -> Any:
-    if not isinstance(content, (list, tuple)):
-        return content
-    return [_block(part) if type(part) is dict else part for part in content]
 
 
 def _block(part: dict[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,10 @@ class GoogleADK(ByKind):
         if hidden(result) or off:
             result = attributes.get(semconv.TOOL_RESULT)
         if not hidden(result):
-            reading.result = Captured(_unwrapped(result_value(result)))
+            made = result_value(result)
+            # ADK puts a value into a map if it is none.
+            alone = type(made) is dict and made.keys() == {"result"}
+            reading.result = Captured(parsed(made["result"]) if alone else made)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         request, response = attributes.get(_REQUEST), attributes.get("gcp.vertex.agent.llm_response")
@@ -103,13 +106,6 @@ DIALECT = GoogleADK()
 
 def _in_brackets(name: str) -> str:
     return identifier(name.partition("[")[2].rpartition("]")[0])
-
-
-def _unwrapped(result: Any) -> Any:
-    """Returns the value that ADK put into a map because it was none."""
-    if type(result) is dict and result.keys() == {"result"}:
-        return parsed(result["result"])
-    return result
 
 
 def _read_request(reading: Reading, value: Any) -> None:
