@@ -184,7 +184,8 @@ class Collecting:
         for span in spans:
             trace.open.discard(span.context.span_id)
             trace.root_ended = trace.root_ended or span.parent is None
-        items += [self._record_item() for _ in records]
+        items += [Item(b"L" + (self._records + at).to_bytes(8, "big")) for at in range(len(records))]
+        self._records += len(records)
         self._assembler.add(_bytes(trace_id), items, 0, size, now)
         if not trace.open:
             self._assembler.close(_bytes(trace_id))
@@ -205,10 +206,6 @@ class Collecting:
             trace.logs.append(logs_to_bytes(records, self._redact))
             size += len(trace.logs[-1])
         return size
-
-    def _record_item(self) -> Item:
-        self._records += 1
-        return Item(b"L" + self._records.to_bytes(8, "big"))
 
     # -- giving --------------------------------------------------------------------------------------------------
 

@@ -118,15 +118,6 @@ class Forwarder:
         finally:
             self._starting.release()
 
-    def before_fork(self, timeout: float) -> float:
-        """Pauses sending, on the forking thread, within ``timeout`` seconds. Returns how many more the fork should
-        wait."""
-        return self.worker.submission.pause(timeout)
-
-    def after_fork_in_parent(self) -> None:
-        """Resumes sending, on the forking thread."""
-        self.worker.submission.resume()
-
     def after_fork(self) -> tuple[object, ...]:
         """Starts over in a forked child: the parent sends what was collected so far. Returns objects that the child
         must keep, since destroying them would touch the parent's connection."""
@@ -209,13 +200,15 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
+    """Pauses sending, and waits until connections are down."""
     deadline = time.monotonic() + _PAUSE_S
-    time.sleep(max((each.before_fork(max(0.0, deadline - time.monotonic())) for each in list(_everyone)), default=0.0))
+    waits = [each.worker.submission.pause(max(0.0, deadline - time.monotonic())) for each in list(_everyone)]
+    time.sleep(max(waits, default=0.0))
 
 
 def _after_fork_in_parent() -> None:
     for forwarder in list(_everyone):
-        forwarder.after_fork_in_parent()
+        forwarder.worker.submission.resume()
 
 
 def _after_fork_in_child() -> None:
