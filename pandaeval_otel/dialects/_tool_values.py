@@ -29,6 +29,39 @@ _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status ma
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 _OF_SERVER = "mcp__"
+_MOST = 50
+"""Most nested wrappers; no message nests more structures."""
+_REPR = re.compile(
+    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
+    r"|(?:content|meta|status|blocks|tool_name|result)=)"
+)
+_SAYS_FAILED = re.compile(
+    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
+)
+_ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
+"""Members by which a message names the call that it answers."""
+_FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
+_BESIDE = (
+    _ANSWERS
+    | _FLAGS
+    | {
+        *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
+        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
+    }
+)
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
+"""Members of MCP's text content."""
+_WRAPS = frozenset(
+    {
+        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
+        "output",
+    }
+)
+"""Members of which every wrapper has at least one."""
+_ERRORS = ("error-text", "error-json")
+_VALUES = ("text", "json", "content", *_ERRORS)
+"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
 
 
 @lru_cache(maxsize=1024)
@@ -147,7 +180,16 @@ def _outcome(found: Any, nesting: int) -> Outcome:
     if "response" in keys and keys <= _FUNCTION_RESPONSE:
         call_id, name = identifier(found.get("id")), identifier(found.get("name"))
         return Outcome(Captured(result_value(found["response"])), call_id, name)
-    return _envelope(found)
+    # MCP results, the str of result objects, and {"result": …} with a status.
+    flagged = found.get("isError") is True or found.get("is_error") is True
+    failed = flagged or found.get("status") in _FAILED
+    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
+        shown = found.get("structuredContent") or result_value(found["content"])
+        return Outcome(Captured(shown), failed=failed)
+    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
+        shown = found["result"] if found["result"] is not None else found.get("error")
+        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
+    return Outcome(Captured(found), failed=flagged)
 
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
@@ -156,54 +198,6 @@ def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
     if type(inner) is dict:
         return inner
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
-
-
-def _envelope(found: dict[str, Any]) -> Outcome:
-    """Reads MCP results, ``str`` of result objects, and ``{"result": …}`` with a status."""
-    keys = found.keys()
-    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
-    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
-        shown = found.get("structuredContent") or result_value(found["content"])
-        return Outcome(Captured(shown), failed=failed)
-    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
-        shown = found["result"] if found["result"] is not None else found.get("error")
-        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
-    return Outcome(Captured(found), failed=found.get("isError") is True or found.get("is_error") is True)
-
-
-_MOST = 50
-"""Most nested wrappers; no message nests more structures."""
-_REPR = re.compile(
-    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
-    r"|(?:content|meta|status|blocks|tool_name|result)=)"
-)
-_SAYS_FAILED = re.compile(
-    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
-)
-_ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
-"""Members by which a message names the call that it answers."""
-_FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
-_BESIDE = (
-    _ANSWERS
-    | _FLAGS
-    | {
-        *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
-        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
-    }
-)
-_TEXTS = frozenset({"text", "input_text", "output_text"})
-_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
-"""Members of MCP's text content."""
-_WRAPS = frozenset(
-    {
-        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
-        "output",
-    }
-)
-"""Members of which every wrapper has at least one."""
-_ERRORS = ("error-text", "error-json")
-_VALUES = ("text", "json", "content", *_ERRORS)
-"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:

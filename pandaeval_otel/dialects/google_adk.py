@@ -73,10 +73,8 @@ class GoogleADK(ByKind):
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
-        arguments, result = (
-            attributes.get("gcp.vertex.agent.tool_call_args"),
-            attributes.get("gcp.vertex.agent.tool_response"),
-        )
+        arguments = attributes.get("gcp.vertex.agent.tool_call_args")
+        result = attributes.get("gcp.vertex.agent.tool_response")
         off = arguments == _EMPTY and result in (None, _EMPTY)
         if not off and not hidden(arguments) and arguments != "N/A":
             reading.arguments = Captured(parsed(arguments))
