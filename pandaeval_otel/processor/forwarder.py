@@ -40,9 +40,10 @@ class Forwarder:
         self._telemetry = settings.telemetry or telemetry_by_environment()
         self._begin()
         me = ref(self)  # gauges must not keep it alive
-        self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
-        self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
-        self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
+        if self._telemetry is not None:
+            self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
+            self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
+            self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
         """Makes the worker and the lock, which belong to one process; called again in a forked child."""
@@ -131,7 +132,8 @@ class Forwarder:
 
     def _count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
         try:
-            self._telemetry.count(signal, outcome, number, reason)
+            if self._telemetry is not None:
+                self._telemetry.count(signal, outcome, number, reason)
         except Exception:  # noqa: BLE001 - the user's own telemetry must not cost traces
             _log.debug("telemetry failed", exc_info=True)
 
