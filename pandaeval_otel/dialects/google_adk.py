@@ -31,8 +31,7 @@ _KINDS = {
     "invocation": Kind.WORKFLOW,
     "agent_run": Kind.AGENT,
     "call_llm": Kind.LLM,
-    "execute_tool": Kind.TOOL,
-    "tool_call": Kind.TOOL,
+    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
 }
 
 

@@ -22,8 +22,7 @@ from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
-    "haystack.pipeline.run": Kind.WORKFLOW,
-    "haystack.async_pipeline.run": Kind.WORKFLOW,
+    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run"), Kind.WORKFLOW),
     "haystack.agent.run": Kind.AGENT,
     "haystack.agent.step.llm": Kind.LLM,
     "haystack.agent.step.tool": Kind.TOOL,

@@ -55,9 +55,7 @@ _KINDS = {
     "EMBEDDING": Kind.EMBEDDING,
     "GUARDRAIL": Kind.GUARDRAIL,
     "EVALUATOR": Kind.EVALUATION,
-    "RERANKER": Kind.STEP,
-    "PROMPT": Kind.STEP,
-    "DECISION": Kind.STEP,
+    **dict.fromkeys(("RERANKER", "PROMPT", "DECISION"), Kind.STEP),
 }
 # Chains that are whole runs even where a web server's span stands above them.
 _RUN = re.compile(

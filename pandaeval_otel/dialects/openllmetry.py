@@ -48,16 +48,11 @@ _KINDS = {
     "workflow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
     "tool": Kind.TOOL,
-    "task": Kind.STEP,
-    "handoff": Kind.STEP,
-    "session": Kind.STEP,
-    "unknown": Kind.STEP,
+    **dict.fromkeys(("task", "handoff", "session", "unknown"), Kind.STEP),
 }
 _REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
 _CALL_KINDS = {
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
     "vector_db_retrieve": Kind.RETRIEVAL,
 }

@@ -144,9 +144,9 @@ def _read_prompt(reading: Reading, value: Any) -> None:
 
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     thought = attributes.get("ai.response.reasoning")
-    text, made, calls = (
-        first(attributes, (f"ai.response.{name}", f"ai.result.{name}")) for name in ("text", "object", "toolCalls")
-    )
+    text = first(attributes, ("ai.response.text", "ai.result.text"))
+    made = first(attributes, ("ai.response.object", "ai.result.object"))
+    calls = first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls"))
     parts: list[Part] = []
     if type(thought) is str and thought and not hidden(thought):
         parts.append(Reasoning(thought))

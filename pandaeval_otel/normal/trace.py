@@ -269,14 +269,7 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]
-    spent, made, read, written, thought = 0, 0, 0, 0, 0
-    for usage in stated:
-        spent += usage.input
-        made += usage.output
-        read += usage.cache_read
-        written += usage.cache_write
-        thought += usage.reasoning
-    return Usage(spent, made, read, written, thought)
+    return sum(stated, Usage())
 
 
 def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:

@@ -115,8 +115,9 @@ class Collecting:
                     self._ends.append(Part(session_end=True, scope=ContextIds(session=item.session)))
             else:
                 records.setdefault(item.log_record.trace_id, []).append(item)
-        self._count_ended("spans", ended)
-        self._count_ended("logs", records)
+        for signal, taken in (("spans", ended), ("logs", records)):
+            if taken:
+                self._count(signal, ENDED, sum(map(len, taken.values())))
         for trace_id in {**ended, **records}:
             self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
         self._keep_bounds(now)
@@ -265,10 +266,6 @@ class Collecting:
             self._count("spans", DROPPED, spans, reason)
         if records:
             self._count("logs", DROPPED, records, reason)
-
-    def _count_ended(self, signal: str, items: dict[int, list[Any]]) -> None:
-        if items:
-            self._count(signal, ENDED, sum(map(len, items.values())))
 
 
 def _item(span: ReadableSpan) -> Item:
