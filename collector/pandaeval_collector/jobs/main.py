@@ -8,9 +8,11 @@ jobs that it had leased.
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +30,7 @@ from pandaeval_collector.jobs.runner import SLOTS, Runner
 from pandaeval_collector.jobs.setup import Desks, StoredMemory, open_caller
 from pandaeval_collector.jobs.shadow import open_shadow
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
+from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
 from pandaeval_collector.runs.settings import judge as judge_of
@@ -37,6 +40,8 @@ from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.judging import Spending, Verdicts
+
+_log = logging.getLogger(__name__)
 
 RELAY_SECONDS = 2.0
 """How often the front is told what was counted here, and asks how long a question may wait."""
@@ -97,55 +102,84 @@ class FiledByFront:
         await self._front.ask("shadowed", pickle.dumps(result, pickle.HIGHEST_PROTOCOL), run)
 
 
+class JudgeServer:
+    """Runs the judge's jobs, and answers the front. On one event loop."""
+
+    def __init__(self, config: Config, clock: StoreClock, front: Peer) -> None:
+        configured = judge_of(config, live=True)
+        assert configured is not None, "a judge is configured"
+        self._front, self._configured, self._telemetry = front, configured, Telemetry()
+        self._evaluator = live_evaluator(config)
+        store = JudgeStore(Path(config.store.path), clock, front)
+        self._store, self._reads = cast(Store, store), store.reads
+        self._process, self._caller = open_caller(self._store, configured, os.environ)
+        self._longest_wait = math.inf
+        self._running: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Starts to run jobs. What keeps it from that ends the process, and the front starts another."""
+        self._running.append(asyncio.create_task(self._run(), name="pandaeval-judge"))
+
+    async def models(self, _: Any) -> frozenset[str]:
+        """Returns the models that it can be asked for."""
+        return frozenset(self._configured.setup.models)
+
+    async def prices(self, _: Any) -> Mapping[str, Price]:
+        """Returns the price of each model whose price is known."""
+        await self._process.start()
+        return self._process.prices
+
+    async def complete(self, _: Any, call: ModelCall) -> ModelAnswer:
+        """Asks a model, within the limits."""
+        return await self._caller.complete(call)
+
+    def share(self, part: float) -> None:
+        """Uses only this part, 0..1, of the limits."""
+        self._caller.share(part)
+
+    async def _run(self) -> None:
+        try:
+            await (await self._runner()).start()
+            while True:
+                self._longest_wait = await self._front.ask("longest_wait")
+                await asyncio.sleep(RELAY_SECONDS)
+                self._front.tell("measured", self._telemetry.relay())
+        except Exception:
+            _log.exception("the judge cannot go on; it is started again")
+            os._exit(1)
+
+    async def _runner(self) -> Runner:
+        store, configured, telemetry, evaluator = self._store, self._configured, self._telemetry, self._evaluator
+        desks, memory = Desks(self._caller, evaluator.settings.judge), StoredMemory(store, telemetry)
+        shadow = await open_shadow(
+            store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share
+        )
+        attempts = Attempts(
+            store,
+            SessionScores(self._reads, evaluator),
+            evaluator,
+            self._caller,
+            FiledByFront(self._front),
+            telemetry,
+            over_budget=configured.over_budget,
+            checks=open_checks(configured, store, desks, telemetry),
+            budgets=RecordBudgets(self._process.record_budget),
+            shadow=shadow,
+            failures=LiveGroups(evaluator.embedder, self._reads.failure_groups.all()),
+        )
+        return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: self._longest_wait)
+
+
 async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
-    config, clock = setup
-    evaluator, configured = live_evaluator(config), judge_of(config, live=True)
-    assert configured is not None, "a judge is configured"
-    telemetry = Telemetry()
-    judge_store = JudgeStore(Path(config.store.path), clock, front)
-    store, reads = cast(Store, judge_store), judge_store.reads
-    process, caller = open_caller(store, configured, os.environ)
-    desks, memory = Desks(caller, evaluator.settings.judge), StoredMemory(store, telemetry)
-    shadow = await open_shadow(store, desks, memory, evaluator, telemetry, configured.shadow, configured.shadow_share)
-    attempts = Attempts(
-        store,
-        SessionScores(reads, evaluator),
-        evaluator,
-        caller,
-        FiledByFront(front),
-        telemetry,
-        over_budget=configured.over_budget,
-        checks=open_checks(configured, store, desks, telemetry),
-        budgets=RecordBudgets(process.record_budget),
-        shadow=shadow,
-        failures=LiveGroups(evaluator.embedder, reads.failure_groups.all()),
-    )
-    longest_wait = float(await front.ask("longest_wait"))
-    runner = Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: longest_wait)
+    server = JudgeServer(*setup, front)
+    server.start()
+    return {
+        "models": server.models,
+        "prices": server.prices,
+        "complete": server.complete,
+        "share": server.share,
+    }
 
-    async def relay() -> None:
-        nonlocal longest_wait
-        while True:
-            await asyncio.sleep(RELAY_SECONDS)
-            front.tell("measured", telemetry.relay())
-            longest_wait = await front.ask("longest_wait")
-
-    async def complete(_: Any, call: ModelCall) -> ModelAnswer:
-        return await caller.complete(call)
-
-    async def models(_: Any) -> frozenset[str]:
-        return frozenset(configured.setup.models)
-
-    async def prices(_: Any) -> Any:
-        await process.start()
-        return process.prices
-
-    await runner.start()
-    _KEPT.append(asyncio.create_task(relay(), name="pandaeval-relay"))
-    return {"complete": complete, "models": models, "prices": prices, "share": caller.share}
-
-
-_KEPT: list[asyncio.Task[None]] = []
 
 if __name__ == "__main__":
     expect_imports()
