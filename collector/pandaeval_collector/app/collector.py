@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
@@ -33,7 +34,6 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
     hands_over,
@@ -63,6 +63,11 @@ class Listening:
     grpc: Address
     http: Address
     health: Address
+
+
+class _Part(Protocol):
+    def start(self) -> None: ...
+    async def stop(self) -> None: ...
 
 
 class Collector:
@@ -128,38 +133,43 @@ class Collector:
         readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        await self._start_pipeline(pipeline, store)
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
-        self._parts.push_async_callback(pass_rates.stop)
+        self._run(PassRates(store, self.telemetry, config.labels.interval))
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
-            self._parts.push_async_callback(learning.stop)
-        runs = await self._start_runs(store, pipeline, emitter, live)
+            self._run(Learning(store, learned_folder(config), self.telemetry, config.learn.interval))
+        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
         if readers and live is not None:
             readers[0].on_share = live.caller.share
         for reader in readers:
-            reader.start()
-            self._parts.push_async_callback(reader.stop)
+            self._run(reader)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
+    def _run(self, part: _Part) -> None:
+        """Starts a part, which is stopped with the collector."""
+        part.start()
+        self._parts.push_async_callback(part.stop)
+
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
         return LiveGroups(scorer.embedder, store.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
-        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        # Later its series come from the store.
+        scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
+        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -178,8 +188,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._run(self._guard)
         self._ready["store"] = True
         return store
 
@@ -197,11 +206,6 @@ class Collector:
         )
         publish(self.telemetry, store, pipeline)
         return pipeline
-
-    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        await pipeline.start()
-        self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
 
     async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
         """Makes the emitter, which continues the series that the store holds."""
@@ -234,12 +238,6 @@ class Collector:
         setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
 
-    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
-        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
-        return runs
-
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config
         if config.exporters.scrape_results:
@@ -264,9 +262,6 @@ class Collector:
 
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
-
-    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:
