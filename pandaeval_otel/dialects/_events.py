@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._values import first, parsed
+from pandaeval_otel.dialects._values import as_list, first, parsed
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -136,3 +136,19 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
         elif event.name == semconv.CHOICE_EVENT:
             result = event.attributes.get("message")
     return arguments, result
+
+
+def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
+    """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
+    members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
+    given: list[Message] = []
+    made: list[Message] = []
+    for item in as_list(value):
+        event = parsed(item)
+        if type(event) is not dict:
+            continue
+        name = str(event.get(semconv.EVENT_NAME) or "")
+        message = message_of_event(name, event)
+        if message is not None:
+            (given if is_input(name) else made).append(message)
+    return tuple(given) if tells(given) else None, tuple(made) if tells(made) else None

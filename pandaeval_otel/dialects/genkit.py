@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions
+from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning
 from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _SUBTYPE, _NAME = "genkit:type", "genkit:metadata:subtype", "genkit:name"
@@ -81,7 +82,15 @@ class Genkit(ByKind):
             return
         answer = _answer(made)
         reading.output = (answer,) if answer else None
-        reading.usage = _usage(made.get("usage"))
+        told = made.get("usage")
+        usage = usage_in(told, "inputTokens", "outputTokens", "cachedContentTokens", thought="thoughtsTokens")
+        if (
+            usage
+            and type(told) is dict
+            and (count(told.get("totalTokens")) or 0) >= usage.input + usage.output + usage.reasoning
+        ):
+            usage = replace(usage, output=usage.output + usage.reasoning)  # Gemini counts thoughts beside the answer
+        reading.usage = usage
         raw = made.get("raw")
         if type(raw) is dict:
             reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
@@ -149,16 +158,3 @@ def _block(part: dict[str, Any]) -> dict[str, Any]:
 
 def _named(call: dict[str, Any]) -> dict[str, Any]:
     return {"name": call.get("name"), "id": call.get("ref")}
-
-
-def _usage(told: Any) -> Usage | None:
-    if type(told) is not dict:
-        return None
-    spent, made = count(told.get("inputTokens")), count(told.get("outputTokens"))
-    if spent is None and made is None:
-        return None
-    spent, made = spent or 0, made or 0
-    thought = count(told.get("thoughtsTokens")) or 0
-    if thought and (count(told.get("totalTokens")) or 0) >= spent + made + thought:
-        made += thought  # Gemini counts thoughts beside the answer
-    return Usage(input=spent, output=made, cache_read=count(told.get("cachedContentTokens")) or 0, reasoning=thought)

@@ -6,16 +6,16 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions
+from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "gcp.vertex.agent"
@@ -140,20 +140,16 @@ def _read_response(reading: Reading, value: Any) -> None:
     if response.get("content") is not None:
         reading.output = messages_of(response, "assistant")
     reading.response_model = identifier(response.get("model_version"))
-    reading.usage = _usage(response.get("usage_metadata"))
+    usage = usage_in(
+        response.get("usage_metadata"),
+        "prompt_token_count",
+        "candidates_token_count",
+        "cached_content_token_count",
+        thought="thoughts_token_count",
+    )
+    reading.usage = usage and replace(usage, output=usage.output + usage.reasoning)
     if response.get("error_code") is not None and not reading.output:
         reading.error = str(response.get("error_message") or response["error_code"])
-
-
-def _usage(metadata: Any) -> Usage | None:
-    if type(metadata) is not dict:
-        return None
-    spent, made = count(metadata.get("prompt_token_count")), count(metadata.get("candidates_token_count"))
-    if spent is None and made is None:
-        return None
-    thought = count(metadata.get("thoughts_token_count")) or 0
-    cached = count(metadata.get("cached_content_token_count")) or 0
-    return Usage(input=spent or 0, output=(made or 0) + thought, cache_read=cached, reasoning=thought)
 
 
 def _with_thought(output: Messages | None) -> Messages | None:

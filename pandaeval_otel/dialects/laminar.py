@@ -72,9 +72,7 @@ class Laminar(ByKind):
             cuts.append(cut)
         reading.notes = CUT if any(cuts) else ()
 
-    read_workflow = read_llm
-
-    read_step = read_llm
+    read_workflow = read_step = read_llm
 
 
 DIALECT = Laminar()

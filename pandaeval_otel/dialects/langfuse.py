@@ -5,7 +5,8 @@ Langfuse's processor also exports spans of other instrumentations, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
@@ -17,6 +18,7 @@ from pandaeval_otel.dialects._common import (
     run_kind,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
@@ -24,7 +26,7 @@ from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Kind, Usage
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE = "langfuse.observation.type"
@@ -112,7 +114,12 @@ class Langfuse(ByKind):
             given, reading.tools = _request(given)
         read_sides(reading, given, made)
         reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
-        reading.usage = _usage(parsed(attributes.get("langfuse.observation.usage_details")))
+        details = parsed(attributes.get("langfuse.observation.usage_details"))
+        usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
+        if usage is not None:  # Langfuse counts cached and reasoning tokens beside, not within, input and output
+            made_in_all = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
+            total = next((count(details[word]) or 0 for word in _TOTAL_WORDS if details.get(word) is not None), 0)
+            reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
         if reading.kind is Kind.LLM:
             reading.output = without_protocol(reading.output)
             reading.system = system_of(reading.input)
@@ -120,11 +127,7 @@ class Langfuse(ByKind):
             is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
             reading.agent_name = agent_named(span.name) if is_own else ""
 
-    read_workflow = read_agent
-
-    read_llm = read_agent
-
-    read_unstated = read_agent
+    read_workflow = read_llm = read_unstated = read_agent
 
 
 DIALECT = Langfuse()
@@ -145,24 +148,3 @@ def _is_definition(item: Any) -> bool:
     if type(item) is not dict or item.get("role") != "tool" or type(item.get("content")) is not dict:
         return False
     return "function" in item["content"] or "input_schema" in item["content"] or "parameters" in item["content"]
-
-
-def _usage(details: Any) -> Usage | None:
-    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, ``input`` and ``output``."""
-    if type(details) is not dict:
-        return None
-    spent, made, total = (_first(details, words) for words in (_SPENT_WORDS, _MADE_WORDS, _TOTAL_WORDS))
-    if spent is None and made is None:
-        return None
-    made = (made or 0) + sum(count(value) or 0 for key, value in details.items() if key in _MADE_BESIDE)
-    return Usage(
-        input=max(spent or 0, (total or 0) - made),
-        output=made,
-        cache_read=_first(details, _CACHE_READ) or 0,
-        cache_write=_first(details, _CACHE_WRITE) or 0,
-        reasoning=_first(details, _THOUGHT) or 0,
-    )
-
-
-def _first(details: Mapping[str, Any], words: Sequence[str]) -> int | None:
-    return next((found for word in words if (found := count(details.get(word))) is not None), None)

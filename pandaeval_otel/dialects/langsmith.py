@@ -88,9 +88,7 @@ class LangSmith(ByKind):
         elif reading.agent_name != _run_name(span):
             reading.agent_name = agent_named(span.name) if not span.parent_id else ""
 
-    read_agent = read_llm
-
-    read_workflow = read_llm
+    read_agent = read_workflow = read_llm
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input = asked(attributes.get(semconv.PROMPT_OLD))[0]

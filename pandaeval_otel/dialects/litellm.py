@@ -86,7 +86,7 @@ def _raw(attributes: Mapping[str, Any]) -> Reading:
     reading.system = (system_text(parsed(system)) if system else None) or system_of(reading.input)
     reading.tools = tool_definitions(body.get("tools"))
     used = next((parsed(body[key]) for key in _USAGE if key in body), None)
-    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS) if type(used) is dict else None
+    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS)
     reading.request_model = identifier(body.get("model"))
     reading.response_id = identifier(body.get("id"))
     return reading

@@ -11,10 +11,10 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
-from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
+from pandaeval_otel.dialects._events import told_in_list
+from pandaeval_otel.dialects._messages import messages_of, system_text
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
@@ -75,18 +75,14 @@ class Logfire(ByKind):
             reading.output = messages_of(response.get("output"), "assistant")
             reading.tools = tool_definitions(response.get("tools"))
             reading.system = system_text(response.get("instructions"))
-        reading.input = _said(first(attributes, ("raw_input", _INPUT)), "user")
-        reading.output = reading.output or _said(attributes.get(_OUTPUT), "assistant")
+        reading.input = messages_of(first(attributes, ("raw_input", _INPUT)), "user")
+        reading.output = reading.output or messages_of(attributes.get(_OUTPUT), "assistant")
         if reading.input is None and reading.output is None and _EVENTS in attributes:
             _read_events(reading, attributes[_EVENTS])
         reading.system = reading.system or system_of(reading.input)
 
 
 DIALECT = Logfire()
-
-
-def _said(value: Any, role: str) -> Messages | None:
-    return None if value is None else messages_of(value, role)
 
 
 def _client(attributes: Mapping[str, Any]) -> Reading | None:
@@ -99,11 +95,12 @@ def _client(attributes: Mapping[str, Any]) -> Reading | None:
         reading.request_model = identifier(request.get("model"))
         reading.tools = tool_definitions(request.get("tools"))
         reading.system = system_text(request.get("system"))
-        reading.input = _said(first(request, ("messages", "prompt", "contents")), "user")
+        reading.input = messages_of(first(request, ("messages", "prompt", "contents")), "user")
         if reading.input is not None:
             reading.kind = Kind.LLM
     if type(response) is dict:
-        reading.output = _said(first(response, ("message", "combined_chunk_content", "text", "choices")), "assistant")
+        answer = first(response, ("message", "combined_chunk_content", "text", "choices"))
+        reading.output = messages_of(answer, "assistant")
     if _EVENTS in attributes and reading.input is None:
         _read_events(reading, attributes[_EVENTS])
     reading.system = reading.system or system_of(reading.input)

@@ -21,6 +21,7 @@ from pandaeval_otel.dialects._common import (
     said_by_user,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import Messages, messages_of
@@ -28,7 +29,6 @@ from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, 
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._salvage import salvage
 from pandaeval_otel.dialects._tool_values import (
     FINAL_ANSWERS,
     is_final_answer,
@@ -36,7 +36,7 @@ from pandaeval_otel.dialects._tool_values import (
     tool_of_server,
     tool_outcome,
 )
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -163,9 +163,7 @@ class OpenInference(ByKind):
         reading.request_model = named or _model_in(attributes.get(_INVOCATION))
         reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
 
-    read_agent = read_llm
-
-    read_workflow = read_llm
+    read_agent = read_workflow = read_llm
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = _tool_of(span)
@@ -249,23 +247,15 @@ def _model_in(parameters: Any) -> str:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = _tokens(attributes, "llm.token_count.prompt"), _tokens(attributes, "llm.token_count.completion")
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=_tokens(attributes, "llm.token_count.prompt_details.cache_read")
-        or _tokens(attributes, "llm.token_count.prompt_details.cache_input")
-        or 0,
-        cache_write=_tokens(attributes, "llm.token_count.prompt_details.cache_write") or 0,
-        reasoning=_tokens(attributes, "llm.token_count.completion_details.reasoning") or 0,
+    details = "llm.token_count.prompt_details"
+    return usage_in(
+        attributes,
+        "llm.token_count.prompt",
+        "llm.token_count.completion",
+        f"{details}.cache_read" if count(attributes.get(f"{details}.cache_read")) else f"{details}.cache_input",
+        f"{details}.cache_write",
+        "llm.token_count.completion_details.reasoning",
     )
-
-
-def _tokens(attributes: Mapping[str, Any], key: str) -> int | None:
-    value = attributes.get(key)
-    return None if value is None else count(value)
 
 
 def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:

@@ -23,9 +23,8 @@ from pandaeval_otel.dialects._common import (
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Recent, as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
     Kind,
     Message,

@@ -21,7 +21,6 @@ from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
-_MCP = "mcp"
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
@@ -149,7 +148,7 @@ def is_genai(trace: Trace) -> bool:
     content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
     them: the agent that asked for them is in another trace."""
     return any(
-        (span.kind in _GENAI and not (span.kind is _TOOL and _MCP in span.dialects))
+        (span.kind in _GENAI and not (span.kind is _TOOL and "mcp" in span.dialects))
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )

@@ -29,6 +29,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
+            "show/api/shapes.py",
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
@@ -63,11 +63,6 @@ class Listening:
     grpc: Address
     http: Address
     health: Address
-
-
-class _Part(Protocol):
-    def start(self) -> None: ...
-    async def stop(self) -> None: ...
 
 
 class Collector:
@@ -138,9 +133,11 @@ class Collector:
         self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        self._run(PassRates(store, self.telemetry, config.labels.interval))
+        rates = Every(config.labels.interval, PassRates(store, self.telemetry).update, "pandaeval-pass-rates")
+        self._parts.push_async_callback(rates.stop)
         if config.learn.enabled:
-            self._run(Learning(store, learned_folder(config), self.telemetry, config.learn.interval))
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            self._parts.push_async_callback(Every(config.learn.interval, look, "pandaeval-learning").stop)
         runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, emitter)
         await runs.start()
         self._parts.push_async_callback(runs.stop)
@@ -148,17 +145,13 @@ class Collector:
         if readers and live is not None:
             readers[0].on_share = live.caller.share
         for reader in readers:
-            self._run(reader)
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
-
-    def _run(self, part: _Part) -> None:
-        """Starts a part, which is stopped with the collector."""
-        part.start()
-        self._parts.push_async_callback(part.stop)
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
@@ -188,7 +181,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._run(self._guard)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from pandaeval_collector.base.runtime.backoff import Bell, finish
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
 from pandaeval_collector.exporters.delivery.outbox import Outbox, Repeater
@@ -56,9 +57,8 @@ class Outlets:
         for signal in self.signals:
             read = functools.partial(self._waiting.__getitem__, signal)
             self._telemetry.gauge("pandaeval.queue.size", read, queue=f"outbox.{signal}")
-        self._bell = Bell()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = itertools.count()
+        self._tidying: Every | None = None
 
     @property
     def signals(self) -> frozenset[str]:
@@ -69,7 +69,7 @@ class Outlets:
         """Starts every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
-        self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
+        self._tidying = Every(_TIDY_S, self._upkeep, "pandaeval-outlets", grace=_TIDY_S)
 
     def newest(self) -> dict[str, int]:
         """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
@@ -87,24 +87,15 @@ class Outlets:
 
     async def stop(self) -> None:
         """Has all exporters send what they can within a few seconds, at the same time. The rest waits in the store."""
-        self._stopping = True
         await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _TIDY_S)
+        if self._tidying is not None:
+            await self._tidying.stop()
 
     async def _upkeep(self) -> None:
-        rounds = 0
-        while not self._stopping:
-            try:
-                await self._tidy()
-                if rounds % _BOUND_EVERY == 0:
-                    await asyncio.wrap_future(self._store.keep_time())
-                    await self._bound()
-            except Exception:  # noqa: BLE001 - a disk that fails just now may be well again in a moment
-                _log.exception("the outbox could not be tidied; trying again")
-            rounds += 1
-            await self._bell.sleep(_TIDY_S)
+        await self._tidy()
+        if next(self._rounds) % _BOUND_EVERY == 0:
+            await asyncio.wrap_future(self._store.keep_time())
+            await self._bound()
 
     async def _tidy(self) -> None:
         """Deletes the items that every exporter of their signal has passed."""

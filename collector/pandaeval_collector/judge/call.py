@@ -113,9 +113,6 @@ class ModelCall:
     held: bool = False
     more: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.base.runtime.calls import Calls, Handlers
 from pandaeval_collector.base.runtime.child import ChildStartError
@@ -15,22 +15,6 @@ from pandaeval_collector.store import Store
 
 class BatchFailedError(Exception):
     """The process of a run ended over a batch, or could not score it."""
-
-
-class Remembers(Protocol):
-    """A memory that keeps judges' verdicts."""
-
-    async def keep(self, key: str, body: bytes) -> None: ...
-
-
-class StoredVerdicts:
-    """Implements :class:`Remembers` on a store."""
-
-    def __init__(self, store: Store) -> None:
-        self._verdicts = store.verdicts
-
-    async def keep(self, key: str, body: bytes) -> None:
-        await asyncio.wrap_future(self._verdicts.keep(key, body))
 
 
 class RunCost:
@@ -50,10 +34,10 @@ class RunProcess:
     """Has one process score the batches of a run, and another after it ended. On one event loop."""
 
     def __init__(
-        self, setup: RunSetup, environ: Mapping[str, str], caller: Caller | None, verdicts: Remembers, at_once: int
+        self, setup: RunSetup, environ: Mapping[str, str], caller: Caller | None, store: Store, at_once: int
     ) -> None:
-        """``caller`` asks judges for the process, at most ``at_once`` calls at a time."""
-        self._caller, self._verdicts, self._room = caller, verdicts, asyncio.Semaphore(at_once)
+        """``caller`` asks judges for the process, at most ``at_once`` calls at a time; ``store`` keeps the answers."""
+        self._caller, self._verdicts, self._room = caller, store.verdicts, asyncio.Semaphore(at_once)
         handlers: Handlers = {"complete": self._complete, "keep": self._keep}
         self._calls = Calls(
             "the process of a run", "pandaeval_collector.runs.worker", setup, environ, handlers=handlers
@@ -82,4 +66,4 @@ class RunProcess:
         return answer
 
     async def _keep(self, _: Any, key: str, body: bytes) -> None:
-        await self._verdicts.keep(key, body)
+        await asyncio.wrap_future(self._verdicts.keep(key, body))

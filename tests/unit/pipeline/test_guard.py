@@ -43,9 +43,9 @@ async def guarded(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr(guard_module, "_LOOK_S", 0.01)
     monkeypatch.setattr(guard_module, "_RESCUE_AGAIN_S", 0.01)
     made = Guarded(store)
-    made.guard.start()
+    guarding = made.guard.start()
     yield made
-    await made.guard.stop()
+    await guarding.stop()
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.backoff import Backoff, Bell, finish
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import told
 from pandaeval_collector.exporters import Exporter, Repeating, RetryLaterError, Sent
@@ -33,9 +34,8 @@ class Outlet(ABC):
     """Runs one exporter. A failing one is tried again later, ever more seldom; its state is logged when it changes."""
 
     def __init__(self, exporter: Exporter | Repeating, signal: str, telemetry: Telemetry) -> None:
-        self._sink, self._bell, self._backoff = exporter, Bell(), Backoff()
-        self._is_up, self._stopping = True, False
-        self._task: asyncio.Task[None] | None = None
+        self._sink, self._backoff, self._is_up = exporter, Backoff(), True
+        self._rounds: Every | None = None
         way = exporter.name.partition(".")[0]
         telemetry.gauge("pandaeval.exporter.state", lambda: self.state, exporter=way, signal=signal)
 
@@ -48,14 +48,13 @@ class Outlet(ABC):
 
     async def start(self) -> None:
         await self._open()
-        self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._sink.name}")
+        name = f"pandaeval-export-{self._sink.name}"
+        self._rounds = Every(_POLL_S, self._round, name, last=True, grace=_FLUSH_S)
 
     async def stop(self) -> None:
         """Sends what it can within a few seconds, then closes the exporter."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _FLUSH_S)
+        if self._rounds is not None:
+            await self._rounds.stop()
         await self._sink.close()
 
     @abstractmethod
@@ -67,19 +66,14 @@ class Outlet(ABC):
         """Has the exporter send something. Returns seconds to wait for the next time; ``None``: there may be more.
         ``last``: nothing will follow for a while."""
 
-    async def _run(self) -> None:
-        while True:
-            last = self._stopping
-            wait: float | None
-            try:
-                wait = await self._send(last)
-            except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-                wait = self._failed(error)
-            if wait is None:
-                continue
-            if last:
-                return
-            await self._bell.sleep(wait)
+    async def _round(self) -> float | None:
+        last = self._rounds is not None and self._rounds.is_last
+        try:
+            while (wait := await self._send(last)) is None:
+                pass
+        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+            wait = self._failed(error)
+        return wait
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
@@ -133,8 +127,8 @@ class Outbox(Outlet):
 
     def wake(self) -> None:
         """Tells the outbox that there are new items."""
-        if self.state:  # an exporter that is down keeps to its waiting time
-            self._bell.ring()
+        if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
+            self._rounds.ring()
 
     async def _open(self) -> None:
         stored = self._store.get(self._key)

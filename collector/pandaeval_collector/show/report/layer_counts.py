@@ -57,12 +57,6 @@ class TrialCount:
     def trials(self) -> int:
         return self.correct.total()
 
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """The key by which cases are sorted: those with the largest share of incorrect trials come first."""
-        wrong = self.correct[False]
-        return wrong == 0, -wrong / max(1, self.trials)
-
     def counted(self) -> dict[str, Any]:
         """Returns how many cases and trials there are, how they ended, and where they broke."""
         return {

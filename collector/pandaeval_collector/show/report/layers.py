@@ -25,15 +25,14 @@ Place = tuple[int, int]
 
 class LayerReport:
     """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
-    them. ``untried``: cases without a trial. A context manager."""
+    them. A context manager."""
 
     def __init__(
         self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
     ) -> None:
         """``descriptions``: those of all cases, by id; ``with_trials``: whether :meth:`trials` will be called."""
         self.suite = suite
-        self._descriptions = dict(descriptions or {})
-        self._untried = dict.fromkeys(self._descriptions)
+        self.descriptions = dict(descriptions or {})
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
@@ -55,17 +54,12 @@ class LayerReport:
             return
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
-        self._untried.pop(case, None)
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
             self._places.setdefault(case, []).append(self._spool.put(row))
-
-    @property
-    def untried(self) -> list[str]:
-        return [*self._untried]
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
@@ -79,11 +73,7 @@ class LayerReport:
 
     def cases(self) -> dict[str, TrialCount]:
         """Returns the counts of trials by case, those with most incorrect trials first."""
-        return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
-
-    def cases_of(self, kind: str) -> list[str]:
-        """Returns the ids of the cases of a kind that were tried, in the order of their trials."""
-        return [case for case, count in self._cases.items() if count.kind == kind]
+        return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
         """Yields the trials of a case with what each grader said."""
@@ -97,9 +87,6 @@ class LayerReport:
     def by_kind(self) -> list[dict[str, Any]]:
         """Returns a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
-
-    def description(self, case: str) -> str:
-        return self._descriptions.get(case, "")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object of all cases together: counts, layers and graders."""
@@ -117,7 +104,7 @@ class LayerReport:
                 }
                 for layer in LAYERS
             },
-            "without_trial": self.untried,
+            "without_trial": [case for case in self.descriptions if case not in self._cases],
         }
 
 
@@ -152,16 +139,16 @@ def _layer(grader: Result) -> str:
 def _state(graders: Sequence[Result]) -> str:
     """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
     compare with."""
-    compared = [each for each in graders if each["gates"] or not _has_nothing_to_compare(each)]
+    compared = [
+        each
+        for each in graders
+        if each["gates"] or (each["outcome"] != "assumed" and each["why"] != "insufficient_evidence")
+    ]
     if any(each["success"] is False for each in compared):
         return "fail"
     if any(each["success"] is None for each in compared):
         return "unscored"
     return "pass" if compared else "-"
-
-
-def _has_nothing_to_compare(grader: Result) -> bool:
-    return bool(grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence")
 
 
 def json_lines(report: LayerReport) -> Iterator[str]:
@@ -170,13 +157,10 @@ def json_lines(report: LayerReport) -> Iterator[str]:
     yield head.removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()
     for at, (case, count) in enumerate(cases.items()):
-        yield (",\n" if at else "\n") + indent(_text(_case(report, case, count)), "  ")
+        about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
+        told = {**about, **count.counted(), "trials": [*report.trials(case)]}
+        yield (",\n" if at else "\n") + indent(_text(told), "  ")
     yield "\n ]\n}\n" if cases else "]\n}\n"
-
-
-def _case(report: LayerReport, case: str, count: TrialCount) -> dict[str, Any]:
-    about = {"case": case, "kind": count.kind, "description": report.description(case)}
-    return {**about, **count.counted(), "trials": [*report.trials(case)]}
 
 
 def _text(value: Any) -> str:

@@ -18,7 +18,7 @@ def junit_lines(report: LayerReport) -> Iterator[str]:
     yield _opened(Element("testsuites", {"name": for_xml(report.suite or "pandaeval"), **_counts(report.whole)}))
     for kind, count in report.kinds.items():
         yield "  " + _opened(Element("testsuite", {"name": kind, **_counts(count)}))
-        for case in report.cases_of(kind):
+        for case in (case for case, count in report.cases().items() if count.kind == kind):
             for row in report.trials(case):
                 made = _case(case, kind, row)
                 indent(made, level=2)
@@ -41,15 +41,12 @@ def _case(name: str, kind: str, row: Mapping[str, Any]) -> Element:
         SubElement(properties, "property", name=key, value=for_xml(value))
     if row["correct"] is False:
         failure = SubElement(case, "failure", type=row["broke"] or "trial", message=for_xml(row["reason"][:500]))
-        failure.text = for_xml("\n".join(_lines(row)))
+        failed = (each for each in row["graders"] if each["success"] is False)
+        lines = (f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed)
+        failure.text = for_xml("\n".join(lines))
     elif row["correct"] is None:
         SubElement(case, "skipped", message=for_xml(row["reason"][:500] or "no grader could tell"))
     return case
-
-
-def _lines(row: Mapping[str, Any]) -> list[str]:
-    failed = [each for each in row["graders"] if each["success"] is False]
-    return [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
 
 
 def _counts(count: TrialCount) -> dict[str, str]:

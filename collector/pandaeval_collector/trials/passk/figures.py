@@ -22,43 +22,9 @@ from pandaeval_collector.analysis.stats.pass_k import (
     suite_pass_pow_k,
 )
 from pandaeval_collector.analysis.stats.session import assessment
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, cut, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
-
-# Figures in the words of tables and pages.
-NONE = "-"
-
-
-def number(value: float | None) -> str:
-    """Writes a share to the third digit."""
-    return NONE if value is None else f"{value:.3f}"
-
-
-def between(value: float | None, low: float | None, high: float | None) -> str:
-    """Writes a share with its interval, where there is one."""
-    return number(value) if low is None or high is None else f"{number(value)} ({low:.3f} to {high:.3f})"
-
-
-def mean(estimate: SuiteEstimate) -> str:
-    """Writes the mean of a suite with its interval."""
-    return between(estimate.mean, estimate.ci_low, estimate.ci_high)
-
-
-def median(estimate: PassEstimate) -> str:
-    """Writes the median of a case by the Bayesian estimator, with its interval."""
-    return between(estimate.median, estimate.ci_low, estimate.ci_high)
-
-
-def band(label: str | None) -> str:
-    """Writes an assessment with blanks in place of underscores."""
-    return (label or NONE).replace("_", " ")
-
-
-def worst_first(case: CaseOutcomes) -> tuple[float, str]:
-    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
-    return case.c / case.n if case.n else 2.0, case.id
-
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
@@ -162,6 +128,57 @@ def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstima
     """Returns the label, unless an end of the intervals has another one."""
     ends = ((at.ci_low, power.ci_low), (at.ci_high, power.ci_high))
     return label if all(assessment(*end) == label for end in ends) else None
+
+
+# Figures as rows of tables.
+SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
+CASE_HEAD = (
+    *("trials", "passed", "undetermined", "k"),
+    *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
+)
+_NONE = "-"
+
+
+def between(value: float | None, low: float | None, high: float | None) -> str:
+    """Writes a share to the third digit, with its interval where there is one."""
+    told = _NONE if value is None else f"{value:.3f}"
+    return told if low is None or high is None else f"{told} ({low:.3f} to {high:.3f})"
+
+
+def worst_first(case: CaseOutcomes) -> tuple[float, str]:
+    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
+    return case.c / case.n if case.n else 2.0, case.id
+
+
+def suite_row(each: SuiteFigures) -> tuple[str, ...]:
+    """Writes how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
+    means = (between(of.mean, of.ci_low, of.ci_high) for of in (each.at, each.pow))
+    return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
+
+
+def case_row(each: CaseFigures) -> tuple[str, ...]:
+    """Writes the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
+    case = each.case
+    counts = map(str, (case.n, case.c, case.undetermined, each.k))
+    return (
+        cut(case.id, 200),
+        *counts,
+        *_three(each.at, each.at_bounds),
+        *_three(each.pow, each.pow_bounds),
+        _band(each.label),
+    )
+
+
+def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, str]:
+    low, high = bounds
+    left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
+    plug_in, unbiased = (between(of[mode].value, None, None) for mode in ("plug_in", "unbiased"))
+    by_bayes = of["bayesian"]
+    return plug_in, f"{unbiased}{left}", between(by_bayes.median, by_bayes.ci_low, by_bayes.ci_high)
+
+
+def _band(label: str | None) -> str:
+    return (label or _NONE).replace("_", " ")
 
 
 # Figures as results of level ``task``: one case over its trials.

@@ -17,7 +17,7 @@ import pytest
 
 from pandaeval_collector.base.runtime import calls as calls_module
 from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, Codec, Jsoned, Pickled, RemoteError
+from pandaeval_collector.base.runtime.calls import PICKLED, Calls, ChildEndedError, Codec, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_otel.base.component_errors import ERRORS
@@ -25,7 +25,7 @@ from support.doors import until
 
 _TOGETHER = """
 import asyncio, sys, time
-from pandaeval_collector.base.runtime.calls import Jsoned, Pickled
+from pandaeval_collector.base.runtime.calls import JsonCodec, PICKLED
 from pandaeval_collector.base.runtime.serving import serve_together
 
 async def opened(setup, peer):
@@ -58,7 +58,7 @@ async def opened(setup, peer):
 
     return {each.__name__: each for each in (echo, counts, waits, hangs, fails, odd, asks)}
 
-serve_together(opened, codec=Jsoned() if sys.argv[1:] == ["json"] else Pickled())
+serve_together(opened, codec=JsonCodec() if sys.argv[1:] == ["json"] else PICKLED)
 """
 _IN_TURN = """
 import os, time
@@ -113,7 +113,7 @@ def made(tmp_path: Path) -> Made:
     return opened
 
 
-@pytest.mark.parametrize(("module", "codec"), [("together", Pickled()), ("together_json", Jsoned())])
+@pytest.mark.parametrize(("module", "codec"), [("together", PICKLED), ("together_json", JsonCodec())])
 async def test_requests_are_answered_whoever_asks_and_whatever_comes_back(
     made: Made, module: str, codec: Codec
 ) -> None:
@@ -323,7 +323,7 @@ def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [CallFailedError(CallFailure.TIMEOUT, "late", 3.0), OverBudgetError("spent")])
 def test_failures_of_a_judge_are_the_same_in_the_process_of_a_run(error: Exception) -> None:
-    codec = Pickled()
+    codec = PICKLED
     told = codec.unpack(codec.pack(codec.error(error)))
     assert type(told) is type(error)
     assert str(told) == str(error)
