@@ -14,9 +14,9 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, ItemExporter, _fitting, build
 from pandaeval_collector.exporters._otlp.connections import GrpcTransport, HttpTransport
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._otlp.transport import VERSION, Envelope, Trust
 from pandaeval_collector.exporters._protocol import Surroundings
+from pandaeval_collector.exporters.otlp import Otlp
 from pandaeval_collector.store import OutboxRow, Store
 from pandaeval_otel.wire.splitting import OWN_SCOPE
 from support.otlp_sink import attributes
