@@ -122,7 +122,7 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
+        line = Line(store.reads, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
         readers = await self._sharing.readers(store, pipeline, outlets)
@@ -155,7 +155,7 @@ class Collector:
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         # Later its series come from the store.
@@ -208,7 +208,7 @@ class Collector:
             _log.warning(
                 "%d series of the store had names that are too long or were too many: others hold them", others
             )
-        labels = SeriesLabels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(
             signals,

@@ -27,7 +27,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 async def instance_id(store: Store) -> str:
     """Returns the id of this collector: made once at random, kept in its store."""
-    known = store.get("instance_id")
+    known = store.reads.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
         await asyncio.wrap_future(store.put("instance_id", known))
@@ -74,7 +74,7 @@ class Outlets:
     def newest(self) -> dict[str, int]:
         """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
         found = dict(self._store.consumed.newest_items(self.signals))
-        return {**found, "results": self._store.newest_seq()}
+        return {**found, "results": self._store.reads.newest_seq()}
 
     def have_sent(self, upto: Mapping[str, int]) -> bool:
         """Returns whether every exporter has sent the items up to these numbers, by kind. Any thread."""
@@ -104,7 +104,7 @@ class Outlets:
             while dropped == limit and self._tidied[signal] != seq:
                 dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
             self._tidied[signal] = seq
-            self._waiting[signal] = await asyncio.to_thread(self._store.outbox_waiting, signal, seq)
+            self._waiting[signal] = await asyncio.to_thread(self._store.reads.outbox_waiting, signal, seq)
 
     def _cursors(self) -> Mapping[str, int]:
         cursors: dict[str, int] = {}
@@ -117,7 +117,7 @@ class Outlets:
         """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
         the disk budget, and those that would make the collector refuse spans."""
         while True:
-            held = await asyncio.to_thread(self._store.outbox_bytes)
+            held = await asyncio.to_thread(self._store.reads.outbox_bytes)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
             before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
             gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))

@@ -40,7 +40,7 @@ class Sharing:
         """Yields the exporter of decided traces to the topic of sessions, if several collectors score those."""
 
         def message(member: bytes) -> tuple[str, bytes]:
-            return Member.FromString(member).session_id, with_contents(member, store.contents, _MOST_CONTENTS)
+            return Member.FromString(member).session_id, with_contents(member, store.reads.contents, _MOST_CONTENTS)
 
         if hands_over(self._config):
             kafka = self._config.kafka

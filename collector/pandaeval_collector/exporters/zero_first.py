@@ -33,7 +33,7 @@ class ZeroFirst:
         zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
             after = ""
-            while rows := self._store.series(self._reader, name, after, PAGE):
+            while rows := self._store.reads.series(self._reader, name, after, PAGE):
                 yield visible(rows, now, self._hold_s if hold else 0.0)
                 after = rows[-1].key
 

@@ -218,7 +218,7 @@ class Learning:
     def _look(self) -> dict[tuple[str, Attributes], float]:
         if not self._store.people.has_labels():
             return {}
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             connection = self._store.people.reader()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
         return {key: value for runs in found for key, value in self._gauges(runs).items()}

@@ -80,7 +80,7 @@ async def test_a_store_that_is_gone_is_trouble_for_good(store: Store, guarded: G
         await asyncio.wrap_future(store.put("a", "c"))
     store.close()
     again = Store(tmp_path / "data", "off")
-    assert again.get("a") == "b"
+    assert again.reads.get("a") == "b"
     again.close()
 
 

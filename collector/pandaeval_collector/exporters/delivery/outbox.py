@@ -118,7 +118,7 @@ class Outbox(Outlet):
         self._key = f"cursor:{exporter.name}"
         self._cursor = _Cursor()
         reads_results = self.source == "results"
-        self._read = store.results_after if reads_results else functools.partial(store.outbox_after, self.source)
+        self._read = store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
 
     @property
     def seq(self) -> int:
@@ -131,7 +131,7 @@ class Outbox(Outlet):
             self._rounds.ring()
 
     async def _open(self) -> None:
-        stored = self._store.get(self._key)
+        stored = self._store.reads.get(self._key)
         if stored is not None:
             self._cursor = _Cursor(**orjson.loads(stored))
         begins = await self._exporter.open(self._cursor.position)

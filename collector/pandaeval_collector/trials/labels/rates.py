@@ -193,7 +193,7 @@ class PassRates:
         return self._shown
 
     def _calculate(self) -> list[AgentRate]:
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
     def _show(self, rates: list[AgentRate]) -> None:

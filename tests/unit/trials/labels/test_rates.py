@@ -198,7 +198,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
 
 def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
     """A label changes neither results nor series nor what is judged."""
-    before = store.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
+    before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
-    assert (store.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
-    assert list(store.series_names()) == []
+    assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
+    assert list(store.reads.series_names()) == []
