@@ -182,7 +182,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
     )
     store = Store(tmp_path / "forwarder", "off")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
 
     async def settle(decide: Callable[[], Decision]) -> None:
         store.commit(decide().changes).result()
@@ -207,7 +207,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
 async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
     sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
@@ -229,7 +229,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
 async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
     (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
     answered = Member.FromString(decided)
