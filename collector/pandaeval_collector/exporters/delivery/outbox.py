@@ -117,9 +117,10 @@ class Outbox(Outlet):
         self.source = exporter.source
         self._key = f"cursor:{exporter.name}"
         self._cursor = _Cursor()
-        reads = store.reads
-        after = functools.partial(reads.outbox_after, self.source)
-        self._read = reads.results_after if self.source == "results" else after
+        reads_results = self.source == "results"
+        self._read = (
+            store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
+        )
 
     @property
     def seq(self) -> int:

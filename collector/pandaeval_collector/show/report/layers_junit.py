@@ -7,8 +7,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-from pandaeval_collector.show.report.layer_counts import TrialCount
-from pandaeval_collector.show.report.layers import LayerReport
+from pandaeval_collector.show.report.layers import LayerReport, TrialCount
 
 
 def junit_lines(report: LayerReport) -> Iterator[str]:

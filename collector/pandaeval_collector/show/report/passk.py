@@ -17,7 +17,15 @@ from pandaeval_collector.analysis.stats.pass_k import (
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.shell import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CASE_HEAD, SUITE_HEAD, Figures, case_row, suite_row, worst_first
+from pandaeval_collector.trials.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    Figures,
+    between,
+    case_row,
+    suite_row,
+    worst_first,
+)
 
 # Pictures as SVG text: curves with bands, and distributions.
 #
@@ -48,13 +56,13 @@ class Curve:
     points: Sequence[PlotPoint]
 
 
-def curves(title: str, lines: Sequence[Curve], x_name: str = "k") -> str:
-    """Returns an SVG picture of lines over whole numbers; ``title`` is what screen readers say."""
+def curves(title: str, lines: Sequence[Curve]) -> str:
+    """Returns an SVG picture of lines over k; ``title`` is what screen readers say."""
     last = max([2, *(point.x for line in lines for point in line.points)])
     step = max(1, -(-(last - 1) // 9))
     parts = [_stroke(_across(0), _up(y), _across(1), _up(y), _GRID, 'opacity="0.5"') for y in (0.0, 0.5, 1.0)]
     parts += [_label(_LEFT - 6, _up(y) + 4, str(y), "end") for y in (0, 1)]
-    parts.append(_label(_across(1), _HEIGHT - 3, x_name, "end"))
+    parts.append(_label(_across(1), _HEIGHT - 3, "k", "end"))
     parts += [_label(_place(k, last), _HEIGHT - 16, str(k), "middle") for k in range(1, last + 1, step)]
     for line in lines:
         parts += [_band(line, last), _line(line, last)]
@@ -84,15 +92,10 @@ def _line(line: Curve, last: int) -> str:
     places = [f"{_place(each.x, last):.1f},{_up(each.y):.1f}" for each in line.points]
     dots = "".join(
         f'<circle cx="{_place(each.x, last):.1f}" cy="{_up(each.y):.1f}" r="2.5" fill="{line.colour}">'
-        f"<title>{escape(_told(line, each))}</title></circle>"
+        f"<title>{escape(f'{line.name}, {each.x}: {between(each.y, each.low, each.high)}')}</title></circle>"
         for each in line.points
     )
     return f'<polyline points="{" ".join(places)}" fill="none" stroke="{line.colour}" stroke-width="2"/>{dots}'
-
-
-def _told(line: Curve, point: PlotPoint) -> str:
-    between = "" if point.low is None or point.high is None else f" ({point.low:.3f} to {point.high:.3f})"
-    return f"{line.name}, {point.x}: {point.y:.3f}{between}"
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> str:
