@@ -25,9 +25,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[ListedRow], of_trace: Map
     if not pairs:
         return
     insert(connection, "attribute_pairs (pair)", [(pair,) for pair in pairs], verb="INSERT OR IGNORE")
-    known: dict[str, int] = {}
-    for marks, group in numbers.batched(pairs):
-        known.update(connection.execute(f"SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", group))  # noqa: S608
+    known = dict(numbers.each_of(connection, "SELECT pair, id FROM attribute_pairs WHERE pair IN ({marks})", pairs))
     found = sorted((known[pair], of_trace[row.trace_id]) for row in rows for pair in row.attributes)
     insert(connection, "listed_attributes (pair, no)", found, verb="INSERT OR IGNORE")
 
@@ -36,12 +34,10 @@ def tag(connection: sqlite3.Connection, pair: str, trace_ids: Collection[bytes])
     """Adds a pair to listed traces; returns how many of them are listed."""
     connection.execute("INSERT OR IGNORE INTO attribute_pairs (pair) VALUES (?)", (pair,))
     (id_,) = connection.execute("SELECT id FROM attribute_pairs WHERE pair = ?", (pair,)).fetchone()
-    found = 0
-    for marks, some in numbers.batched(numbers.of_traces(connection, trace_ids).values()):
-        rows = connection.execute(f"SELECT no FROM listed WHERE no IN ({marks})", some).fetchall()  # noqa: S608
-        connection.executemany("INSERT OR IGNORE INTO listed_attributes VALUES (?, ?)", [(id_, no) for (no,) in rows])
-        found += len(rows)
-    return found
+    named = numbers.of_traces(connection, trace_ids).values()
+    rows = [*numbers.each_of(connection, "SELECT no FROM listed WHERE no IN ({marks})", named)]
+    connection.executemany("INSERT OR IGNORE INTO listed_attributes VALUES (?, ?)", [(id_, no) for (no,) in rows])
+    return len(rows)
 
 
 def forget(connection: sqlite3.Connection, limit: int) -> int:

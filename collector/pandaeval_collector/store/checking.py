@@ -19,7 +19,7 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
-from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
+from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of, hex_of
 from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
@@ -102,7 +102,9 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
     """Yields everything that is damaged. The whole file is read as it was at one moment."""
     connection.execute("BEGIN")
     try:
-        yield from _of_pages(connection)
+        for (finding,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
+            if finding != "ok":
+                yield Damage("pages", 0, "", str(finding))
         total, done = sum(counted(connection).values()), 0
         for kind in _ROWS:
             for row in _rows(connection, kind):
@@ -115,12 +117,6 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
         yield Damage("pages", 0, "", str(error))
     finally:
         connection.rollback()
-
-
-def _of_pages(connection: sqlite3.Connection) -> Iterator[Damage]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({_MOST_PAGES})"):
-        if said != "ok":
-            yield Damage("pages", 0, "", str(said))
 
 
 def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]:
@@ -139,7 +135,7 @@ def _chunk(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
     try:
         chunk_content(row[1:])
     except (zstandard.ZstdError, TypeError) as error:
-        return _hex(row[4]), str(error)
+        return hex_of(row[4]), str(error)
     return None
 
 
@@ -149,18 +145,18 @@ def _trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str
     try:
         ids = [int(each) for each in orjson.loads(chunks)]
     except (ValueError, TypeError):
-        return _hex(trace_id), "the list of its spans cannot be read"
+        return hex_of(trace_id), "the list of its spans cannot be read"
     marks = ",".join("?" * len(ids))
     query = f"SELECT count(*) FROM chunks WHERE id IN ({marks}) AND trace_id = ?"  # noqa: S608
     (there,) = connection.execute(query, (*ids, trace_id)).fetchone()
-    return None if there == len(set(ids)) else (_hex(trace_id), f"{len(set(ids)) - there} of its chunks are gone")
+    return None if there == len(set(ids)) else (hex_of(trace_id), f"{len(set(ids)) - there} of its chunks are gone")
 
 
 def _kept(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
     try:
         unpacked(row[1])
     except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return _hex(row[2]), str(error)
+        return hex_of(row[2]), str(error)
     return None
 
 
@@ -168,7 +164,7 @@ def _member(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None
     try:
         list(checked_members([row[1:]]))
     except DamagedRowError as error:
-        return _hex(row[2]), str(error)
+        return hex_of(row[2]), str(error)
     return None
 
 
@@ -211,7 +207,9 @@ def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[by
         if where:
             cursor = connection.execute(f"SELECT * FROM {each.kind} WHERE {where}")  # noqa: S608
             names = [column[0] for column in cursor.description]
-            out += [_as_json(each, dict(zip(names, row, strict=True))) for row in cursor]
+            for row in cursor:
+                shown = {name: _encoded(value) for name, value in zip(names, row, strict=True)}
+                out.append(orjson.dumps({"table": each.kind, "why": each.what, "row": shown}))
             connection.execute(f"DELETE FROM {each.kind} WHERE {where}")  # noqa: S608
     connection.execute("COMMIT")
     return out
@@ -226,14 +224,5 @@ _OUT: dict[Kind, str] = {
 """Which rows are deleted along with a damaged one, as an SQL condition."""
 
 
-def _as_json(damage: Damage, row: dict[str, Any]) -> bytes:
-    shown = {name: _encoded(value) for name, value in row.items()}
-    return orjson.dumps({"table": damage.kind, "why": damage.what, "row": shown})
-
-
 def _encoded(value: Any) -> Any:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
-def _hex(trace_id: object) -> str:
-    return trace_id.hex() if isinstance(trace_id, bytes) else ascii(trace_id)

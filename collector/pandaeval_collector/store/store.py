@@ -16,6 +16,8 @@ from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 
+import orjson
+
 from pandaeval_collector.store import attributes, kept, outbox, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.changes import apply
@@ -166,13 +168,10 @@ class Store:
         """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
         return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
 
-    def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
+    def forget_endings(self, session_ids: Sequence[str]) -> Future[int]:
         """Deletes the endings of sessions that are scored for good."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
-
-        return self._writer.submit(work)
+        ended = orjson.dumps([*session_ids]).decode()
+        return self._writer.execute("DELETE FROM endings WHERE session_id IN (SELECT value FROM json_each(?))", ended)
 
     # -- what exporters were sent --------------------------------------------------------------------------------
 
@@ -186,7 +185,8 @@ class Store:
 
     def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
         """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
-        return self._writer.submit(lambda connection: outbox.forget_sent(connection, signal, seq, limit))
+        old = "SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        return self._writer.execute(f"DELETE FROM outbox WHERE seq IN ({old})", signal, seq, limit)  # noqa: S608
 
     def drop_unsent(
         self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
@@ -198,15 +198,11 @@ class Store:
 
     # -- small facts, and upkeep ---------------------------------------------------------------------------------
 
-    def put(self, key: str, value: str) -> Future[None]:
+    def put(self, key: str, value: str) -> Future[int]:
         """Stores a small fact under a key."""
+        return self._writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-        return self._writer.submit(work)
-
-    def keep_time(self) -> Future[None]:
+    def keep_time(self) -> Future[int]:
         """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
