@@ -24,6 +24,7 @@ from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.kept import unpacked
+from pandaeval_collector.store.numbers import json_list
 from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import ResultRow
 from pandaeval_collector.store.schema import VERSION
@@ -111,7 +112,7 @@ def damages(connection: sqlite3.Connection, told: Told = lambda done, total: Non
                 done += 1
                 if done % _EVERY == 0:
                     told(done, total)
-                if found := _CHECKS[kind](connection, row):
+                if found := _of_row(connection, kind, row):
                     yield Damage(kind, row[0], *found)
     except sqlite3.DatabaseError as error:  # a page that cannot be read ends the check
         yield Damage("pages", 0, "", str(error))
@@ -131,67 +132,43 @@ def _rows(connection: sqlite3.Connection, kind: Kind) -> Iterator[Sequence[Any]]
     yield from connection.execute(f"SELECT {_KEYS[kind]}, {columns} FROM {kind} ORDER BY {_KEYS[kind]}")  # noqa: S608
 
 
-def _chunk(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+def _of_row(connection: sqlite3.Connection, kind: Kind, row: Sequence[Any]) -> tuple[str, str] | None:
+    """Returns what a damaged row is about, as far as it tells, and what is wrong with it."""
+    match kind:
+        case "traces":
+            return _of_trace(connection, row)
+        case "results":
+            result = ResultRow(*row[2:])
+            return None if row[1] == checksum_of(result) else (f"{result.unit} {result.metric}", "its checksum differs")
     try:
-        chunk_content(row[1:])
-    except (zstandard.ZstdError, TypeError) as error:
-        return hex_of(row[4]), str(error)
+        match kind:
+            case "chunks":
+                about = hex_of(row[4])
+                chunk_content(row[1:])
+            case "kept":
+                about = hex_of(row[2])
+                unpacked(row[1])
+            case "members":
+                about = hex_of(row[2])
+                list(checked_members([row[1:]]))
+            case _:
+                about = str(row[1])
+                batch_items(*row[2:])
+    except (DamagedRowError, zstandard.ZstdError, struct.error, TypeError) as error:
+        return about, str(error)
     return None
 
 
-def _trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    """Returns the trace's id and what is wrong where chunks that its decision rests on are gone."""
+def _of_trace(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
+    """Looks whether chunks that a decision rests on are gone."""
     _, trace_id, chunks = row
     try:
-        ids = [int(each) for each in orjson.loads(chunks)]
+        ids = {int(each) for each in orjson.loads(chunks)}
     except (ValueError, TypeError):
         return hex_of(trace_id), "the list of its spans cannot be read"
-    marks = ",".join("?" * len(ids))
-    query = f"SELECT count(*) FROM chunks WHERE id IN ({marks}) AND trace_id = ?"  # noqa: S608
-    (there,) = connection.execute(query, (*ids, trace_id)).fetchone()
-    return None if there == len(set(ids)) else (hex_of(trace_id), f"{len(set(ids)) - there} of its chunks are gone")
-
-
-def _kept(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    try:
-        unpacked(row[1])
-    except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return hex_of(row[2]), str(error)
-    return None
-
-
-def _member(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    try:
-        list(checked_members([row[1:]]))
-    except DamagedRowError as error:
-        return hex_of(row[2]), str(error)
-    return None
-
-
-def _result(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    _, checksum, *fields = row
-    result = ResultRow(*fields)
-    about = f"{result.unit} {result.metric}"
-    return None if checksum == checksum_of(result) else (about, "its checksum differs")
-
-
-def _outbox(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
-    _, signal, items, body = row
-    try:
-        batch_items(items, body)
-    except (zstandard.ZstdError, struct.error, TypeError) as error:
-        return str(signal), str(error)
-    return None
-
-
-_CHECKS: dict[Kind, Callable[[sqlite3.Connection, Sequence[Any]], tuple[str, str] | None]] = {
-    "chunks": _chunk,
-    "traces": _trace,
-    "kept": _kept,
-    "members": _member,
-    "results": _result,
-    "outbox": _outbox,
-}
+    query = "SELECT count(*) FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND trace_id = ?"
+    (there,) = connection.execute(query, (json_list(ids), trace_id)).fetchone()
+    return None if there == len(ids) else (hex_of(trace_id), f"{len(ids) - there} of its chunks are gone")
 
 
 def take_out(connection: sqlite3.Connection, found: Sequence[Damage]) -> list[bytes]:

@@ -26,8 +26,7 @@ _TRACE_OR_TURN = re.compile(r"([0-9a-f]{32})(?::[0-9a-f]{16})?")
 def each_of(connection: sqlite3.Connection, query: str, values: Iterable[object], *first: object) -> Iterator[Any]:
     """Yields the rows of a query over many values, ``IN ({marks})``, group by group; ``first``: what stands before."""
     for marks, group in batched(values):
-        for row in connection.execute(query.format(marks=marks), (*first, *group)):  # "yield from" would close the cursor
-            yield row
+        yield from connection.execute(query.format(marks=marks), (*first, *group)).fetchall()
 
 
 def batched(values: Iterable[object]) -> Iterator[tuple[str, Sequence[object]]]:

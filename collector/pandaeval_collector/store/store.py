@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from pandaeval_collector.store import attributes, kept, outbox, tally
+from pandaeval_collector.store import kept, outbox, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.changes import apply
 from pandaeval_collector.store.chunks import StoreFullError, add_chunks, discard
@@ -32,6 +32,7 @@ from pandaeval_collector.store.directory import Directory, StoreFiles
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.judging import Spending, Verdicts
+from pandaeval_collector.store.listed import tag
 from pandaeval_collector.store.people import People
 from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.rescue import rescue
@@ -93,8 +94,9 @@ class Store:
             self._place = StoreFiles(self._directory, self._file)
             self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
             self._chunk_ids = itertools.count(newest_chunk(self._first) + 1)
+            is_new = False
             try:
-                self.clock.resume(self._first)
+                is_new = not self.clock.resume(self._first)
             except sqlite3.DatabaseError as error:  # then it is the machine's time
                 if not note_damage(self._file, error):
                     raise
@@ -104,6 +106,8 @@ class Store:
                 self._commits,
             )
             self._writer.start()
+            if is_new:
+                self.keep_time()
         except BaseException:
             self._first.close()
             raise
@@ -166,7 +170,7 @@ class Store:
 
     def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
         """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
-        return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
+        return self._writer.submit(lambda connection: tag(connection, pair, trace_ids))
 
     def forget_endings(self, session_ids: Sequence[str]) -> Future[int]:
         """Deletes the endings of sessions that are scored for good."""
