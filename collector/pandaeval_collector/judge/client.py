@@ -139,8 +139,32 @@ class WorkerProcess:
     async def start(self) -> None:
         """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
         async with self._starting:
-            if self._process is None:
-                await self._start()
+            if self._process is not None:
+                return
+            self.starts += 1
+            try:
+                process, said = await start_with(
+                    _json(asdict(self._setup)),
+                    "pandaeval_collector.judge.worker",
+                    {**self._environ, **_OWN_ENVIRONMENT},
+                    silent=True,
+                )
+            except ChildStartError as error:
+                raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process {error}") from error
+            try:
+                ready = json.loads(said or b"{}")
+            except ValueError as error:
+                ready = {"message": f"{type(error).__name__}"}
+            if not ready.get("ready"):
+                process.kill()
+                await process.wait()
+                message = told(ready.get("message") or "it ended without a word", self._secrets)
+                raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process does not start: {message}")
+            known: dict[str, Any] = ready.get("known", {})
+            self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
+            self._budgets = {model: each["budget"] for model, each in known.items()}
+            self._process = process
+            self._reader = asyncio.create_task(self._read(process), name="pandaeval-judge-reader")
 
     @property
     def timeout(self) -> float:
@@ -213,32 +237,6 @@ class WorkerProcess:
         if self._reader is not None:
             await self._reader
             self._reader = None
-
-    async def _start(self) -> None:
-        self.starts += 1
-        try:
-            process, said = await start_with(
-                _json(asdict(self._setup)),
-                "pandaeval_collector.judge.worker",
-                {**self._environ, **_OWN_ENVIRONMENT},
-                silent=True,
-            )
-        except ChildStartError as error:
-            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process {error}") from error
-        try:
-            ready = json.loads(said or b"{}")
-        except ValueError as error:
-            ready = {"message": f"{type(error).__name__}"}
-        if not ready.get("ready"):
-            process.kill()
-            await process.wait()
-            message = told(ready.get("message") or "it ended without a word", self._secrets)
-            raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process does not start: {message}")
-        known: dict[str, Any] = ready.get("known", {})
-        self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
-        self._budgets = {model: each["budget"] for model, each in known.items()}
-        self._process = process
-        self._reader = asyncio.create_task(self._read(process), name="pandaeval-judge-reader")
 
     async def _read(self, process: Child) -> None:
         try:

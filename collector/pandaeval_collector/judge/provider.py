@@ -52,7 +52,10 @@ def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Repl
         ("rate_limit", (litellm.RateLimitError,)),
     )
     kind = next((kind for kind, types in kinds if isinstance(error, types)), "unavailable")
-    return failed(kind, message, _retry_after(error), unreadable(error))
+    headers, wait = getattr(getattr(error, "response", None), "headers", None) or {}, None
+    with contextlib.suppress(KeyError, ValueError):
+        wait = min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
+    return failed(kind, message, wait, unreadable(error))
 
 
 def was_not_asked(error: Exception) -> bool:
@@ -79,14 +82,6 @@ def unreadable(error: BaseException | None) -> bool:
             return True
         link = link.__cause__ or link.__context__
     return False
-
-
-def _retry_after(error: Exception) -> float | None:
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        return min(_LONGEST_ASKED_S, max(0.0, float(headers["retry-after"])))
-    except (KeyError, ValueError):
-        return None
 
 
 MAX_TEXT = 65_000

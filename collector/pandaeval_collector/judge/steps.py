@@ -147,7 +147,17 @@ def clock(nanoseconds: int) -> str:
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
     calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
-    pieces = [*_turns(trace, limits)]
+    pieces: list[_Piece] = []
+    since = 0
+    # Of several turns the user's messages, shortened, and all answers but the last.
+    for number, turn in enumerate(trace.turns if len(trace.turns) > 1 else (), 1):
+        since = max(since, turn.start_ns) if number > 1 else 0
+        if number > 1 and (answer := trace.turns[number - 2].assistant):
+            answered = f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
+            pieces.append((since, _ANSWER, answered))
+        when = clock(turn.start_ns)
+        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
+        pieces.append((since, _USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"))
     pieces += [
         (time, _THOUGHT, f"{what}: {elided(one_line(text), limits.value)}") for time, what, text in thoughts(trace)
     ]
@@ -175,20 +185,6 @@ def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     if trace.error is not None:
         blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
     return blocks
-
-
-def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
-    """Yields, for several turns, the user's messages, shortened, and all answers but the last."""
-    turns, since = trace.turns, 0
-    if len(turns) < 2:
-        return
-    for number, turn in enumerate(turns, 1):
-        since = max(since, turn.start_ns) if number > 1 else 0
-        if number > 1 and (answer := turns[number - 2].assistant):
-            yield since, _ANSWER, f"turn {number - 1}, the agent answered: {elided(answer, limits.text)}"
-        when = clock(turn.start_ns)
-        said = elided(one_line(turn.user), _REMINDED) if turn.user else "(no text was captured)"
-        yield since, _USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"
 
 
 def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
