@@ -12,6 +12,7 @@ from pandaeval_collector.base.result import is_verdict
 from pandaeval_collector.base.untrusted.foreign import plain_error
 from pandaeval_collector.cli._summary_rows import TURN, Cell, SessionSummaryRow, TraceSummaryRow
 from pandaeval_collector.show.report.cures import is_inline
+from pandaeval_collector.show.report.results import signal_of
 from pandaeval_collector.store.failures import Failure, RootCause, failure_of
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class Summary:
                     session.note(_broken(row.agent, error))
         of_turn = result["level"] == "turn"
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
-        cell = row.cells[name] = _cell(result)
+        cell = row.results[name] = _cell(result)
         if session_id is not None:
             session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
             session.note(cell)
@@ -264,16 +265,14 @@ def _broken(agent: str, error: str) -> Cell:
 
 
 def _cell(result: Result) -> Cell:
-    scored = result["outcome"] == "scored"
-    ranks = scored and is_verdict(result)
     return Cell(
         metric=f"turn.{result['metric']}" if result["level"] == "turn" else result["metric"],
         outcome=result["outcome"],
         agent=result["agent"],
         reason=result["reason"],
         why=result["why"] or "",
-        score=result["score"] if scored else None,
-        signal=float(result["metadata"].get("calibrated", result["score"])) if ranks else None,
+        score=result["score"] if result["outcome"] == "scored" else None,
+        signal=signal_of(result),
         success=result["success"],
         label=result.get("label") or "",
         inline=is_inline(result["metadata"]),

@@ -72,11 +72,11 @@ def _session_table(rows: Sequence[SessionSummaryRow], out: Console) -> Table:
 
 
 def _trace_table(rows: Sequence[TraceSummaryRow], total: int, out: Console) -> Table:
-    cells = {name for row in rows for name in row.cells}
+    cells = {name for row in rows for name in row.results}
     names = sorted(name for name in cells if not name.startswith(TURN))
     columns: tuple[str, ...] = ("trace", "agent", "session", *names)
     shown: list[tuple[object, ...]] = [
-        (row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.cells.get(name)) for name in names))
+        (row.trace_id[:12], row.agent, row.session_id or "-", *(_cell(row.results.get(name)) for name in names))
         for row in rows[:MAX_ROWS]
     ]
     if len(names) < len(cells):

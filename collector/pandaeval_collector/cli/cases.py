@@ -73,8 +73,7 @@ def promote(
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.cli._output import console, print_json, table
     from pandaeval_collector.trials.passk.attempts import trials
     from pandaeval_collector.trials.passk.figures import between
     from pandaeval_collector.trials.passk.promoting import promotion

@@ -146,7 +146,7 @@ class Report:
             row.add(early)
         self._rows[facts["id"]] = row
         if facts.get("session") is not None:
-            self._session(facts["session"]).trace_ids.add(facts["id"])
+            self._session(facts["session"])
         return row
 
     def _detail(self, row: ReportTrace) -> dict[str, Any]:

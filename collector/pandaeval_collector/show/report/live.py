@@ -41,7 +41,7 @@ class LiveIndex:
         if unit.id is None:
             self._order += [Ranked(None, self._traces(worst, brief=True))]
         else:
-            self.session(unit, worst, whole=False)
+            self.session(unit, worst)
 
     def __len__(self) -> int:
         """Returns how many rows there are."""
@@ -51,14 +51,14 @@ class LiveIndex:
         """Adds a trace by itself and returns it; of its session only the id is known. ``brief``: for a list."""
         [made] = self._traces([row], brief)
         if row.session is not None and row.session not in self._sessions:
-            self._sessions[row.session] = ReportSession(row.session, whole=False)
+            self._sessions[row.session] = ReportSession(row.session)
         self._order.append(Ranked(None, [made]))
         return made
 
-    def session(self, unit: ListedSession, rows: Sequence[Listed], whole: bool = True) -> None:
-        """Adds a session with some of its traces. ``whole``: these are all that matter to its results."""
+    def session(self, unit: ListedSession, rows: Sequence[Listed]) -> None:
+        """Adds a session with some of its traces."""
         assert unit.id is not None
-        session = self._sessions[unit.id] = ReportSession(unit.id, whole=whole)
+        session = self._sessions[unit.id] = ReportSession(unit.id)
         for said in unit.results.values():
             session.add(shown_object(said, unit.id))
         self._known[unit.id] = {

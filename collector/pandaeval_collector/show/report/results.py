@@ -55,16 +55,20 @@ def shown_object(said: Mapping[str, Any], unit_id: str, brief: bool = False) -> 
     return ShownResult(str(key), unit_id, made, _full(said, brief), said["revision"])
 
 
+def signal_of(said: Mapping[str, Any]) -> float | None:
+    """Returns the score of a result's JSON object as sessions see it; ``None`` where it has none, or no verdict."""
+    ranks = said["outcome"] == "scored" and is_verdict(said)
+    return float(said["metadata"].get("calibrated", said["score"])) if ranks else None
+
+
 def _short(said: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a result that lists show. ``signal``: the score as sessions see it."""
-    outcome, score = said["outcome"], said["score"]
-    ranks = outcome == "scored" and is_verdict(said)
     return _present(
         {
             "metric": f"{said['level']}.{said['metric']}",
-            "outcome": outcome,
-            "score": score,
-            "signal": float(said["metadata"].get("calibrated", score)) if ranks else None,
+            "outcome": said["outcome"],
+            "score": said["score"],
+            "signal": signal_of(said),
             "success": said["success"],
             "label": excerpt(said["label"], 60),
             "why": said["why"],
