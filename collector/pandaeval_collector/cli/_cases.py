@@ -49,8 +49,7 @@ def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report in the format that the file's name ends with."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.show.report.layers import json_lines
-    from pandaeval_collector.show.report.layers_junit import junit_lines
+    from pandaeval_collector.show.report.layers import json_lines, junit_lines
 
     try:
         with path.open("w", encoding="utf-8") as file:
@@ -62,7 +61,7 @@ def write_layers(report: LayerReport, path: Path) -> None:
 def print_layers(report: LayerReport, out: Console) -> None:
     """Prints a table with a row for each case, and one with a row for each kind of case."""
     from pandaeval_collector.cli._output import table
-    from pandaeval_collector.show.report.layer_counts import LAYERS
+    from pandaeval_collector.show.report.layers import LAYERS
 
     cases = len(report.cases())
     if not cases:

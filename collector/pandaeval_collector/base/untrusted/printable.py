@@ -20,6 +20,7 @@ UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
 """Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 which no file can hold. Line ends and tabs stay."""
 _UNREADABLE = re.compile(UNSAFE_CLASS)
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def printable(text: str) -> str:
@@ -55,6 +56,11 @@ def _json_escaped(found: re.Match[str]) -> str:
 def clean(text: str) -> str:
     """Returns ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
+
+
+def xml_text(text: str) -> str:
+    """Returns the text with every character that XML 1.0 has no way to write replaced by U+FFFD."""
+    return _NOT_XML.sub("\ufffd", text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:
