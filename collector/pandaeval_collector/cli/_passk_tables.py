@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.cli._output import table
-from pandaeval_collector.trials.passk.figures import band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import band, mean, three, worst_first
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pandaeval_collector.analysis.stats.pass_k import Bounds, PassEstimate
     from pandaeval_collector.trials.passk.figures import CaseFigures, Figures
 
 _HEAD = ("trials", "passed", "k", "pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian")
@@ -35,11 +33,5 @@ def print_figures(found: Figures, out: Console) -> None:
 def _row(each: CaseFigures) -> tuple[object, ...]:
     case = each.case
     open_ = f" (+{case.undetermined} undetermined)" if case.undetermined else ""
-    at, power = _three(each.at, each.at_bounds), _three(each.pow, each.pow_bounds)
+    at, power = three(each.at, each.at_bounds), three(each.pow, each.pow_bounds)
     return case.id, f"{case.n}{open_}", case.c, each.k, *at, *power, band(each.label)
-
-
-def _three(of: Mapping[str, PassEstimate], between: Bounds) -> tuple[str, str, str]:
-    low, high = between
-    left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
-    return number(of["plug_in"].value), f"{number(of['unbiased'].value)}{left}", median(of["bayesian"])

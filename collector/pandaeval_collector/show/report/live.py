@@ -120,10 +120,14 @@ def _state(badness: float) -> float | str:
     return "none" if badness >= NOT_FAILED + NO_SCORE else max(0.5, badness - NOT_FAILED)
 
 
-def _trace(row: Listed, brief: bool) -> ReportTrace:
+def facts_of(row: Listed) -> dict[str, Any]:
+    """Returns what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
-    if row.session is not None:
-        facts["session"] = row.session
+    return facts if row.session is None else {**facts, "session": row.session}
+
+
+def _trace(row: Listed, brief: bool) -> ReportTrace:
+    facts = facts_of(row)
     made = ReportTrace(facts, listed_cure(facts), (0, 0))
     for said in row.results.values():
         made.add(shown_object(said, facts["id"], brief))

@@ -50,6 +50,14 @@ def median(estimate: PassEstimate) -> str:
     return between(estimate.median, estimate.ci_low, estimate.ci_high)
 
 
+def three(of: Mapping[str, PassEstimate], bounds: Bounds = (None, None)) -> tuple[str, str, str]:
+    """Writes the plug-in, the unbiased and the Bayesian estimate. ``bounds``: of the unbiased one, whatever the
+    undetermined trials were."""
+    low, high = bounds
+    left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
+    return number(of["plug_in"].value), f"{number(of['unbiased'].value)}{left}", median(of["bayesian"])
+
+
 def band(label: str | None) -> str:
     """Writes an assessment with blanks in place of underscores."""
     return (label or NONE).replace("_", " ")
