@@ -153,7 +153,9 @@ class Summary:
                 self._apart.setdefault(key, []).append((retest["difference"], retest.get("flipped", False)))
             if "judge_agreement" in metadata:
                 self._alike[key] = "label" in metadata["judge_agreement"]
-            self._note_second(key, metadata.get("second_agreement"))
+            second = metadata.get("second_agreement")
+            if second is not None and second["n"] >= self._second.get(key, {"n": 0})["n"]:
+                self._second[key] = second
         if result["level"] == "session":
             self._add_to_session(result)
         elif result["level"] not in ("trial", "task"):
@@ -211,10 +213,6 @@ class Summary:
             self._unanswered[result["why"]] += 1
         self._answered = self._answered or result["outcome"] == "scored" or result["why"] in _HEARD
 
-    def _note_second(self, key: str, figures: Mapping[str, Any] | None) -> None:
-        if figures is not None and figures["n"] >= self._second.get(key, {"n": 0})["n"]:
-            self._second[key] = figures
-
     def sessions_worst_first(self) -> list[SessionSummaryRow]:
         """Returns the rows of all sessions, worst first; those without any score come last."""
         return sorted(self._sessions.values(), key=lambda row: row.rank)
@@ -236,7 +234,8 @@ class Summary:
         session_id = result["session_id"]
         row = self._rows.get(result["trace_id"])
         if row is None:
-            self._forget_the_best()
+            if len(self._rows) >= 2 * KEEP:  # forget the best
+                self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
             error = self._broken.get(result["trace_id"])
             row = self._rows[result["trace_id"]] = TraceSummaryRow(
                 result["trace_id"], result["agent"], session_id, error is not None
@@ -251,12 +250,7 @@ class Summary:
         name = f"{TURN}{result['span_id']} {result['metric']}" if of_turn else result["metric"]
         cell = row.results[name] = _cell(result)
         if session_id is not None:
-            session = self._sessions.setdefault(session_id, SessionSummaryRow(session_id))
-            session.note(cell)
-
-    def _forget_the_best(self) -> None:
-        if len(self._rows) >= 2 * KEEP:
-            self._rows = {row.trace_id: row for row in self.traces_worst_first()[:KEEP]}
+            self._sessions.setdefault(session_id, SessionSummaryRow(session_id)).note(cell)
 
 
 def _broken(agent: str, error: str) -> Cell:
