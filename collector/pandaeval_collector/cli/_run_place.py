@@ -38,8 +38,6 @@ class ApiClient:
     of its requests are ``UserError``."""
 
     def __init__(self, asker: Asker) -> None:
-        import asyncio
-
         self._asker = asker
         self._loop = asyncio.Runner()
 
@@ -188,7 +186,7 @@ class LocalApi(ApiClient):
     def __exit__(self, *error: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            self._loop.run(_ended(self._task))
+            self._loop.run(asyncio.wait({self._task}))
         super().__exit__(*error)
         self._reads.close()
 
@@ -206,17 +204,9 @@ class LocalApi(ApiClient):
 
     def pause(self, seconds: float) -> None:
         if self._task is not None:
-            self._loop.run(_wait(self._task, seconds))
+            self._loop.run(asyncio.wait({self._task}, timeout=seconds))
             if self._task.done():
                 self._task.result()
-
-
-async def _wait(task: asyncio.Task[None], seconds: float) -> None:
-    await asyncio.wait({task}, timeout=seconds)
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextmanager

@@ -133,7 +133,8 @@ class Report:
             row.number = number
         others = [held for early in self._early.values() for held in early]
         made = index(rows, self._sessions, order, others, about)
-        return write_page(out, made, ((row.number, self._detail(row)) for row in detailed))
+        details = (with_results(self._spool.get(row.place), row.results.values()) for row in detailed)
+        return write_page(out, made, zip((row.number for row in detailed), details, strict=True))
 
     @property
     def _room(self) -> int:
@@ -148,9 +149,6 @@ class Report:
         if facts.get("session") is not None:
             self._session(facts["session"])
         return row
-
-    def _detail(self, row: ReportTrace) -> dict[str, Any]:
-        return with_results(self._spool.get(row.place), row.results.values())
 
     def _session(self, session_id: str) -> ReportSession:
         return self._sessions.setdefault(session_id, ReportSession(session_id))

@@ -78,7 +78,9 @@ class LiveIndex:
         for those in ``members``, the ids of all."""
         for number, row in enumerate(self._rows):
             row.number = number
-        shown = index(self._rows, self._sessions, self._all(), (), about)
+        there = {id(each.session) for each in self._order}  # the others are sessions of which only the id is known
+        others = [Ranked(each) for each in self._sessions.values() if id(each) not in there]
+        shown = index(self._rows, self._sessions, [*self._order, *others], (), about)
         del shown["order"][len(self._order) :]
         for place, times in self._same.items():
             shown["order"][place].append(times)
@@ -87,11 +89,6 @@ class LiveIndex:
             if members and session_id in members:
                 session["members"] = list(members[session_id])
         return shown
-
-    def _all(self) -> list[Ranked]:
-        """Returns what is shown, in order, then the sessions of which only the id is known."""
-        there = {id(each.session) for each in self._order}
-        return [*self._order, *(Ranked(each) for each in self._sessions.values() if id(each) not in there)]
 
     def _traces(self, rows: Iterable[Listed], brief: bool) -> list[ReportTrace]:
         made = [_trace(row, brief) for row in rows]
@@ -104,13 +101,16 @@ def _cause(unit: ListedSession) -> Hashable:
     worst = unit.worst
     failed = [said for said in unit.results.values() if said["success"] is False]
     failed += [] if worst is None else [said for said in worst.results.values() if said["success"] is False]
-    causes = {(said["metric"], said["label"], _group(said) or plain(said["reason"])) for said in failed}
+    causes = {
+        (
+            said["metric"],
+            said["label"],
+            (said["metadata"].get("failure_group") or {}).get("id") or plain(said["reason"]),
+        )
+        for said in failed
+    }
     facts = {} if worst is None else worst.facts
     return facts.get("agent"), plain(facts.get("error", "")), frozenset(causes)
-
-
-def _group(said: Mapping[str, Any]) -> str:
-    return str((said["metadata"].get("failure_group") or {}).get("id", ""))
 
 
 def _state(badness: float) -> float | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,10 +32,6 @@ class ShownResult:
         """The score as sessions see it (coherence on its calibrated scale); ``None`` if there is none."""
         value = self.short.get("signal")
         return None if value is None else float(value)
-
-    @property
-    def is_scored(self) -> bool:
-        return bool(self.short["outcome"] == "scored")
 
     @property
     def failed(self) -> bool:
@@ -99,13 +96,9 @@ def _full(said: Mapping[str, Any], brief: bool) -> dict[str, Any]:
         "id": said["id"],
     }
     if said["level"] == "session":
-        full["risks"] = _risks(metadata.get("per_trace_signals") or {})
+        signals = metadata.get("per_trace_signals") or {}  # by trace id, what each gave to its session's score
+        full["risks"] = dict(itertools.islice(signals.items(), _MAX_SIGNALS))
     return _present(full)
-
-
-def _risks(signals: Mapping[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Returns the signals that each trace contributed to its session's score, by trace id; of at most 2,000 traces."""
-    return {trace_id: parts for _, (trace_id, parts) in zip(range(_MAX_SIGNALS), signals.items(), strict=False)}
 
 
 def _present(facts: dict[str, Any]) -> dict[str, Any]:
