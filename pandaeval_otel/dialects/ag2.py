@@ -3,9 +3,8 @@ its initiator's point of view; new releases write a span for every count of toke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import usage_of
@@ -40,7 +39,11 @@ class AG2(Dialect):
             return None
         reading = Reading(kind=_KINDS.get(word, Kind.STEP))
         if reading.kind is Kind.WORKFLOW:
-            _read_chat(reading, attributes)
+            reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
+            history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
+            said = tuple(_from_other_side(message) for message in history)
+            question = reading.input[-1].text if reading.input else ""
+            reading.output = _after(question, said) or None
         elif reading.kind is Kind.LLM and _THOUGHT in attributes:
             usage = usage_of(attributes)
             reading.usage = usage and replace(usage, reasoning=count(attributes[_THOUGHT]) or 0)
@@ -48,14 +51,6 @@ class AG2(Dialect):
 
 
 DIALECT = AG2()
-
-
-def _read_chat(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
-    history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
-    said = tuple(_from_other_side(message) for message in history)
-    question = reading.input[-1].text if reading.input else ""
-    reading.output = _after(question, said) or None
 
 
 def _from_other_side(message: Message) -> Message:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pandaeval_otel.dialects._common import usage_in
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -43,15 +44,13 @@ class AutoGen(Dialect):
         response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
         if response is not None:
             return _answered(response)
-        return _asked(body.get("messages"))
+        said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
+        return (
+            Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
+        )
 
 
 DIALECT = AutoGen()
-
-
-def _asked(messages: Any) -> Reading | None:
-    said = [_message(item) for item in as_list(messages) if type(item) is dict]
-    return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
 
 
 def _answered(response: dict[str, Any]) -> Reading | None:
@@ -60,7 +59,8 @@ def _answered(response: dict[str, Any]) -> Reading | None:
         return None
     inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
     output: Messages = tuple(_message(item) for item in (*inner, chat))
-    usages = [usage for item in (*inner, chat) if (usage := _usage(item.get("models_usage"))) is not None]
+    stated = [usage_in(item.get("models_usage"), "prompt_tokens", "completion_tokens") for item in (*inner, chat)]
+    usages = [usage for usage in stated if usage is not None]
     return Reading(
         kind=Kind.AGENT,
         agent_name=identifier(chat.get("source")),
@@ -86,9 +86,3 @@ def _message(item: dict[str, Any]) -> Message:
             parts.append(request_of(block))
     answers = bool(parts) and all(isinstance(part, ToolResponse) for part in parts)
     return Message("tool" if answers else role, tuple(parts))
-
-
-def _usage(value: Any) -> Usage | None:
-    if type(value) is not dict:
-        return None
-    return Usage(input=count(value.get("prompt_tokens")) or 0, output=count(value.get("completion_tokens")) or 0)

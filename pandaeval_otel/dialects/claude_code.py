@@ -8,16 +8,17 @@ of the command line allow it. Log records of the interaction's span tell what no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_of_server
 from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest, Usage
+from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PREFIX = "claude_code."
@@ -70,22 +71,11 @@ class ClaudeCode(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.request_model = identifier(attributes.get("model"))
-        given, said = attributes.get("new_context"), first(attributes, ("response.model_output", "model_response"))
-        reading.input = None if given is None else messages_of(given, "user")
-        reading.output = None if said is None else messages_of(said, "assistant")
-        spent, made = count(attributes.get("input_tokens")), count(attributes.get("output_tokens"))
-        if spent is None and made is None:
-            return
-        read, written = (
-            count(attributes.get("cache_read_tokens")) or 0,
-            count(attributes.get("cache_creation_tokens")) or 0,
-        )
-        reading.usage = Usage(
-            input=(spent or 0) + read + written,  # as the API counts: without what came from or went into the cache
-            output=made or 0,
-            cache_read=read,
-            cache_write=written,
-        )
+        reading.input = messages_of(attributes.get("new_context"), "user")
+        reading.output = messages_of(first(attributes, ("response.model_output", "model_response")), "assistant")
+        usage = usage_in(attributes, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+        # The API counts without what came from or went into the cache.
+        reading.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))

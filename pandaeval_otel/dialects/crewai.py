@@ -28,13 +28,7 @@ from pandaeval_otel.model import (
 from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE = "crewai"
-_TOKENS = (
-    ("prompt_tokens",),
-    ("completion_tokens",),
-    ("cached_prompt_tokens",),
-    ("cache_creation_tokens",),
-    ("reasoning_tokens",),
-)
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_prompt_tokens", "cache_creation_tokens", "reasoning_tokens")
 _FAILURE = "crewai.tool.failure.message"
 _FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
 _QUERIES = ("crewai.memory.query", "crewai.knowledge.query", "crewai.knowledge.task_prompt")
@@ -104,7 +98,7 @@ class CrewAI(ByKind):
         if not hidden(result):
             reading.output = (Message("assistant", (Text(str(result)),)),)
         metrics = parsed(first(attributes, ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")))
-        reading.usage = usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
+        reading.usage = usage_in(metrics, *_TOKENS)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if semconv.TOOL_ARGUMENTS not in attributes and not hidden(attributes.get(_TO_MCP)):

@@ -37,7 +37,12 @@ class GeminiCLI(Dialect):
             _read_tool(reading, parsed(given), parsed(made))
         elif operation == "agent_call":
             reading.kind = Kind.AGENT
-            reading.input, reading.output = asked(given)[0], answered(_model_content(parsed(made)))[0]
+            # The part of a subagent's result that is for the model rather than for the screen.
+            result = parsed(made)
+            reading.input, reading.output = (
+                asked(given)[0],
+                answered(result.get("llmContent", result) if type(result) is dict else result)[0],
+            )
         elif cut_in or cut_out:
             reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
@@ -70,8 +75,3 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
         error = response.get("error")
         said = error.get("message") if type(error) is dict else error
         reading.error = str(said or shown or "tool error")[:MAX_ERROR]
-
-
-def _model_content(result: Any) -> Any:
-    """Returns the part of a subagent's result that is for the model rather than for the screen."""
-    return result.get("llmContent", result) if type(result) is dict else result

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
+from pandaeval_otel.dialects._common import (
+    CUT,
+    MAX_ERROR,
+    captured,
+    said_by_user,
+    system_of,
+    tool_definitions,
+    usage_in,
+)
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides
+from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._transcripts import split_run
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Kind, Usage
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
@@ -22,6 +28,8 @@ _KINDS = {
     "haystack.agent.step.llm": Kind.LLM,
     "haystack.agent.step.tool": Kind.TOOL,
 }
+_SPENT, _MADE = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+_CACHED, _THOUGHT = "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"
 _COMPONENTS = {"Generator": Kind.LLM, "Retriever": Kind.RETRIEVAL, "Embedder": Kind.EMBEDDING}
 """Kinds of components by the ends of their classes' names."""
 _INPUTS = (
@@ -58,7 +66,7 @@ class Haystack(ByKind):
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         if type(given) is dict:
-            reading.input = _said(given.get("messages")) or _prompt(given.get("prompt"))
+            reading.input = messages_of(given.get("messages"), "user") or _prompt(given.get("prompt"))
             reading.tools = tool_definitions(_definitions(given.get("tools")))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT
@@ -68,7 +76,13 @@ class Haystack(ByKind):
             metas = as_list(made.get("meta")) or [
                 reply.get("meta") for reply in as_list(made.get("replies")) if type(reply) is dict
             ]
-            _read_meta(reading, next((meta for meta in metas if type(meta) is dict), {}))
+            meta = next((meta for meta in metas if type(meta) is dict), {})
+            reading.response_model = identifier(meta.get("model"))
+            usage = meta.get("usage")
+            if type(usage) is dict:
+                details = {name: inner for name, inner in usage.items() if type(inner) is dict}
+                flat = {f"{name}.{key}": value for name, inner in details.items() for key, value in inner.items()}
+                reading.usage = usage_in({**usage, **flat}, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
         elif made is not None:
             reading.output, reading.notes = messages_of(made, "assistant"), CUT
 
@@ -84,7 +98,7 @@ class Haystack(ByKind):
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tools = tool_definitions(_definitions(attributes.get("haystack.agent.tools")))
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
-        reading.input = _said(given.get("messages")) if type(given) is dict else asked(given)[0]
+        reading.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
         if type(made) is not dict:
             reading.output, cut = answered(made)
             reading.notes = CUT if cut else ()
@@ -105,10 +119,6 @@ class Haystack(ByKind):
 DIALECT = Haystack()
 
 
-def _said(value: Any) -> Messages | None:
-    return None if value is None else messages_of(value, "user")
-
-
 def _prompt(value: Any) -> Messages | None:
     return said_by_user(value) if type(value) is str and not hidden(value) else None
 
@@ -124,21 +134,3 @@ def _definitions(value: Any) -> Any:
         inner = data.get("tools") if type(data) is dict else None
         found += _definitions(inner) if isinstance(inner, (list, tuple)) else [data]
     return found
-
-
-def _read_meta(reading: Reading, meta: Mapping[str, Any]) -> None:
-    reading.response_model = identifier(meta.get("model"))
-    usage = meta.get("usage")
-    if type(usage) is not dict:
-        return
-    spent = count(first(usage, ("prompt_tokens", "input_tokens")))
-    made = count(first(usage, ("completion_tokens", "output_tokens")))
-    if spent is None and made is None:
-        return
-    given, thought = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    reading.usage = Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(given.get("cached_tokens")) or 0 if type(given) is dict else 0,
-        reasoning=count(thought.get("reasoning_tokens")) or 0 if type(thought) is dict else 0,
-    )

@@ -6,9 +6,6 @@ and retrievers call themselves embeddings; so this dialect goes before the GenAI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     MAX_ERROR,
@@ -74,7 +71,12 @@ class LangSmith(ByKind):
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.tool_name = _tool_name(span)
         reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-        reading.arguments = _arguments(attributes)
+        found = tool_arguments(attributes.get(semconv.PROMPT_OLD))
+        if found is not None and type(found.value) is dict and found.value.keys() == {"input"}:
+            inner = parsed(found.value["input"])
+            reading.arguments = Captured(inner) if type(inner) is dict else found
+        else:
+            reading.arguments = found
         if semconv.COMPLETION_OLD in attributes:
             give_outcome(reading, tool_outcome(attributes[semconv.COMPLETION_OLD], wrapped=True))
 
@@ -86,9 +88,7 @@ class LangSmith(ByKind):
         elif reading.agent_name != _run_name(span):
             reading.agent_name = agent_named(span.name) if not span.parent_id else ""
 
-    read_agent = read_llm
-
-    read_workflow = read_llm
+    read_agent = read_workflow = read_llm
 
     def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.input = asked(attributes.get(semconv.PROMPT_OLD))[0]
@@ -106,11 +106,3 @@ def _run_name(span: RawSpan) -> str:
 
 def _tool_name(span: RawSpan) -> str:
     return identifier(span.attributes.get(semconv.TOOL_NAME)) or _run_name(span)
-
-
-def _arguments(attributes: Mapping[str, Any]) -> Captured | None:
-    found = tool_arguments(attributes.get(semconv.PROMPT_OLD))
-    if found is not None and type(found.value) is dict and found.value.keys() == {"input"}:
-        inner = parsed(found.value["input"])  # the repr of the arguments, from older LangChain releases
-        return Captured(inner) if type(inner) is dict else found
-    return found

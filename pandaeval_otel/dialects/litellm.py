@@ -74,7 +74,9 @@ def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messa
 
 
 def _raw(attributes: Mapping[str, Any]) -> Reading:
-    body = _body(attributes)
+    # The members of the request and response bodies: `llm.PROVIDER.MEMBER`.
+    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
+    body = {path[2]: attributes[key] for key, path in keys if len(path) > 2}
     reading = Reading(kind=Kind.LLM)
     given = next((body[key] for key in _GIVEN if key in body), None)
     reading.input = messages_of(parsed(given), "user")
@@ -84,13 +86,7 @@ def _raw(attributes: Mapping[str, Any]) -> Reading:
     reading.system = (system_text(parsed(system)) if system else None) or system_of(reading.input)
     reading.tools = tool_definitions(body.get("tools"))
     used = next((parsed(body[key]) for key in _USAGE if key in body), None)
-    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS) if type(used) is dict else None
+    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS)
     reading.request_model = identifier(body.get("model"))
     reading.response_id = identifier(body.get("id"))
     return reading
-
-
-def _body(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the members of the request and response bodies: ``llm.PROVIDER.MEMBER``."""
-    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
-    return {path[2]: attributes[key] for key, path in keys if len(path) > 2}

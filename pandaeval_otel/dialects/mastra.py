@@ -27,7 +27,7 @@ from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolDefinition
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
 _KINDS = {
@@ -80,11 +80,21 @@ class Mastra(Dialect):
         elif kind is Kind.WORKFLOW:
             reading.input, reading.output = asked(given)[0], answered(made)[0]
         elif kind is Kind.TOOL:
-            _read_tool(reading, attributes, given, made)
+            reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
+            reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
+            if semconv.TOOL_ARGUMENTS not in attributes:
+                reading.arguments = tool_arguments(given)
+            if semconv.TOOL_RESULT not in attributes:
+                reading.result = captured(made)
+            if attributes.get("gen_ai.tool.success") is False:
+                reading.error = str(made or "tool error")[:MAX_ERROR]
         elif kind is Kind.LLM and word != "model_inference":
             _read_call(reading, attributes, given, made)
         elif word == _STEP:
-            reading.tools = _tools_in(given)
+            # The tools in a provider's request, `{"body": …}`.
+            found = parsed(given)
+            body = parsed(found.get("body")) if type(found) is dict else None
+            reading.tools = tool_definitions(body.get("tools")) if type(body) is dict else None
         return reading
 
 
@@ -108,17 +118,6 @@ def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
         reading.tools = tool_definitions(attributes[_TOOLS_OF_AGENT])
 
 
-def _read_tool(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
-    reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
-    reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-    if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(given)
-    if semconv.TOOL_RESULT not in attributes:
-        reading.result = captured(made)
-    if attributes.get("gen_ai.tool.success") is False:
-        reading.error = str(made or "tool error")[:MAX_ERROR]
-
-
 def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
     if semconv.INPUT_MESSAGES not in attributes:
         found = model_input(given)[0]
@@ -130,13 +129,6 @@ def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made
         m.text for m in reading.output or ()
     ):
         reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
-
-
-def _tools_in(given: Any) -> tuple[ToolDefinition, ...] | None:
-    """Returns the tools in a provider's request, ``{"body": …}``."""
-    found = parsed(given)
-    body = parsed(found.get("body")) if type(found) is dict else None
-    return tool_definitions(body.get("tools")) if type(body) is dict else None
 
 
 def _without_marks(messages: Messages) -> Iterator[Message]:
@@ -169,18 +161,14 @@ def _output(made: Any, body: Any) -> Messages | None:
 
 def _thoughts(told: Any, body: Any) -> Iterable[str]:
     if told is not None:
-        return _texts(as_list(told))
+        # Joins the pieces of streamed thoughts, which carry the thought's id.
+        found: dict[Any, str] = {}
+        for index, thought in enumerate(as_list(told)):
+            inner = thought.get("payload", thought) if type(thought) is dict else thought
+            text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
+            if type(text) is str:
+                key = key if type(key) is str else index
+                found[key] = found.get(key, "") + text
+        return [text for text in found.values() if text]
     answer = model_output(body)[0] if body is not None else None
     return [part.text for message in answer or () for part in message.parts if isinstance(part, Reasoning)]
-
-
-def _texts(thoughts: Sequence[Any]) -> list[str]:
-    """Joins the pieces of streamed thoughts, which carry the thought's id."""
-    found: dict[Any, str] = {}
-    for index, thought in enumerate(thoughts):
-        inner = thought.get("payload", thought) if type(thought) is dict else thought
-        text, key = (inner.get("text"), inner.get("id")) if type(inner) is dict else (inner, None)
-        if type(text) is str:
-            key = key if type(key) is str else index
-            found[key] = found.get(key, "") + text
-    return [text for text in found.values() if text]

@@ -3,8 +3,7 @@ state only JSON-RPC's method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome
@@ -45,7 +44,16 @@ class MCP(Dialect):
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = identifier(span.name.partition(_CALL)[2])
         if span.scope.name.startswith(_LOGFIRE):
-            _read_bodies(reading, attributes)
+            # Reads tool, arguments and result from the bodies of request and response, which Logfire
+            # records.
+            request = parsed(attributes.get(_REQUEST))
+            parameters = request.get("params") if type(request) is dict else None
+            if type(parameters) is dict:
+                reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
+                reading.arguments = tool_arguments(parameters.get("arguments"))
+            response = attributes.get("response")
+            if not hidden(response):
+                give_outcome(reading, tool_outcome(response))
         return reading
 
 
@@ -63,15 +71,3 @@ def _method(span: RawSpan) -> str | None:
         request = parsed(attributes.get(_REQUEST))
         return identifier(request.get("method")) if type(request) is dict else ""
     return None
-
-
-def _read_bodies(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    """Reads tool, arguments and result from the bodies of request and response, which Logfire records."""
-    request = parsed(attributes.get(_REQUEST))
-    parameters = request.get("params") if type(request) is dict else None
-    if type(parameters) is dict:
-        reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
-        reading.arguments = tool_arguments(parameters.get("arguments"))
-    response = attributes.get("response")
-    if not hidden(response):
-        give_outcome(reading, tool_outcome(response))

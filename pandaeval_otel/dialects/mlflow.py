@@ -5,9 +5,6 @@ With ``MLFLOW_ENABLE_OTEL_GENAI_SEMCONV`` MLflow writes the GenAI conventions in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pandaeval_otel.dialects._common import (
     agent_named,
     give_outcome,
@@ -15,16 +12,18 @@ from pandaeval_otel.dialects._common import (
     run_kind,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
-from pandaeval_otel.model import Kind, Usage
+from pandaeval_otel.dialects._values import as_list, identifier, parsed
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _KINDS = {
     "LLM": Kind.LLM,
     "CHAT_MODEL": Kind.LLM,
@@ -82,11 +81,11 @@ class MLflow(ByKind):
         reading.tools = tool_definitions(offered) or prompted_tools(reading.system)
         named = parsed(attributes.get("mlflow.llm.model")) or (given.get("model") if type(given) is dict else None)
         reading.request_model = identifier(named)
-        reading.usage = _usage(attributes)
+        reading.usage = usage_in(parsed(attributes.get("mlflow.chat.tokenUsage")), *_TOKENS)
 
     def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         read_sides(reading, attributes.get(_INPUTS), attributes.get(_OUTPUTS))
-        reading.usage = _usage(attributes)
+        reading.usage = usage_in(parsed(attributes.get("mlflow.chat.tokenUsage")), *_TOKENS)
         if reading.kind is Kind.AGENT:
             reading.agent_name = agent_named(span.name)
 
@@ -104,15 +103,3 @@ def _tool_name(span: RawSpan) -> str:
     if function and number.isdecimal() and stem == function:
         return function
     return span.name.removeprefix("Tool.")
-
-
-def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent = parsed(attributes.get("mlflow.chat.tokenUsage"))
-    if type(spent) is not dict:
-        return None
-    return Usage(
-        input=count(spent.get("input_tokens")) or 0,
-        output=count(spent.get("output_tokens")) or 0,
-        cache_read=count(spent.get("cache_read_input_tokens")) or 0,
-        cache_write=count(spent.get("cache_creation_input_tokens")) or 0,
-    )

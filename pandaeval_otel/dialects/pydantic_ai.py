@@ -13,10 +13,11 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, captured, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._events import told_in_list
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolDefinition
 from pandaeval_otel.model.raw import RawSpan
@@ -70,7 +71,15 @@ class PydanticAI(ByKind):
         result = attributes.get("final_result")
         if cut:
             reading.notes = CUT
-            _read_cut_run(reading, attributes, told, result)
+            # Reads a transcript that was cut short: it has the question if this is the first run and the
+            # cut came after it. A result as long as the transcript was cut as well.
+            if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
+                first = next(index for index, message in enumerate(told) if message.role == "assistant")
+                reading.input = told[:first] or None
+            if type(result) is str and not hidden(result):
+                limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
+                rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
+                reading.output = (Message("assistant", (Text(result), *rest)),)
             return
         if told:
             asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
@@ -81,7 +90,11 @@ class PydanticAI(ByKind):
             reading.output = with_answer(without_carriers(made, _is_carrier), result)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
-        request = _request(attributes.get(_PARAMETERS))
+        value = attributes.get(_PARAMETERS)
+        if type(value) is str and len(value) <= _MAX_CACHED:
+            request = _REMEMBERED_REQUEST(value)
+        else:
+            request = _parsed_request(value)
         reading.tools = request.tools
         if _EVENTS in attributes:
             reading.input, reading.output = told_in_list(attributes[_EVENTS])
@@ -109,30 +122,12 @@ def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
     return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
 
 
-def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Messages | None, result: Any) -> None:
-    """Reads a transcript that was cut short: it has the question if this is the first run and the cut came after it. A
-    result as long as the transcript was cut as well."""
-    if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
-        first = next(index for index, message in enumerate(told) if message.role == "assistant")
-        reading.input = told[:first] or None
-    if type(result) is str and not hidden(result):
-        limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
-        rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
-        reading.output = (Message("assistant", (Text(result), *rest)),)
-
-
 @dataclass(frozen=True, slots=True)
 class _Request:
     """Tools that a model was offered, and the names of those that only carry its answer."""
 
     tools: tuple[ToolDefinition, ...] | None = None
     carriers: frozenset[str] = frozenset()
-
-
-def _request(value: Any) -> _Request:
-    if type(value) is str and len(value) <= _MAX_CACHED:
-        return _REMEMBERED_REQUEST(value)
-    return _parsed_request(value)
 
 
 def _parsed_request(value: Any) -> _Request:

@@ -17,9 +17,8 @@ from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._values import LISTS_KEPT, Recent, parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 

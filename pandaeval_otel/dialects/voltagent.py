@@ -78,7 +78,10 @@ DIALECT = VoltAgent()
 
 
 def _usage(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
-    spent, made, cached, thought = (
-        (f"{prefix}.{side}_tokens",) for side in ("prompt", "completion", "cached", "reasoning")
+    return usage_in(
+        attributes,
+        f"{prefix}.prompt_tokens",
+        f"{prefix}.completion_tokens",
+        f"{prefix}.cached_tokens",
+        thought=f"{prefix}.reasoning_tokens",
     )
-    return usage_in(attributes, spent, made, cache_read=cached, thought=thought)

@@ -21,7 +21,6 @@ from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
-_MCP = "mcp"
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
@@ -71,6 +70,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     if session is None and not continues:
         told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
+    named = _distinct([name for names in facts.dialects for name in names])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
@@ -95,7 +95,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
-        dialects=_dialects(facts.dialects),
+        dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
         notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
@@ -148,7 +148,7 @@ def is_genai(trace: Trace) -> bool:
     content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
     them: the agent that asked for them is in another trace."""
     return any(
-        (span.kind in _GENAI and not (span.kind is _TOOL and _MCP in span.dialects))
+        (span.kind in _GENAI and not (span.kind is _TOOL and "mcp" in span.dialects))
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )
@@ -278,11 +278,6 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
         written += usage.cache_write
         thought += usage.reasoning
     return Usage(spent, made, read, written, thought)
-
-
-def _dialects(stated: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    named = _distinct([name for names in stated for name in names])
-    return tuple([name for name in named if name != "plain"]) or named
 
 
 def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:

@@ -107,7 +107,12 @@ class Collecting:
             elif isinstance(item, ReadableSpan):
                 ended.setdefault(item.context.trace_id, []).append(item)
             elif isinstance(item, SessionEnd):
-                self._end_session(item)
+                trace = self._traces.get(item.trace_id)
+                if trace is not None and trace.scope.session in ("", item.session):
+                    trace.session_end = True
+                    trace.scope = replace(trace.scope, session=item.session)
+                else:
+                    self._ends.append(Part(session_end=True, scope=ContextIds(session=item.session)))
             else:
                 records.setdefault(item.log_record.trace_id, []).append(item)
         self._count_ended("spans", ended)
@@ -204,14 +209,6 @@ class Collecting:
     def _record_item(self) -> Item:
         self._records += 1
         return Item(b"L" + self._records.to_bytes(8, "big"))
-
-    def _end_session(self, end: SessionEnd) -> None:
-        trace = self._traces.get(end.trace_id)
-        if trace is not None and trace.scope.session in ("", end.session):
-            trace.session_end = True
-            trace.scope = replace(trace.scope, session=end.session)
-        else:
-            self._ends.append(Part(session_end=True, scope=ContextIds(session=end.session)))
 
     # -- giving --------------------------------------------------------------------------------------------------
 

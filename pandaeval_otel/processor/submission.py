@@ -279,7 +279,12 @@ class Submission:
         code = call.code()
         if code is grpc.StatusCode.OK:
             try:
-                self._accepted(SubmitTracesResponse.FromString(call.result()))
+                self.buffer.accepted(
+                    {each.trace_id: each.reason for each in SubmitTracesResponse.FromString(call.result()).rejected}
+                )
+                if self._failures and self._warned_at is not None:
+                    _log.info("the collector at %s is back", self._settings.endpoint)
+                self._failures = 0
             except DecodeError:
                 self._refused("not_a_collector", "it answered something else than a collector does")
             return
@@ -288,12 +293,6 @@ class Submission:
             self._again(code, call.details(), delay)
         elif code is not grpc.StatusCode.RESOURCE_EXHAUSTED or not self.buffer.split():
             self._refused(code.name.lower(), call.details() or code.name)
-
-    def _accepted(self, response: SubmitTracesResponse) -> None:
-        self.buffer.accepted({each.trace_id: each.reason for each in response.rejected})
-        if self._failures and self._warned_at is not None:
-            _log.info("the collector at %s is back", self._settings.endpoint)
-        self._failures = 0
 
     def _again(self, code: grpc.StatusCode, details: str | None, delay: float | None) -> None:
         self._failures += 1

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import tomllib
 from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +15,27 @@ import pytest
 from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.base.result import Identity
 from pandaeval_collector.base.score import Assumed, Score, Unscored
+from pandaeval_collector.judge.rubric import Guideline
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.cases import Case, Trial, TrialContext
-from pandaeval_collector.scoring.evaluator import Evaluator, trace_unit
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, trace_unit
+from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
 from pandaeval_collector.scoring.metric.declaration import ends
-from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.scoring.registry import of_packages, registry
+from pandaeval_otel.base import plugins
 from pandaeval_otel.model import Trace, Trigger, Turn
 
 METRICS = list(registry().values())
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
 ASKED, SAID = "Which museums open on Sundays?", "Most museums open at ten on Sundays."
+
+
+class _Embedder:
+    id, bands = "none", None
+
+    def embed(self, texts: Any) -> Any:
+        return np.ones((len(texts), 1), dtype=np.float32)
 
 
 def _empty(metric: Metric[Any, Any]) -> Any:
@@ -113,3 +126,80 @@ def test_a_refusal_replaces_a_score_but_not_a_metric_that_does_not_apply() -> No
         ("response", "incomplete_trace"),
     }
     assert all(isinstance(r.finding, Unscored) for r in results)
+
+
+class TestIdsAndWhatElseIsRegistered:
+    """What nobody reads changes no id: neither an unrelated metric, nor a guideline, a dialect or an exporter."""
+
+    @pytest.fixture
+    def unrelated(self, tmp_path: Path) -> str:
+        module = tmp_path / "unrelated.py"
+        module.write_text(
+            "from pandaeval_collector import metric\n\n\n@metric(threshold=0.5)\ndef unrelated(trace):\n"
+            '    """Is it related?"""\n    return 1.0\n'
+        )
+        return str(module)
+
+    @staticmethod
+    def digests(settings: EvaluatorSettings) -> dict[str, Any]:
+        metrics = list(registry(settings.modules).values())
+        preparation = Preparation(settings, _Embedder(), metrics)
+        return {metric.key: preparation.of(metric).origin.identity._shared for metric in metrics}
+
+    @pytest.mark.parametrize("judge", [None, JudgeSettings("a/model")], ids=["without a judge", "with a judge"])
+    def test_an_unrelated_metric_changes_no_id_of_another(self, judge: JudgeSettings | None, unrelated: str) -> None:
+        alone = self.digests(EvaluatorSettings(judge=judge))
+        beside = self.digests(EvaluatorSettings(judge=judge, modules=(unrelated,)))
+        assert beside.pop("trace.unrelated")
+        assert beside == alone
+
+    def test_a_metric_that_is_not_read_changes_no_id_of_a_session_metric(self) -> None:
+        reliability = registry()["session.agent_reliability"]
+        read = [metric for metric in METRICS if metric.level == "trace" and metric.name in reliability.signals]
+        some = Preparation(EvaluatorSettings(), _Embedder(), [*read, reliability])
+        fewer = Preparation(EvaluatorSettings(), _Embedder(), [*read[1:], reliability])
+        everything = Preparation(EvaluatorSettings(), _Embedder(), METRICS)
+        digests = [each.of(reliability).origin.identity._shared for each in (some, everything, fewer)]
+        assert digests[0] == digests[1] != digests[2]
+
+    def test_a_guideline_changes_ids_of_sessions_that_read_its_metric(self) -> None:
+        def with_guideline(metric: str) -> dict[str, Any]:
+            return self.digests(
+                EvaluatorSettings(judge=JudgeSettings("a/model", guidelines=(Guideline(metric, "Be."),)))
+            )
+
+        unread, read = with_guideline("trace.plan_quality"), with_guideline("trace.confidence")
+        assert unread == self.digests(EvaluatorSettings(judge=JudgeSettings("a/model")))
+        assert {key for key in read if read[key] != unread[key]} == {
+            "session.agent_reliability",
+            "session.agent_consistency",
+        }
+
+    @pytest.mark.parametrize("kind", ["dialect", "exporter"])
+    def test_a_dialect_or_an_exporter_changes_no_id(
+        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        alone = self.digests(EvaluatorSettings(judge=JudgeSettings("a/model")))
+        folder = Path(__file__).parents[1] / "plugins" / kind
+        about = tmp_path / f"unrelated_{kind}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: unrelated-{kind}\nVersion: 1.0\n")
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["entry-points"]
+        lines = [
+            line
+            for group, held in project.items()
+            for line in (f"[{group}]", *(f"{n} = {at}" for n, at in held.items()))
+        ]
+        (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.syspath_prepend(str(folder))
+        for cached in (plugins._all, of_packages, registry):
+            cached.cache_clear()
+        try:
+            [group] = project
+            assert f"unrelated-{kind}" in {each.dist.name for each in entry_points(group=group) if each.dist}
+            assert self.digests(EvaluatorSettings(judge=JudgeSettings("a/model"))) == alone
+        finally:
+            monkeypatch.undo()
+            for cached in (plugins._all, of_packages, registry):
+                cached.cache_clear()

@@ -22,7 +22,7 @@ from pandaeval_collector.app.collector import Collector
 from pandaeval_collector.base.runtime.backoff import Backoff
 from pandaeval_collector.config import load
 from pandaeval_collector.exporters._otlp import over_grpc, over_http
-from pandaeval_collector.exporters.delivery import standing as outlet
+from pandaeval_collector.exporters.delivery import outbox as outlet
 from pandaeval_collector.store.tally import OTHER
 from pandaeval_otel.base.names import MAX_NAME_CHARS
 from support.database import open_database

@@ -78,7 +78,7 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
             with snapshot(collector.data, folder / "scratch") as database:
                 figures.problems += problems_of(oracle.told, database)
                 figures.problems += series_problems(database)
-                requests = requests_by_trace(database)
+                requests = list(requests_by_trace(database))
             _last_word(figures, collector, requests, settings)
     return figures
 

@@ -95,8 +95,8 @@ class RunningLine:
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        groups = LiveGroups(self.embedder, store.failure_groups.all())
-        line = Line(store, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
+        groups = LiveGroups(self.embedder, store.reads.failure_groups.all())
+        line = Line(store.reads, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
         setup = WorkerSetup(self.folder, "embedded", self.settings)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(
@@ -133,7 +133,7 @@ class RunningLine:
 
     def results(self) -> list[dict[str, Any]]:
         """All results, in order of commitment."""
-        return [orjson.loads(row.body) for row in self.store.results_after(0, 100_000)]
+        return [orjson.loads(row.body) for row in self.store.reads.results_after(0, 100_000)]
 
     def of(self, trace: MadeTrace, metric: str) -> list[dict[str, Any]]:
         """All results of a metric about a trace, oldest first."""

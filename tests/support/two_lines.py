@@ -32,9 +32,9 @@ class Two:
         await self.tell()
 
     async def tell(self) -> None:
-        rows = self.forwarder.store.outbox_after(MEMBERS, self._seq)
+        rows = self.forwarder.store.reads.outbox_after(MEMBERS, self._seq)
         self._seq = rows[-1].seq if rows else self._seq
-        new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
+        new = [with_contents(row.body, self.forwarder.store.reads.contents, 4 << 20) for row in rows]
         self.handed += new
         await self.owner.adopt(new)
 
@@ -44,7 +44,7 @@ class Two:
         return there | here
 
     def sessions(self, *traces: MadeTrace) -> list[str | None]:
-        found = self.owner.store.session_of([each.trace_id for each in traces])
+        found = self.owner.store.reads.session_of([each.trace_id for each in traces])
         return [found.get(each.trace_id) for each in traces]
 
 

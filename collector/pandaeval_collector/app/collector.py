@@ -15,6 +15,7 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
@@ -122,31 +123,29 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, hands_over=hands_over(config))
+        line = Line(store.reads, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
-        spans = await self._sharing.spans(store, pipeline, outlets)
-        members = await self._sharing.members(store, pipeline, outlets)
+        readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
         await self._start_pipeline(pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
+        rates = PassRates(store, self.telemetry)
+        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
         self._parts.push_async_callback(pass_rates.stop)
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            learning = Every(config.learn.interval, look, "pandaeval-learning")
             self._parts.push_async_callback(learning.stop)
         runs = await self._start_runs(store, pipeline, emitter, live)
         self._ready["pipeline"] = True
-        if spans is not None and live is not None:
-            spans.on_share = live.caller.share
-        for reader in (spans, members):
-            if reader is not None:
-                reader.start()
-                self._parts.push_async_callback(reader.stop)
+        if readers and live is not None:
+            readers[0].on_share = live.caller.share
+        for reader in readers:
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
@@ -155,7 +154,7 @@ class Collector:
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         metrics = self._metrics if self._config.exporters.prometheus.enabled else None
@@ -180,8 +179,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 
@@ -213,7 +211,7 @@ class Collector:
             _log.warning(
                 "%d series of the store had names that are too long or were too many: others hold them", others
             )
-        labels = SeriesLabels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(
             signals,

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
-from pandaeval_collector.base.untrusted.printable import xml_text
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.cli._junit import write_suites
 from pandaeval_collector.cli._output import many, table
 from pandaeval_collector.show.report.drill import fault_rows, interval, judged_rows, percent
@@ -69,14 +69,14 @@ def write_drill_junit(figures: Mapping[str, Any], worse: Sequence[NoticedLess], 
     skipped where no run could have the fault."""
     cases = []
     for row, (name, each) in zip(fault_rows(figures["faults"], _TO, 3), figures["faults"].items(), strict=True):
-        case = Element("testcase", classname="pandaeval.drill", name=xml_text(name), time="0")
+        case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
         if drops := [drop.told for drop in worse if drop.fault == name]:
-            SubElement(case, "failure", message=xml_text("; ".join(drops)), type="noticed less")
+            SubElement(case, "failure", message=for_xml("; ".join(drops)), type="noticed less")
         elif not each["n"]:
-            SubElement(case, "skipped", message=xml_text(_why(each)))
+            SubElement(case, "skipped", message=for_xml(_why(each)))
         else:
             share = f"{percent(each['noticed'])} ({interval(each['noticed'], _TO)}) of {each['n']}"
-            SubElement(case, "system-out").text = xml_text(f"noticed {share}: {row[-1]}")
+            SubElement(case, "system-out").text = for_xml(f"noticed {share}: {row[-1]}")
         cases.append(case)
     write_suites(target, {"drill": cases})
 

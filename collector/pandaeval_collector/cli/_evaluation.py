@@ -95,8 +95,8 @@ class Evaluation:
             raise typer.Exit(1)
 
     def _baseline(self) -> Against | None:
-        path, gates = self._options.baseline, self._config.gates
-        return None if path is None else Against(path, gates.baseline, gates.max_unscored)
+        path = self._options.baseline
+        return None if path is None else Against(path, self._config.gates)
 
     def _verdict(self) -> GateVerdict | None:
         return None if self._against is None else self._against.verdict()

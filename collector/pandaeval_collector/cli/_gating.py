@@ -31,12 +31,12 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
         return GateOutcome(KEY, True)
     many = f"{len(grave)} group{'' if len(grave) == 1 else 's'} of failures"
     text = f"{KEY} (gates.fail_on_error_severity {least}): {many} of that severity or graver"
-    return GateOutcome(KEY, False, text, tuple(_example(group) for group in grave[:3]))
-
-
-def _example(group: RootCause) -> str:
-    shown = ", ".join(member.place for member in group.examples)
-    return f"[{group.severity}] {group.title} ({group.count} occurrence(s)): {shown}"
+    examples = (
+        f"[{group.severity}] {group.title} ({group.count} occurrence(s)): "
+        + ", ".join(member.place for member in group.examples)
+        for group in grave[:3]
+    )
+    return GateOutcome(KEY, False, text, tuple(examples))
 
 
 class UngroupedFailures:
@@ -113,10 +113,7 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
             "passes unmeasured: no trace of the input has a session id; have the application set "
             "gen_ai.conversation.id (or session.id) on its spans"
         )
-    only = "; judge.only leaves traces out" if metric.kind == "llm" and _is_limited(config) else ""
+    limits = config.judge.only
+    is_limited = metric.kind == "llm" and (limits.agents or limits.services or limits.attributes)
+    only = "; judge.only leaves traces out" if is_limited else ""
     return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
-
-
-def _is_limited(config: Config) -> bool:
-    only = config.judge.only
-    return bool(only.agents or only.services or only.attributes)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pandaeval_collector.base.untrusted.printable import xml_text
+from pandaeval_collector.base.untrusted.printable import for_xml
 
 if TYPE_CHECKING:
     from pandaeval_collector.cli._gates import GateOutcome
@@ -46,16 +46,16 @@ def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> Non
 
 
 def _case(suite: str, name: str) -> Element:
-    return Element("testcase", classname=f"pandaeval.{suite}", name=xml_text(name), time="0")
+    return Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
 
 
 def _threshold(gate: GateOutcome) -> Element:
     case = _case("thresholds", gate.key)
     if not gate.passed:
-        failure = SubElement(case, "failure", message=xml_text(gate.text), type="threshold")
-        failure.text = xml_text("\n".join((gate.text, *gate.examples)))
+        failure = SubElement(case, "failure", message=for_xml(gate.text), type="threshold")
+        failure.text = for_xml("\n".join((gate.text, *gate.examples)))
     elif gate.text:
-        SubElement(case, "skipped", message=xml_text(gate.text))
+        SubElement(case, "skipped", message=for_xml(gate.text))
     return case
 
 
@@ -64,9 +64,9 @@ def _group(group: RootCause, least: str) -> Element:
 
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
-    told = xml_text(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
     if least and at_least(group.severity, least):
-        failure = SubElement(case, "failure", message=xml_text(f"{group.count} occurrence(s)"), type=group.severity)
+        failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
         failure.text = told
     else:
         SubElement(case, "system-out").text = told

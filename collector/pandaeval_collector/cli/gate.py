@@ -7,10 +7,6 @@ from typing import Annotated
 
 import typer
 
-_Config = Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")]
-_Metric = Annotated[str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")]
-_Level = Annotated[float | None, typer.Option(help="Share of false alarms, 0 to 1; if not given, that of gates.*.")]
-
 
 def register(app: typer.Typer) -> None:
     """Adds the command and what is below it."""
@@ -22,15 +18,19 @@ def register(app: typer.Typer) -> None:
 def compare(
     file: Annotated[Path, typer.Argument(help="Results of now, as JSON lines; - is standard input.")],
     baseline: Annotated[Path, typer.Option(help="Results of the baseline, as JSON lines.")],
-    metric: _Metric = None,
-    level: _Level = None,
+    metric: Annotated[
+        str | None, typer.Option(help="By which metric something passes, such as trace.task_completion.")
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Share of false alarms, 0 to 1; if not given, that of gates.*.")
+    ] = None,
     max_drop: Annotated[
         float | None, typer.Option(help="Largest drop of the mean success rate, 0 to 1, whether credible or not.")
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict to this file as JUnit XML.")
     ] = None,
-    config: _Config = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (YAML), for gates.*.")] = None,
 ) -> None:
     """Hold repeated trials against a baseline's: fails when the drop is more than chance explains."""
     from pandaeval_collector.base.untrusted.given_files import result_lines
@@ -41,7 +41,7 @@ def compare(
 
     asked = {"gates.baseline.metric": metric, "gates.baseline.level": level, "gates.baseline.max_drop": max_drop}
     gates = resolve_config(config, asked).config.gates
-    against = Against(baseline, gates.baseline, gates.max_unscored)
+    against = Against(baseline, gates)
     for result in result_lines(file):
         against.add(result)
     verdict = against.verdict()

@@ -94,7 +94,7 @@ def _failing(failed: Sequence[Result], what: str, reason: str, shows_failed: boo
 
 
 def _step(told: Result) -> tuple[bytes, ...]:
-    """Encodes attributes about the step that broke the run, where one is sure."""
+    """Encodes attributes about the step that broke the run."""
     step = told.finding.metadata.get("step")
     if not isinstance(step, Mapping):
         return pairs({"pandaeval.blame": told.label})
@@ -103,7 +103,6 @@ def _step(told: Result) -> tuple[bytes, ...]:
         "pandaeval.blame.span_id": step.get("span_id"),
         "pandaeval.blame.tool": step.get("tool"),
         "pandaeval.blame.agent": step.get("agent"),
-        "pandaeval.blame.probability": step.get("probability"),
         "pandaeval.blame.reason": cut(told.finding.reason, MAX_TEXT),
     }
     return pairs(facts)

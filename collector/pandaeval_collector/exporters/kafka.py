@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -33,18 +33,22 @@ def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExp
 
 
 class KafkaExporter:
-    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys."""
+    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys.
+    ``message`` makes key and value of a row; on a thread."""
 
-    name = "kafka"
-    source = "results"
     off = False
 
-    def __init__(self, made: Any, topic: str) -> None:
-        self._producer, self._topic = made, topic
-
-    def message(self, body: bytes) -> tuple[str, bytes]:
-        """Returns the key and the value of the message for a row."""
-        return orjson.loads(body)["id"], body
+    def __init__(
+        self,
+        made: Any,
+        topic: str,
+        message: Callable[[bytes], tuple[str, bytes]] = lambda body: (orjson.loads(body)["id"], body),
+        *,
+        name: str = "kafka",
+        source: str = "results",
+    ) -> None:
+        self._producer, self._topic, self._message = made, topic, message
+        self.name, self.source = name, source
 
     async def open(self, position: str) -> str:
         return position
@@ -67,7 +71,7 @@ class KafkaExporter:
                 failures.append(error.str())
 
         for row in rows:
-            key, value = self.message(row.body)
+            key, value = self._message(row.body)
             self._producer.produce(self._topic, value, key, on_delivery=done)
             self._producer.poll(0)
         if self._producer.flush(_PATIENCE_S):

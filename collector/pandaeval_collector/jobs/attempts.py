@@ -17,7 +17,7 @@ from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
 from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
     GivenUp,
@@ -29,6 +29,8 @@ from pandaeval_collector.jobs.outcome import (
     unfinished,
     until_next_day,
 )
+from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
+from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
@@ -44,8 +46,6 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.assigning import RUBRIC as SAME_CAUSE
-from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
@@ -136,7 +136,7 @@ class Attempts:
         desks = Desks(caller, judge)
         self._desk = desks.desk(memory)
         self._hide = desks.secrets
-        self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
+        self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
         self._checks = checks or Checks(Votes(desks, memory, 1))
         self._complaints, self._kinship = Complaints(), Kinship()

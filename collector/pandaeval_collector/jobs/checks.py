@@ -87,7 +87,7 @@ class Agreement:
         self._thresholds: dict[Series, float] = {}
         self._figures: dict[Series, VerdictAgreement] = {}
         self._named: set[Series] = set()
-        for name, held in json.loads(store.get(_KEY) or "{}").items():
+        for name, held in json.loads(store.reads.get(_KEY) or "{}").items():
             check, metric, model = name.split("\t")
             self._take((check, metric, model), [(one, other) for one, other in held["pairs"]], held["threshold"])
 

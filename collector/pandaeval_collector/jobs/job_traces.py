@@ -26,7 +26,7 @@ from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Job, Store
+from pandaeval_collector.store import Job, Store, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
@@ -77,7 +77,7 @@ _REMEMBER_SAID = 512
 class EarlierTraces:
     """Reads a session's earlier traces from the store, and keeps the texts of the last 512. One thread."""
 
-    def __init__(self, store: Store, hide: Hide | None) -> None:
+    def __init__(self, store: StoreReader, hide: Hide | None) -> None:
         self._store, self._hide = store, hide
         self._said: OrderedDict[tuple[bytes, str], tuple[str, ...]] = OrderedDict()
 
@@ -152,13 +152,13 @@ class JobTrace:
 class JobTraceLoader:
     """Rebuilds traces on a thread of its own and keeps the last 32 of them."""
 
-    def __init__(self, store: Store, hide: Hide | None) -> None:
-        """``hide``: redacts every text of a trace before the pack is made."""
+    def __init__(self, store: StoreReader, secret: bytes, hide: Hide | None) -> None:
+        """``secret``: see :func:`fence_secret`. ``hide``: redacts every text of a trace before the pack is made."""
         self._store, self._hide = store, hide
         self._recent: OrderedDict[tuple[bytes, str, int, str], JobTrace] = OrderedDict()
         self._placed: tuple[tuple[bytes, str], Trace] | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pandaeval-pack")
-        self._secret, self._earlier = _secret(store), EarlierTraces(store, hide)
+        self._secret, self._earlier = secret, EarlierTraces(store, hide)
 
     def __call__(self, job: Job, budget: int = MOST_RECORD) -> JobTrace:
         """Returns a job's trace, packed in ``budget`` tokens. Raises :class:`GoneError`. On :attr:`thread`."""
@@ -229,9 +229,9 @@ class JobTraceLoader:
         return JobTrace(whole, whole.trace, pack(whole.trace, self._secret, budget), digest)
 
 
-def _secret(store: Store) -> bytes:
+def fence_secret(store: Store) -> bytes:
     """Returns the secret that this store's fences are made with; creates it once."""
-    kept = store.get("judge.secret")
+    kept = store.reads.get("judge.secret")
     if kept is None:
         kept = secrets.token_hex(32)
         store.put("judge.secret", kept).result()

@@ -85,7 +85,7 @@ class Shadow:
         since. On the line's thread."""
         decision, unit = Decision(), result.unit
         trace_id = bytes.fromhex(unit.trace_id)
-        held, placed = self._store.held(trace_id), self._store.runs.placed(trace_id)
+        held, placed = self._store.reads.held(trace_id), self._store.runs.placed(trace_id)
         if held is None or placed is None or held[0] != unit.evidence:
             return decision
         metric, (no, _) = f"{unit.level}.{result.metric}", placed

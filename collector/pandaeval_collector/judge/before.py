@@ -5,24 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.neutral import one_line
-from pandaeval_otel.model import (
-    Kind,
-    Media,
-    Message,
-    OtherPart,
-    Part,
-    Span,
-    Text,
-    ToolCall,
-    ToolRequest,
-    ToolResponse,
-    Trace,
-    Turn,
-)
+from pandaeval_otel.model import Kind, Media, Message, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace, Turn
 
 MOST_MESSAGES = 400
 """The newest messages of a conversation that are looked at: more than is ever shown."""
@@ -113,12 +99,17 @@ def tells_of_before(trace: Trace) -> bool:
 def lines_of(trace: Trace) -> tuple[str, ...]:
     """Returns the messages, calls and results of a trace, in the form of :attr:`EarlierTurns.said`."""
     lines: list[str] = []
-    calls = [*trace.tool_calls]
     for at, turn in enumerate(trace.turns or (Turn(trace.input, trace.output),)):
         if turn.user:
             lines.append(f"{USER}{turn.user}")
         if not at:  # when each was made within a trace of several turns is not told
-            lines.extend(line for call in calls for line in _of_call(call))
+            for call in trace.tool_calls:
+                shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
+                lines.append(f"agent called {one_line(call.name)}: {shown}")
+                if call.error is not None:
+                    lines.append(f"it failed: {one_line(call.error)}")
+                if call.has_result and call.result is not None:
+                    lines.append(f"result: {as_text(call.result)}")
         if turn.assistant:
             lines.append(f"{AGENT}{turn.assistant}")
     return tuple(lines)
@@ -132,34 +123,10 @@ def joined(known: EarlierTurns, earlier: Sequence[str]) -> EarlierTurns:
     return replace(known, said=tuple(earlier), last_said=agent[-1].removeprefix(AGENT) if agent else "")
 
 
-def _of_call(call: ToolCall) -> Iterator[str]:
-    shown = one_line(as_text(call.arguments)) if call.has_arguments else "(not captured)"
-    yield f"agent called {one_line(call.name)}: {shown}"
-    if call.error is not None:
-        yield f"it failed: {one_line(call.error)}"
-    if call.has_result and call.result is not None:
-        yield f"result: {as_text(call.result)}"
-
-
-def with_hidden(span: Span, value: Callable[[Any], Any], text: Callable[[str], str]) -> Span:
-    """Returns the span with ``text`` applied to all texts that :func:`before` reads, and ``value`` to all values."""
-
-    def hidden(part: Part) -> Part:
-        match part:
-            case Text():
-                return Text(text(part.text))
-            case ToolRequest():
-                return ToolRequest(part.name, value(part.arguments), part.id)
-            case ToolResponse():
-                return replace(part, result=value(part.result))
-            case OtherPart():
-                return replace(part, value=value(part.value))
-        return part
-
-    messages = span.input or ()
-    given = [Message(each.role, tuple(map(hidden, each.parts)), each.finish_reason) for each in messages]
-    system = None if span.system is None else text(span.system)
-    return replace(span, input=None if span.input is None else tuple(given), system=system)
+def with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    """Returns the message with ``change`` applied to its words and thoughts."""
+    parts = [replace(p, text=change(p.text)) if isinstance(p, Reasoning | Text) else p for p in message.parts]
+    return replace(message, parts=tuple(parts))
 
 
 def media_asked(trace: Trace) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeGuard
 
 from pandaeval_collector.base.runtime.backoff import Backoff
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, Jsoned, RemoteError
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
@@ -58,36 +58,26 @@ def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price
     of tokens replaces both counts by the estimate; an implausible cost becomes the list price, with cached tokens at
     their own price; an implausible count of cached tokens becomes 0."""
     estimate = estimated(call, price)
+    # No tokenizer makes two tokens of one byte.
+    shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
+    most_in = sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
     prompt, completion = stated.get("prompt_tokens"), stated.get("completion_tokens")
-    if not _is_count(prompt, _fewest(estimate.prompt_tokens), _most_in(call)):
+    if not _is_count(prompt, max(1, estimate.prompt_tokens // _FEWEST), most_in):
         return estimate
-    if not _is_count(completion, _fewest(tokens(text)) if text else 0, _MOST_OUT * call.max_tokens):
+    if not _is_count(completion, max(1, tokens(text) // _FEWEST) if text else 0, _MOST_OUT * call.max_tokens):
         return estimate
     said = stated.get("cached_tokens")
     cached = said if _is_count(said, 0, prompt) else 0
     listed = (prompt - cached) * price.into + cached * price.cached + completion * price.out
     least, most = _CHEAPEST * listed, _DEAREST * listed if listed else _DEAREST_TOKEN * (prompt + completion)
-    cost = stated.get("cost_usd")
-    believable = float(cost) if _is_amount(cost, least, most) else listed
-    return AnswerUsage(prompt, completion, believable, cached_tokens=cached)
-
-
-def _most_in(call: ModelCall) -> int:
-    """Returns a count of tokens that no tokenizer exceeds for this call: none makes two tokens of one byte."""
-    shape = json.dumps(call.response_format) if call.response_format else ""  # sent or not
-    return sum(len(each["content"].encode(errors="replace")) for each in call.messages) + len(shape) + _OVERHEAD
-
-
-def _fewest(counted: int) -> int:
-    return max(1, counted // _FEWEST)
+    cost: Any = stated.get("cost_usd")
+    if type(cost) not in (int, float) or not math.isfinite(cost) or not least <= cost <= most:
+        cost = listed
+    return AnswerUsage(prompt, completion, float(cost), cached_tokens=cached)
 
 
 def _is_count(value: Any, least: int, most: int) -> TypeGuard[int]:
     return type(value) is int and least <= value <= most
-
-
-def _is_amount(value: Any, least: float, most: float) -> TypeGuard[float]:
-    return type(value) in (int, float) and math.isfinite(value) and least <= value <= most
 
 
 _log = logging.getLogger(__name__)
@@ -135,7 +125,7 @@ class WorkerProcess:
             "pandaeval_collector.judge.worker",
             asdict(setup),
             {**environ, **_OWN_ENVIRONMENT},
-            codec=Jsoned(),
+            codec=JsonCodec(),
             silent=True,
             backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
         )
@@ -172,7 +162,7 @@ class WorkerProcess:
                 await permit(*attempt)
 
         await self.start()
-        return self._answer(await self._asked("call", call.to_dict(), on_piece=permitted), call)
+        return self._answer(await self._asked("call", asdict(call), on_piece=permitted), call)
 
     async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
         try:

@@ -13,8 +13,8 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
 
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, ModelCall
@@ -39,40 +39,6 @@ class Memory(Protocol):
     async def keep(self, key: str, body: bytes) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Given(Generic[V]):
-    """A verdict with the model that gave it."""
-
-    verdict: V
-    model: str
-
-    def to_json(self) -> bytes:
-        return json.dumps({"model": self.model, "verdict": self.verdict.model_dump(mode="json")}).encode()
-
-    @classmethod
-    def from_json(cls, body: bytes, rubric: Rubric[V]) -> _Given[V]:
-        """Reads a kept verdict. Raises ``ValueError`` if it does not fit the rubric."""
-        try:
-            held = json.loads(body)
-            return cls(rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"])
-        except (KeyError, TypeError) as error:
-            raise ValueError("no verdict as it is remembered now") from error
-
-
-@dataclass(slots=True)
-class _Refusal:
-    """A failure that is remembered, with the names of the askers that were told."""
-
-    error: NoVerdictError | CallFailedError
-    told: set[str]
-
-    def again(self) -> NoVerdictError | CallFailedError:
-        """Returns a copy of the error: one that was raised before would keep its old traceback."""
-        if isinstance(self.error, NoVerdictError):
-            return NoVerdictError(self.error.why, str(self.error))
-        return CallFailedError(self.error.failure, str(self.error), self.error.retry_after)
-
-
 class Desk:
     """Asks questions through one caller, and remembers the answers; reasons are given in ``language``. ``asked_with``
     returns those parameters of a model's calls that may change its answers, as a text. On one event loop."""
@@ -86,8 +52,9 @@ class Desk:
         asked_with: Callable[[str], str] = lambda model: "",
     ) -> None:
         self._answers, self._memory, self._language, self._asked_with = Answers(caller), memory, language, asked_with
-        self._asking: dict[str, asyncio.Task[_Given[Any]]] = {}
-        self._refused: OrderedDict[str, _Refusal] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[tuple[Any, str]]] = {}
+        self._refused: OrderedDict[str, tuple[NoVerdictError | CallFailedError, set[str]]] = OrderedDict()
+        """Failures that are remembered, with the names of the askers that were told."""
 
     async def ask(
         self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost, asker: str = ""
@@ -98,80 +65,77 @@ class Desk:
         whoever asks again, or has no name, has the model asked again.
         """
         spent.saw(pack)
-        key = _key(pack, model, f"{self._asked_with(model)} {self._language}", rubric, given)
-        refused = self._refused.get(key)
-        if refused is not None and key not in self._asking:
-            if asker and asker not in refused.told:
-                refused.told.add(asker)
-                raise refused.again()
+        asked_with = f"{self._asked_with(model)} {self._language}"
+        facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
+        parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
+        key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+        if key in self._refused and key not in self._asking:
+            error, told = self._refused[key]
+            if asker and asker not in told:
+                told.add(asker)
+                # A copy: one that was raised before would keep its old traceback.
+                if isinstance(error, NoVerdictError):
+                    raise NoVerdictError(error.why, str(error))
+                raise CallFailedError(error.failure, str(error), error.retry_after)
             del self._refused[key]
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
+            task.add_done_callback(lambda done: self._done(key, done))
         try:
-            return await self._answer(key, pack, model, rubric, given, spent)
+            verdict, spent.model = await asyncio.shield(task)
         except (NoVerdictError, CallFailedError) as error:
-            if asker and (
-                isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
-            ):
-                self._refused.setdefault(key, _Refusal(error, set())).told.add(asker)
+            # The same question would fail again: a provider may come back, a refused prompt stays refused.
+            stays = isinstance(error, NoVerdictError) or error.failure in (CallFailure.REFUSED, CallFailure.TOO_LONG)
+            if asker and stays:
+                self._refused.setdefault(key, (error, set()))[1].add(asker)
                 while len(self._refused) > _MAX_REFUSED:
                     self._refused.popitem(last=False)
             raise
-
-    async def _answer(
-        self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
-    ) -> V:
-        task = self._asking.get(key)
-        if task is None:
-            task = asyncio.create_task(self._verdict(key, pack, model, rubric, given, spent))
-            self._asking[key] = task
-            task.add_done_callback(lambda done: self._done(key, done))
-        given_by = await asyncio.shield(task)
-        if not isinstance(given_by.verdict, rubric.verdict):
+        if not isinstance(verdict, rubric.verdict):
             raise TypeError(f"two rubrics are called {rubric.name} {rubric.version}")
-        spent.model = given_by.model
-        return given_by.verdict
+        return verdict
 
-    def _done(self, key: str, task: asyncio.Task[_Given[Any]]) -> None:
+    def _done(self, key: str, task: asyncio.Task[Any]) -> None:
         self._asking.pop(key, None)
         if not task.cancelled():
             task.exception()  # whoever waits has it; without this the loop complains if nobody waits any more
 
     async def _verdict(
         self, key: str, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
-    ) -> _Given[V]:
+    ) -> tuple[V, str]:
+        """Returns the remembered verdict with its model; else asks, and asks once more with what is wrong with the
+        answer if it is no verdict."""
         remembered = self._memory.recall(key)
         if remembered is not None:
             try:
-                return _Given.from_json(remembered, rubric)
-            except ValueError:
+                held = json.loads(remembered)
+                return rubric.verdict.model_validate_json(json.dumps(held["verdict"])), held["model"]
+            except (KeyError, TypeError, ValueError):
                 _log.warning("a remembered verdict of %s does not hold any more; the judge is asked again", rubric.name)
-        found = await self._asked(pack, model, rubric, given, spent)
-        await self._memory.keep(key, found.to_json())
-        return found
-
-    async def _asked(
-        self, pack: Pack, model: str, rubric: Rubric[V], given: Mapping[str, Any], spent: AnswerCost
-    ) -> _Given[V]:
-        """Asks, and asks once more with what is wrong with the answer if it is no verdict."""
         echo = echo_code(pack, rubric)
         call = ModelCall(
             model, messages(pack, rubric, given, self._language), rubric.max_tokens, response_format(rubric)
         )
         call, answer = await self._answers.first(call, pack, spent)
         try:
-            return _Given(_read(answer.text, rubric, echo, given, sure=False), answer.model)
+            verdict = _read(answer.text, rubric, echo, given, sure=False)
         except InvalidReplyError as error:
             said = [*call.messages, repair(str(error))]
-        answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
-        try:
-            return _Given(_read(answer.text, rubric, echo, given), answer.model)
-        except InvalidReplyError as error:
-            raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {error}") from error
+            answer = await self._answers.whole(replace(call, messages=said, held=True), spent)
+            try:
+                verdict = _read(answer.text, rubric, echo, given)
+            except InvalidReplyError as again:
+                raise NoVerdictError(Why.INVALID_VERDICT, f"twice no verdict: {again}") from again
+        kept = {"model": answer.model, "verdict": verdict.model_dump(mode="json")}
+        await self._memory.keep(key, json.dumps(kept).encode())
+        return verdict, answer.model
 
 
 class Judge:
-    """Answers a metric's questions about one trace. ``shorter`` makes a shorter pack, if ``pack`` proves too long for
-    the model's window. ``together``: the questions about the trace that are put in one call. ``guidance``: the
-    guidelines that are added to the metric's own question."""
+    """Answers a metric's questions about one trace, by its ``pack``: the record as it is shown now. ``shorter`` makes a
+    shorter one, if it proves too long for the model's window. ``together``: the questions about the trace that are put
+    in one call. ``guidance``: the guidelines that are added to the metric's own question."""
 
     together: tuple[QuestionPart[Any], ...] = ()
 
@@ -186,21 +150,14 @@ class Judge:
         together: tuple[QuestionPart[Any], ...] = (),
         guidance: Guidance = Guidance(),  # noqa: B008 - it never changes
     ) -> None:
-        self.together = together
-        self._guidance = guidance
-        self._desk, self._pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
-        self._shorter = shorter
+        self.together, self._guidance, self._shorter = together, guidance, shorter
+        self._desk, self.pack, self._model, self._secrets, self._asker = desk, pack, model, secrets, asker
         self.spent = AnswerCost()
-
-    @property
-    def pack(self) -> Pack:
-        """The record as it is shown now."""
-        return self._pack
 
     @property
     def last_said(self) -> str:
         """The agent's last words before the run, ``""`` where none are known."""
-        return self._pack.last_said
+        return self.pack.last_said
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         """Returns the verdict on the trace. ``given``: facts from code or an earlier extraction; fenced like the trace.
@@ -218,14 +175,14 @@ class Judge:
             shorter, self._shorter = self._shorter, None
             if error.failure is not CallFailure.TOO_LONG or shorter is None:
                 raise
-            self._pack = await shorter()
+            self.pack = await shorter()
             verdict = await self._ask(rubric, facts)
         if verdict.instructed:
             raise NoVerdictError(Why.INJECTION_SUSPECTED, "the trace tries to tell the judge how to judge")
         return verdict
 
     async def _ask(self, rubric: Rubric[V], facts: Mapping[str, Any]) -> V:
-        return await self._desk.ask(self._pack, self._model, rubric, facts, self.spent, self._asker)
+        return await self._desk.ask(self.pack, self._model, rubric, facts, self.spent, self._asker)
 
 
 def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any], sure: bool = True) -> V:
@@ -234,9 +191,3 @@ def _read(text: str, rubric: Rubric[V], echo: str, given: Mapping[str, Any], sur
     if wrong is not None:
         raise InvalidReplyError(wrong)
     return verdict
-
-
-def _key(pack: Pack, model: str, asked_with: str, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
-    facts = json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
-    parts = [model, f"temperature=0{asked_with}", PROMPT_VERSION, pack.digest, rubric.name, rubric.version]
-    return hashlib.blake2b(json.dumps([*parts, facts]).encode(), digest_size=16).hexdigest()

@@ -188,27 +188,21 @@ class LimitedCaller:
                 most = estimated(replace(call, max_tokens=max_tokens), self._provider.prices.get(model, FREE))
                 await bill.another(Spend(most.cost_usd, expected + max_tokens), answered)
 
+            began = time.monotonic()
             try:
-                answer = await self._watched(call, permit)
+                answer = await self._provider.complete(call, permit)
+                self.gate.succeeded()
                 bill.answered(Spend(answer.cost_usd, answer.tokens))
             except CallFailedError as error:
+                if error.failure in _CONGESTED:
+                    self.gate.congested(began, time.monotonic())
                 bill.failed(maybe_billed=error.answered or error.failure in _MAYBE_BILLED)
                 raise
             finally:
+                seconds = time.monotonic() - began
                 await asyncio.shield(bill.settle())
         self._tokens.owe(answer.tokens - taken)
-        return answer
-
-    async def _watched(self, call: ModelCall, permit: Permit) -> ModelAnswer:
-        began = time.monotonic()
-        try:
-            answer = await self._provider.complete(call, permit)
-        except CallFailedError as error:
-            if error.failure in _CONGESTED:
-                self.gate.congested(began, time.monotonic())
-            raise
-        self.gate.succeeded()
-        return replace(answer, seconds=time.monotonic() - began)
+        return replace(answer, seconds=seconds)
 
 
 class Bill:

@@ -15,19 +15,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pandaeval_collector.base.untrusted.printable import as_text
-from pandaeval_collector.judge.before import EarlierTurns, before, joined
+from pandaeval_collector.judge.before import EarlierTurns, before, joined, with_texts
 from pandaeval_collector.judge.neutral import elided, fitting, neutral, tokens
 from pandaeval_collector.judge.sections import EARLIER, PromptSection, sections
 from pandaeval_collector.judge.steps import FAILED, OwnWords, StepLimits, facts
-from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, Trace
-
-# Makes the texts of a trace neutral, before any of them is put into a pack.
-_Clean = Callable[[str], str]
+from pandaeval_otel.model import Kind, Span, Trace
 
 
-def cleaned(trace: Trace, most: int) -> Trace:
-    """Returns the trace with neutral texts; of a text of more than ``most`` characters, only both ends are kept."""
-    clean = _cleaner(most)
+def cleaned(trace: Trace, clean: Callable[[str], str]) -> Trace:
+    """Returns the trace with ``clean`` applied to the texts that are shown."""
+
+    def spoken(span: Span) -> Span:
+        if span.documents:
+            return replace(
+                span, name=clean(span.name), documents=tuple(clean(as_text(each)) for each in span.documents)
+            )
+        if span.kind is Kind.LLM and span.output:
+            return replace(span, output=tuple(with_texts(each, clean) for each in span.output))
+        return span
+
     return replace(
         trace,
         agent=clean(trace.agent),
@@ -35,48 +41,20 @@ def cleaned(trace: Trace, most: int) -> Trace:
         turns=tuple(
             replace(t, user=t.user and clean(t.user), assistant=t.assistant and clean(t.assistant)) for t in trace.turns
         ),
-        tool_calls=tuple(_call(call, clean) for call in trace.tool_calls),
+        tool_calls=tuple(
+            replace(
+                call,
+                name=clean(call.name),
+                agent=clean(call.agent),
+                arguments=clean(as_text(call.arguments)),
+                result=None if call.result is None else clean(as_text(call.result)),
+                error=None if call.error is None else clean(call.error),
+            )
+            for call in trace.tool_calls
+        ),
         tools=tuple(replace(t, name=clean(t.name), description=clean(t.description)) for t in trace.tools),
         reasoning=tuple(clean(text) for text in trace.reasoning),
-        spans=tuple(_span(span, clean) for span in trace.spans),
-    )
-
-
-def cleaned_before(known: EarlierTurns, most: int) -> EarlierTurns:
-    """Returns what was known before a run with neutral texts, shortened like :func:`cleaned`."""
-    clean = _cleaner(most)
-    told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
-    return EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
-
-
-def _cleaner(most: int) -> _Clean:
-    return lambda text: neutral(text if len(text) <= most else elided(text, most))
-
-
-def _span(span: Span, clean: _Clean) -> Span:
-    """Cleans the shown parts of a span: retrieved documents and a model's output. Other spans stay as they are."""
-    if span.documents:
-        return replace(span, name=clean(span.name), documents=tuple(clean(as_text(each)) for each in span.documents))
-    if span.kind is Kind.LLM and span.output:
-        return replace(span, output=tuple(_message(each, clean) for each in span.output))
-    return span
-
-
-def _message(message: Message, clean: _Clean) -> Message:
-    parts = (
-        replace(part, text=clean(part.text)) if isinstance(part, Reasoning | Text) else part for part in message.parts
-    )
-    return replace(message, parts=tuple(parts))
-
-
-def _call(call: ToolCall, clean: _Clean) -> ToolCall:
-    return replace(
-        call,
-        name=clean(call.name),
-        agent=clean(call.agent),
-        arguments=clean(as_text(call.arguments)),
-        result=None if call.result is None else clean(as_text(call.result)),
-        error=None if call.error is None else clean(call.error),
+        spans=tuple(map(spoken, trace.spans)),
     )
 
 
@@ -148,15 +126,41 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
     if budget < 400:
         raise ValueError(f"a pack needs at least 400 tokens, not {budget}")
     fence, most = nonce(secret, trace.trace_id, trace.digest), _LONGER * budget
-    clean, counted, known = cleaned(trace, most), facts(trace), cleaned_before(joined(before(trace), earlier), most)
-    whole = sections(clean, counted, known, WHOLE)
-    shown, limit = _fitted(whole, lambda limits: sections(clean, counted, known, limits), budget, fence)
-    cut = () if limit is None else (f"texts longer than {limit} characters were cut in their middle", *_left_out(shown))
+
+    def clean(text: str) -> str:
+        return neutral(text if len(text) <= most else elided(text, most))
+
+    shown_of, counted, known = cleaned(trace, clean), facts(trace), joined(before(trace), earlier)
+    told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
+    known = EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
+    whole = sections(shown_of, counted, known, WHOLE)
+    shown, limit = _fitted(whole, lambda limits: sections(shown_of, counted, known, limits), budget, fence)
+    cut: tuple[str, ...] = ()
+    if limit is not None:
+        cut = (f"texts longer than {limit} characters were cut in their middle",)
+        if any(EARLIER in section.blocks[0] for section in shown if section.blocks):
+            cut = (*cut, "the beginning of the conversation before this run was left out")
     if limit == 0:
         shown, cut = _squeezed(shown, budget, fence), (*cut[1:], "some of the record was left out")
-    found = _finish(shown, _render(shown, fence), fence, cut)
-    speaks = suspected(block for each in shown if not each.ours for block in each.blocks)
-    return replace(found, last_said=known.last_said, truncated=_truncated(shown, whole), suspected=speaks)
+    text = _render(shown, fence)
+    content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
+    until = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
+    return Pack(
+        text=text,
+        nonce=fence,
+        digest=hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest(),
+        tokens=tokens(text),
+        cut=cut,
+        last_said=known.last_said,
+        outset=len(_render(shown[:until], fence)),
+        # The titles of the parts that are shorter than in the whole, without their explanations.
+        truncated=tuple(
+            each.title.partition(" (")[0].partition(",")[0].lower()
+            for each, complete in zip(shown, whole, strict=True)
+            if not _is_whole(each, complete)
+        ),
+        suspected=suspected(block for each in shown if not each.ours for block in each.blocks),
+    )
 
 
 def _fitted(
@@ -188,28 +192,11 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
     return replace(limits, context=max(int(budget * _CONTEXT_SHARE), left))
 
 
-def _truncated(shown: Sequence[PromptSection], whole: Sequence[PromptSection]) -> tuple[str, ...]:
-    """Returns the names of the parts that are shorter than in the ``whole``."""
-    return tuple(
-        _name(each.title) for each, complete in zip(shown, whole, strict=True) if not _is_whole(each, complete)
-    )
-
-
 def _is_whole(shown: PromptSection, complete: PromptSection) -> bool:
     """Returns whether a section shows everything; blocks that were squeezed into one are compared by their length."""
     if len(shown.blocks) == 1 < len(complete.blocks):
         return len(shown.blocks[0]) == sum(map(len, complete.blocks)) + 2 * (len(complete.blocks) - 1)
     return shown.blocks == complete.blocks
-
-
-def _name(title: str) -> str:
-    """Returns the title in lower case, without its explanation: ``what happened``."""
-    return title.partition(" (")[0].partition(",")[0].lower()
-
-
-def _left_out(shown: Sequence[PromptSection]) -> tuple[str, ...]:
-    missing = any(EARLIER in section.blocks[0] for section in shown if section.blocks)
-    return ("the beginning of the conversation before this run was left out",) if missing else ()
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int, fence: str) -> list[PromptSection]:
@@ -252,20 +239,14 @@ def _render(shown: Sequence[PromptSection], fence: str) -> str:
     parts = []
     for number, section in enumerate(shown, 1):
         blocks = ("\n\n".join(section.blocks),) if section.together else section.blocks
-        fenced = (each if section.ours or isinstance(each, OwnWords) else _fenced(each, fence) for each in blocks)
+        fenced = (
+            each
+            if section.ours or isinstance(each, OwnWords)
+            else f"<<{fence}>>\n{each.replace(fence, '[…]')}\n<</{fence}>>"
+            for each in blocks
+        )
         parts.append("\n".join([f"## {number}. {section.title}", *fenced]))
     return "\n\n".join(parts)
-
-
-def _fenced(block: str, fence: str) -> str:
-    return f"<<{fence}>>\n{block.replace(fence, '[…]')}\n<</{fence}>>"
-
-
-def _finish(shown: Sequence[PromptSection], text: str, fence: str, cut: tuple[str, ...]) -> Pack:
-    content = json.dumps([[section.title, section.blocks] for section in shown], ensure_ascii=False)
-    digest = hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    before = next((at for at, section in enumerate(shown) if not section.outset), len(shown))
-    return Pack(text, fence, digest, tokens(text), cut, outset=len(_render(shown[:before], fence)))
 
 
 def suspected(texts: Iterable[str]) -> bool:

@@ -67,7 +67,7 @@ def messages(
     record = pack.text if rubric.sees == "run" else pack.text[: pack.outset].rstrip()
     return [
         {"role": "system", "content": system(language)},
-        {"role": "user", "content": f"{record}{_cut(pack)}"},
+        {"role": "user", "content": record + "".join(f"\n\n(Cut by us: {each}.)" for each in pack.cut)},
         {"role": "user", "content": _question(pack, rubric, given or {})},
     ]
 
@@ -79,14 +79,12 @@ def repair(wrong: str) -> ChatMessage:
     return {"role": "user", "content": f"An answer to this did not hold ({wrong}). {ask}"}
 
 
-def _cut(pack: Pack) -> str:
-    return "".join(f"\n\n(Cut by us: {each}.)" for each in pack.cut)
-
-
 def _question(pack: Pack, rubric: Rubric[Any], given: Mapping[str, Any]) -> str:
     parts = [f"# Question\n{rubric.text.strip()}"]
     if given:
-        lines = "\n".join(f"{name}: {_given(value)}" for name, value in given.items()).replace(pack.nonce, "[…]")
+        texts = {name: neutral(json.dumps(value, ensure_ascii=False, default=str)) for name, value in given.items()}
+        lines = "\n".join(f"{name}: {one_line(elided(text, 8000))}" for name, text in texts.items())
+        lines = lines.replace(pack.nonce, "[…]")
         parts.append(f"Taken from the record, data as well:\n<<{pack.nonce}>>\n{lines}\n<</{pack.nonce}>>")
     parts.append(_REMINDER)
     fields = "\n".join(_field(name, each, shape(rubric)) for name, each in shape(rubric)["properties"].items())
@@ -124,10 +122,6 @@ def _tighten(schema: dict[str, Any]) -> None:
     for part in (*inside, *schema.get("anyOf", ())):
         if isinstance(part, dict):
             _tighten(part)
-
-
-def _given(value: Any) -> str:
-    return one_line(elided(neutral(json.dumps(value, ensure_ascii=False, default=str)), 8000))
 
 
 def _field(name: str, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str:

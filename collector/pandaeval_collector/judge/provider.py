@@ -20,7 +20,6 @@ import httpx
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 from pandaeval_collector.judge.route import Route
 
-# From an exception of litellm's, or an answer that is none, to the failure of a call. For the worker's process.
 Reply = dict[str, Any]
 """The worker's report of a call, as a JSON object."""
 
@@ -97,7 +96,6 @@ def _retry_after(error: Exception) -> float | None:
         return None
 
 
-# From litellm's response to the worker's reply: the words, what they took, and whether they are a whole answer.
 MAX_TEXT = 65_000
 """No verdict is longer; what is behind is not passed on."""
 _LONGEST_COUNT = 20
@@ -133,25 +131,21 @@ def _own(part: Any, name: str) -> Any:
 
 
 def _usage(response: Any) -> dict[str, Any]:
-    """Returns tokens and US dollars as the provider reports them; ``None`` for what is no number."""
+    """Returns tokens and US dollars as the provider reports them; ``None`` for what is no number, also as a text."""
     usage = getattr(response, "usage", None)
-    about = getattr(usage, "prompt_tokens_details", None)
-    hidden = getattr(usage, "completion_tokens_details", None)
     stated = {
         "prompt_tokens": getattr(usage, "prompt_tokens", None),
         "completion_tokens": getattr(usage, "completion_tokens", None),
-        "cached_tokens": getattr(about, "cached_tokens", None),
-        "reasoning_tokens": getattr(hidden, "reasoning_tokens", None),
+        "cached_tokens": getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
+        "reasoning_tokens": getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None),
         "cost_usd": (getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     }
-    return {name: _number(value) for name, value in stated.items()}
-
-
-def _number(value: Any) -> int | float | None:
-    """Returns a count as a number, also where a server writes it as text."""
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < _LONGEST_COUNT:
-        return int(value)
-    return value if isinstance(value, int | float) else None
+    for name, value in stated.items():
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < _LONGEST_COUNT:
+            stated[name] = int(value)
+        elif not isinstance(value, int | float):
+            stated[name] = None
+    return stated
 
 
 _RETRIES = 2
@@ -179,6 +173,7 @@ class ProviderCaller:
         litellm.drop_params = True
         litellm.turn_off_message_logging = True
         self._litellm = litellm
+        self._refusals = litellm.BadRequestError, litellm.UnprocessableEntityError
         self._secrets = secrets_in(os.environ, setup.get("api_key_env"))
         self._fallbacks = [str(model) for model in setup.get("fallbacks", ())]
         self._retries = int(setup.get("retries", _RETRIES))
@@ -222,7 +217,7 @@ class ProviderCaller:
         return {**tried[0], "answered": unread}
 
     async def _tried(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
-        """Returns the reply of one model after its retries."""
+        """Returns the reply of one model after its retries; tells the breaker how each try went."""
         if route.keyless:
             return failed("denied", f"{route.keyless} is not set", answered=unread)
         reply: Reply | None = None
@@ -231,29 +226,22 @@ class ProviderCaller:
             if wait > 0.0:
                 return reply or failed("cooldown", f"{route.model} failed too often just now", wait, unread)
             unread = reply["answered"] if reply else unread
-            reply = await self._watched(route, call, allowed, unread, counts=number < _COUNTED)
+            try:
+                reply = await self._once(route, call, allowed, unread)
+            except BaseException:
+                route.breaker.left()
+                raise
+            if reply["ok"] or reply["failure"] in _FINE:
+                route.breaker.succeeded()
+            elif number < _COUNTED:
+                route.breaker.failed(reply["retry_after"])
+            else:
+                route.breaker.left()
             pause = _pause(number, reply)
             if pause is None or number == self._retries or not route.breaker.is_closed:
                 break
             await asyncio.sleep(pause)
         assert reply is not None
-        return reply
-
-    async def _watched(
-        self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool, *, counts: bool
-    ) -> Reply:
-        """Makes one try and tells the breaker its outcome; that of a failure only if it ``counts``."""
-        try:
-            reply = await self._once(route, call, allowed, unread)
-        except BaseException:
-            route.breaker.left()
-            raise
-        if reply["ok"] or reply["failure"] in _FINE:
-            route.breaker.succeeded()
-        elif counts:
-            route.breaker.failed(reply["retry_after"])
-        else:
-            route.breaker.left()
         return reply
 
     async def _once(self, route: Route, call: Mapping[str, Any], allowed: Allowed, unread: bool) -> Reply:
@@ -270,40 +258,39 @@ class ProviderCaller:
             except TimeoutError:
                 return failed("timeout", "the answer did not come in time")
             except Exception as error:  # noqa: BLE001 - whatever a provider's client raises ends this try alone
-                kinds = (*self._refusals, self._litellm.InternalServerError, self._litellm.APIError)
-                if not (isinstance(error, kinds) and not self._tells_why(error)):
-                    return failure_of(self._litellm, error, self._secrets)
-                if not route.adapt(str(error)):
+                weaker: str | None = form
+                if not self._may_be_the_way(error):
+                    weaker = None
+                elif not route.adapt(str(error)):
                     weaker = route.weaker(form) if isinstance(error, self._refusals) else None
-                    if weaker is None:
-                        return failure_of(self._litellm, error, self._secrets)
                     refused.append(form)
-                    form = weaker
-                unread = False
+                if weaker is None:
+                    return failure_of(self._litellm, error, self._secrets)
+                form, unread = weaker, False
                 continue
             if response is not None:
-                return self._heard(route, answered(response, route.model, most), form, refused)
+                reply = answered(response, route.model, most)
+                route.took(form, refused)
+                if reply["ok"]:
+                    route.thought(reply)
+                return reply
             weaker = route.weaker(form)  # litellm makes nothing of some refusals, instead of an error
             if weaker is None:
                 return failed("unavailable", "nothing could be read of the answer", answered=True)
             refused.append(form)
             form, unread = weaker, False
 
-    @property
-    def _refusals(self) -> tuple[type[Exception], ...]:
-        return self._litellm.BadRequestError, self._litellm.UnprocessableEntityError
-
-    def _tells_why(self, error: Exception) -> bool:
-        """Returns whether a refusal is about the content or the model, not about the form of the answer."""
-        if was_not_asked(error) or is_too_long(self._litellm, error):
-            return True
-        return isinstance(error, self._litellm.ContentPolicyViolationError)
-
-    def _heard(self, route: Route, reply: Reply, form: str, refused: list[str]) -> Reply:
-        route.took(form, refused)
-        if reply["ok"]:
-            route.thought(reply)
-        return reply
+    def _may_be_the_way(self, error: Exception) -> bool:
+        """Returns whether the provider may have refused the form of the request, and not the content or the model. Some
+        servers report such errors of their templates as their own."""
+        litellm = self._litellm
+        if (
+            was_not_asked(error)
+            or is_too_long(litellm, error)
+            or isinstance(error, litellm.ContentPolicyViolationError)
+        ):
+            return False
+        return isinstance(error, (*self._refusals, litellm.InternalServerError, litellm.APIError))
 
 
 def _pause(number: int, reply: Reply) -> float | None:

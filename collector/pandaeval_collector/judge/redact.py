@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 from pandaeval_collector.base.errors import UserError, installation
 from pandaeval_collector.base.untrusted.secrets import is_secret_field, redact
-from pandaeval_collector.judge.before import instructions_of, opening, with_hidden
-from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, ToolCall, ToolRequest, Trace
+from pandaeval_collector.judge.before import instructions_of, opening, with_texts
+from pandaeval_otel.model import Kind, Message, OtherPart, Part, Reasoning, Span, Text, ToolRequest, ToolResponse, Trace
 
 __all__ = ["Hide", "redact", "redact_value", "redacted"]
 
@@ -26,15 +26,14 @@ def redact_value(value: Any, hide: Hide = redact) -> Any:
         case str():
             return hide(value)
         case Mapping():
-            return {hide(str(key)): _field(str(key), each, hide) for key, each in value.items()}
+            return {
+                hide(str(key)): redact_value(_withheld(each) if is_secret_field(str(key)) else each, hide)
+                for key, each in value.items()
+            }
         case list() | tuple():
             return [redact_value(each, hide) for each in value]
         case _:
             return value
-
-
-def _field(name: str, value: Any, hide: Hide) -> Any:
-    return redact_value(_withheld(value) if is_secret_field(name) else value, hide)
 
 
 def _withheld(value: Any) -> Any:
@@ -56,43 +55,39 @@ _REMEMBER = 256
 
 def redacted(trace: Trace, hide: Hide = redact) -> Trace:
     """Returns the trace with ``hide`` applied to all that a judge may be shown of it, also beside its pack."""
-    hide = lru_cache(_REMEMBER)(hide)  # what many model calls are told alike is looked through once
-    some, first = _or_none(hide), opening(trace)
+    hide, first = lru_cache(_REMEMBER)(hide), opening(trace)  # what many model calls are told alike is read once
+
+    def some(text: str | None) -> str | None:
+        return None if text is None else hide(text)
+
+    def value(given: Any) -> Any:
+        return redact_value(given, hide)
+
     return replace(
         trace,
         error=some(trace.error),
         input=some(trace.input),
         output=some(trace.output),
         turns=tuple(replace(turn, user=some(turn.user), assistant=some(turn.assistant)) for turn in trace.turns),
-        tool_calls=tuple(_call(call, hide) for call in trace.tool_calls),
+        tool_calls=tuple(
+            replace(call, arguments=value(call.arguments), result=value(call.result), error=some(call.error))
+            for call in trace.tool_calls
+        ),
         tools=tuple(replace(tool, description=hide(tool.description)) for tool in trace.tools),
         reasoning=tuple(hide(text) for text in trace.reasoning),
         spans=tuple(_span(span, hide, span is first) for span in trace.spans),
     )
 
 
-def _or_none(hide: Hide) -> Callable[[str | None], str | None]:
-    return lambda text: None if text is None else hide(text)
-
-
-def _call(call: ToolCall, hide: Hide) -> ToolCall:
-    return replace(
-        call,
-        arguments=redact_value(call.arguments, hide),
-        result=redact_value(call.result, hide),
-        error=_or_none(hide)(call.error),
-    )
-
-
 def _span(span: Span, hide: Hide, is_first: bool) -> Span:
     """Redacts the shown parts of a span: instructions, retrieved documents, a model's thoughts and its words beside
     tool calls, and all input of the first model call."""
-    if is_first:
-        span = with_hidden(span, lambda value: redact_value(value, hide), hide)
-    elif any(True for _ in instructions_of(span)):
-        given = [_message(each, hide) if each.role == "system" else each for each in span.input or ()]
-        system = _or_none(hide)(span.system)
-        span = replace(span, system=system, input=None if span.input is None else tuple(given))
+    if is_first or any(True for _ in instructions_of(span)):
+        messages = span.input and tuple(
+            _whole(each, hide) if is_first else with_texts(each, hide) if each.role == "system" else each
+            for each in span.input
+        )
+        span = replace(span, system=None if span.system is None else hide(span.system), input=messages)
     asks = span.kind is Kind.LLM and any(
         isinstance(part, Reasoning | ToolRequest) for each in span.output or () for part in each.parts
     )
@@ -101,15 +96,26 @@ def _span(span: Span, hide: Hide, is_first: bool) -> Span:
     return replace(
         span,
         documents=tuple(redact_value(each, hide) for each in span.documents),
-        output=tuple(_message(each, hide) for each in span.output or ()) if asks else span.output,
+        output=tuple(with_texts(each, hide) for each in span.output or ()) if asks else span.output,
     )
 
 
-def _message(message: Message, hide: Hide) -> Message:
-    parts = [
-        replace(part, text=hide(part.text)) if isinstance(part, Reasoning | Text) else part for part in message.parts
-    ]
-    return replace(message, parts=tuple(parts))
+def _whole(message: Message, hide: Hide) -> Message:
+    """Redacts all texts and values of a message that a judge may be shown of the time before a run."""
+
+    def hidden(part: Part) -> Part:
+        match part:
+            case Text():
+                return Text(hide(part.text))
+            case ToolRequest():
+                return ToolRequest(part.name, redact_value(part.arguments, hide), part.id)
+            case ToolResponse():
+                return replace(part, result=redact_value(part.result, hide))
+            case OtherPart():
+                return replace(part, value=redact_value(part.value, hide))
+        return part
+
+    return Message(message.role, tuple(map(hidden, message.parts)), message.finish_reason)
 
 
 # Personal data taken out of text before a model sees it: e-mail addresses, phone, card and account numbers.
@@ -133,13 +139,6 @@ _DATE = re.compile(r"\d{4}[.-]\d{1,2}[.-]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}")
 
 class NoPiiError(UserError):
     """Personal data is to be redacted, but the packages for that are not installed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    start: int
-    end: int
-    kind: str
 
 
 def check_installed() -> None:
@@ -171,22 +170,20 @@ class PersonalData:
 
     def __call__(self, text: str) -> str:
         """Returns the text with personal data replaced by ``[personal: kind]``."""
-        cleaned, at = [], 0
-        for place in sorted(self._places(text), key=lambda each: (each.start, -each.end)):
-            if place.start >= at:
-                cleaned += [text[at : place.start], f"[personal: {_SAID[place.kind]}]"]
-                at = place.end
-        return "".join([*cleaned, text[at:]])
-
-    def _places(self, text: str) -> Iterator[_Place]:
-        for recognizer in self._everywhere:
-            yield from _found(recognizer, text, 0)
+        places = [place for recognizer in self._everywhere for place in _places(recognizer, text, 0)]
         for maybe in _MAYBE_PHONE.finditer(text):
             if _SIGNS.search(maybe[0]) and not _DATE.fullmatch(maybe[0]):
-                yield from _found(self._phones, maybe[0], maybe.start())
+                places += _places(self._phones, maybe[0], maybe.start())
+        cleaned, at = [], 0
+        for start, end, kind in sorted(places, key=lambda place: (place[0], -place[1])):
+            if start >= at:
+                cleaned += [text[at:start], f"[personal: {_SAID[kind]}]"]
+                at = end
+        return "".join([*cleaned, text[at:]])
 
 
-def _found(recognizer: Any, text: str, offset: int) -> Iterator[_Place]:
+def _places(recognizer: Any, text: str, offset: int) -> Iterator[tuple[int, int, str]]:
+    """Yields start, end and kind of what a recogniser finds."""
     for each in recognizer.analyze(text, recognizer.supported_entities, None) or ():
         if each.score >= _SURE and each.entity_type in _SAID:
-            yield _Place(offset + each.start, offset + each.end, each.entity_type)
+            yield offset + each.start, offset + each.end, each.entity_type

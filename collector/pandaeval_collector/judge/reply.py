@@ -43,15 +43,19 @@ def read_reply(text: str, rubric: Rubric[V], echo: str, sure: bool = True) -> V:
         verdict = rubric.verdict.model_validate_json(document, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidReplyError(f"{_place(first['loc'], first['type'])}: {first['msg']}") from error
+        # By our own names: an unexpected field may be named by the record, and error texts stand outside the fences.
+        extra = first["type"] == "extra_forbidden"
+        place = ".".join(map(str, first["loc"][:-1] if extra else first["loc"])) or "the reply"
+        where = f"{place}, a field that is not in the schema" if extra else place
+        raise InvalidReplyError(f"{where}: {first['msg']}") from error
     if verdict.echo.strip() != echo:
         raise InvalidReplyError("echo: the code of the question was not repeated")
     reason = getattr(verdict, "reason", None)
     if isinstance(reason, str) and not any(map(str.isalnum, reason)):
         raise InvalidReplyError("reason: it says nothing")
-    doubtful = () if sure else [name for name in _from_one(rubric.verdict) if _one_point_zero(name, document)]
-    if doubtful:
-        raise InvalidReplyError(f"{doubtful[0]}: 1.0 is the worst of this scale; write 1 if that is meant")
+    for name in () if sure else _from_one(rubric.verdict):
+        if re.search(rf'"{re.escape(name)}"\s*:\s*1\.0+\s*[,}}]', document):
+            raise InvalidReplyError(f"{name}: 1.0 is the worst of this scale; write 1 if that is meant")
     return verdict
 
 
@@ -63,18 +67,6 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
     fields = (pair for part in parts for pair in part.get("properties", {}).items())
     kinds = ((name, each) for name, field in fields for each in (field, *field.get("anyOf", ())))
     return tuple(dict.fromkeys(name for name, kind in kinds if kind.get("minimum") == 1 < kind.get("maximum", 0)))
-
-
-def _one_point_zero(name: str, document: str) -> bool:
-    return re.search(rf'"{re.escape(name)}"\s*:\s*1\.0+\s*[,}}]', document) is not None
-
-
-def _place(path: tuple[int | str, ...], kind: str) -> str:
-    """Names the place of an error in the reply by our own names: an unexpected field may be named by the record, and
-    error texts stand outside the fences."""
-    known = path[:-1] if kind == "extra_forbidden" else path
-    named = ".".join(str(part) for part in known) or "the reply"
-    return f"{named}, a field that is not in the schema" if kind == "extra_forbidden" else named
 
 
 def _document(text: str, echo: str) -> str:
@@ -238,17 +230,12 @@ class FirstCalls:
             await first.wait()
             yield
         else:
-            async with self._first(beginning):
+            done = self._under_way[beginning] = asyncio.Event()
+            try:
                 yield
-
-    @asynccontextmanager
-    async def _first(self, beginning: str) -> AsyncIterator[None]:
-        done = self._under_way[beginning] = asyncio.Event()
-        try:
-            yield
-        finally:
-            del self._under_way[beginning]
-            self._sent[beginning] = None
-            while len(self._sent) > _REMEMBER:
-                self._sent.popitem(last=False)
-            done.set()
+            finally:
+                del self._under_way[beginning]
+                self._sent[beginning] = None
+                while len(self._sent) > _REMEMBER:
+                    self._sent.popitem(last=False)
+                done.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -72,50 +72,35 @@ class QuestionPart(Generic[P]):
     check: Callable[[P, Mapping[str, Any]], str | None] | None = None
 
 
-def rubric_of(parts: Sequence[QuestionPart[Any]]) -> Rubric[Any]:
-    """Makes the rubric of one part, or of several in order; the verdict then has a field for each, by name."""
-    return _rubric_of(tuple(parts))
-
-
-@lru_cache(maxsize=256)
-def _rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
-    alone = len(parts) == 1
-    return Rubric(
-        name=parts[0].name if alone else TOGETHER,
-        version=parts[0].version if alone else " ".join(f"{part.name}:{part.version}" for part in parts),
-        text="\n\n".join([parts[0].about.strip(), *(_asked(part, alone) for part in parts)]),
-        verdict=_verdict(parts),
-        max_tokens=_TOKENS + _MORE * (len(parts) - 1),
-        check=_check(parts),
-    )
-
-
 TOGETHER = "turn"
 """The name of a question of several parts."""
 
 
-def _asked(part: QuestionPart[Any], alone: bool) -> str:
-    return part.text.strip() if alone else f"## {part.name}\n\n{part.text.strip()}"
-
-
-def _verdict(parts: Sequence[QuestionPart[Any]]) -> type[Verdict]:
+@lru_cache(maxsize=256)
+def rubric_of(parts: tuple[QuestionPart[Any], ...]) -> Rubric[Any]:
+    """Makes the rubric of one part, or of several in order; the verdict then has a field for each, by name."""
     fields: dict[str, Any] = {
         part.name: (part.answer, Field(description=f"The answer to {part.name}")) for part in parts
     }
-    made: type[Verdict] = create_model("TurnVerdict", __base__=Verdict, **fields)
-    return made
 
-
-def _check(parts: Sequence[QuestionPart[Any]]) -> Callable[[Any, Mapping[str, Any]], str | None]:
     def check(verdict: Any, given: Mapping[str, Any]) -> str | None:
-        found = (
-            f"{part.name}: {wrong}"
+        wrong = [
+            f"{part.name}: {fault}"
             for part in parts
-            if part.check is not None and (wrong := part.check(getattr(verdict, part.name), given)) is not None
-        )
-        return "; ".join(found) or None
+            if part.check is not None and (fault := part.check(getattr(verdict, part.name), given)) is not None
+        ]
+        return "; ".join(wrong) or None
 
-    return check
+    alone, texts = len(parts) == 1, [parts[0].about.strip()]
+    texts += [part.text.strip() if alone else f"## {part.name}\n\n{part.text.strip()}" for part in parts]
+    return Rubric(
+        name=parts[0].name if alone else TOGETHER,
+        version=parts[0].version if alone else " ".join(f"{part.name}:{part.version}" for part in parts),
+        text="\n\n".join(texts),
+        verdict=create_model("TurnVerdict", __base__=Verdict, **fields),
+        max_tokens=_TOKENS + _MORE * (len(parts) - 1),
+        check=check,
+    )
 
 
 # What the people who are responsible for an agent ask a judge to heed beyond the words of a question.

@@ -13,9 +13,6 @@ from pandaeval_collector.judge.steps import CallFacts, OwnWords, StepLimits, clo
 from pandaeval_otel.model import Trace
 
 _NOTHING = OwnWords("(nothing was captured)")
-_NO_INSTRUCTIONS = OwnWords("(no instructions were captured)")
-_NO_TOOLS = OwnWords("(no tool definitions were captured)")
-_NO_WORD = "something that is no text"
 _NO_TEXT = OwnWords("(something that is no text, such as an image: not shown)")
 EARLIER = "earlier messages and results left out"
 _LONGEST = 400
@@ -42,10 +39,27 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
     it, also neutral. Task, steps and answer have the largest shares; with several turns the steps, which then hold all
     answers but the last."""
     several = len(trace.turns) > 1
+    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user or turn.media_only]
+    texts = [
+        _turn(trace, at) + elided(turn.user, limits.text) if turn.user else OwnWords(_turn(trace, at) + _NO_TEXT)
+        for at, turn in asked
+    ]
+    if len(asked) == 1 and asked[0][1].user:
+        texts += [f"(with {modality or 'something that is no text'}, not shown)" for modality in media_asked(trace)]
+    told = tuple(elided(each, limits.text) for each in known.instructions)
+    title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
+    none = (OwnWords("(no instructions were captured)"),)
+    context = [PromptSection(title, told or none, 8 if told else 4, outset=True)]
+    if known.said:
+        title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
+        said = tuple(recent(known.said, limits.value, limits.context, known.missing))
+        context.append(PromptSection(title, said, 20, together=True, outset=True))
+    last = trace.turns[-1].assistant if trace.turns else None
+    answer = _turn(trace, len(trace.turns)) + elided(last, limits.text) if last else _NOTHING
     return [
         PromptSection("WHEN THE RUN BEGAN", (clock(trace.start_ns) or "(not captured)",), 4, ours=True, outset=True),
-        *_context(known, limits),
-        PromptSection("WHAT THE USER ASKED", tuple(_asked(trace, limits.text)), 25, outset=True),
+        *context,
+        PromptSection("WHAT THE USER ASKED", tuple(texts) or (_NOTHING,), 25, outset=True),
         PromptSection("TOOLS THAT THE AGENT HAD", tuple(_tools(trace, limits)), 5, outset=True),
         PromptSection(
             f"WHAT HAPPENED, {'TURN BY TURN, ' if several else ''}IN ORDER (calls and results are evidence; what the "
@@ -54,18 +68,8 @@ def sections(trace: Trace, facts: CallFacts, known: EarlierTurns, limits: StepLi
             50 if several else 30,
         ),
         PromptSection("FACTS COUNTED BY CODE", (facts.text,), 10, ours=True),
-        PromptSection("WHAT THE AGENT ANSWERED", tuple(_answered(trace, limits.text)), 15 if several else 25),
+        PromptSection("WHAT THE AGENT ANSWERED", (answer,), 15 if several else 25),
     ]
-
-
-def _context(known: EarlierTurns, limits: StepLimits) -> Iterable[PromptSection]:
-    told = tuple(elided(each, limits.text) for each in known.instructions)
-    title = "THE AGENT'S INSTRUCTIONS (context: what they forbid is rightly refused)"
-    yield PromptSection(title, told or (_NO_INSTRUCTIONS,), 8 if told else 4, outset=True)
-    if known.said:
-        title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
-        said = tuple(recent(known.said, limits.value, limits.context, known.missing))
-        yield PromptSection(title, said, 20, together=True, outset=True)
 
 
 def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
@@ -82,24 +86,6 @@ def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list
     return [*([f"({missing} {EARLIER})"] if missing else []), *reversed(kept)]
 
 
-def _asked(trace: Trace, limit: int) -> Iterable[str]:
-    asked = [(at, turn) for at, turn in enumerate(trace.turns, 1) if turn.user or turn.media_only]
-    texts = [_turn(trace, at) + elided(turn.user, limit) if turn.user else _no_text(trace, at) for at, turn in asked]
-    if len(asked) == 1 and asked[0][1].user:
-        texts += [f"(with {modality or _NO_WORD}, not shown)" for modality in media_asked(trace)]
-    return texts or [_NOTHING]
-
-
-def _no_text(trace: Trace, number: int) -> str:
-    return OwnWords(_turn(trace, number) + _NO_TEXT)
-
-
-def _answered(trace: Trace, limit: int) -> Iterable[str]:
-    """Returns the last answer; those of earlier turns stand among the steps."""
-    last = trace.turns[-1].assistant if trace.turns else None
-    return [_turn(trace, len(trace.turns)) + elided(last, limit)] if last else [_NOTHING]
-
-
 def _turn(trace: Trace, number: int) -> str:
     """Returns the number of a turn as a prefix, ``""`` in a trace with only one turn."""
     return f"turn {number}: " if len(trace.turns) > 1 else ""
@@ -107,7 +93,7 @@ def _turn(trace: Trace, number: int) -> str:
 
 def _tools(trace: Trace, limits: StepLimits) -> Iterable[str]:
     if not trace.tools:
-        return [_NO_TOOLS]
+        return [OwnWords("(no tool definitions were captured)")]
     lines = [
         f"{elided(one_line(tool.name), limits.tool)}{signature(tool.parameters, 2 * limits.tool)}: "
         f"{elided(one_line(tool.description), limits.tool)}"

@@ -48,7 +48,9 @@ class Selection:
             return False
         if not self.attributes:
             return True
-        held = {(key, _text(some[key])) for some in attributes for key in self.attributes if key in some}
+        values = ((key, some[key]) for some in attributes for key in self.attributes if key in some)
+        # As a configuration writes them.
+        held = {(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in values}
         return held >= set(self.attributes.items())
 
     def choose(self, key: str, id_: str, suspicious: bool) -> Choice:
@@ -58,8 +60,3 @@ class Selection:
         if suspicious and self.when == "suspicious":
             return Choice(True, 1.0, in_sample)
         return Choice(in_sample, share, in_sample)
-
-
-def _text(value: Any) -> str:
-    """Writes a value as a configuration does."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

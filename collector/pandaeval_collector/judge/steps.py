@@ -11,7 +11,7 @@ from enum import IntEnum
 from pandaeval_collector.analysis.rules._failures import FailureSign, tells
 from pandaeval_collector.analysis.rules.response_recovery import lost_at
 from pandaeval_collector.judge.neutral import elided, one_line
-from pandaeval_otel.model import Kind, Reasoning, Span, ToolCall, Trace
+from pandaeval_otel.model import Kind, Reasoning, ToolCall, Trace
 
 # Finds where an agent's thoughts, and what it said when it asked for tools, stand among its calls.
 THOUGHT, SAID = "thought", "said"
@@ -40,19 +40,14 @@ def thoughts(trace: Trace) -> list[tuple[int, str, str]]:
 def _spoken(trace: Trace) -> Iterator[tuple[int, str, str]]:
     known: set[tuple[str, str]] = set()
     for span in trace.spans:
-        for what, text in _of_span(span):
-            if text.strip() and (what, text.strip()) not in known:
-                known.add((what, text.strip()))
-                yield span.start_ns, what, text.strip()
-
-
-def _of_span(span: Span) -> Iterator[tuple[str, str]]:
-    if span.kind is not Kind.LLM:
-        return
-    for message in span.output or ():
-        yield from ((THOUGHT, part.text) for part in message.parts if isinstance(part, Reasoning))
-        if message.tool_requests:
-            yield SAID, message.text
+        for message in (span.output or ()) if span.kind is Kind.LLM else ():
+            texts = [(THOUGHT, part.text.strip()) for part in message.parts if isinstance(part, Reasoning)]
+            if message.tool_requests:
+                texts.append((SAID, message.text.strip()))
+            for each in texts:
+                if each[1] and each not in known:
+                    known.add(each)
+                    yield span.start_ns, *each
 
 
 # What code counted of a run, in words of ours alone: a text of the run could add facts of its own.
@@ -125,9 +120,6 @@ class OwnWords(str):
     __slots__ = ()
 
 
-_NO_CALLS = OwnWords("(no tool was called)")
-
-
 @dataclass(frozen=True, slots=True)
 class StepLimits:
     """How much of each part is shown. ``value``: most characters of an argument, a result or a thought; ``text``: of a
@@ -162,11 +154,26 @@ def clock(nanoseconds: int) -> str:
 
 def steps(trace: Trace, facts: CallFacts, limits: StepLimits) -> list[str]:
     """Writes the blocks of what happened. Words and thoughts stand on one line before the call that they led to."""
-    pieces = [*_turns(trace, limits), *_thoughts(trace, limits), *_calls(trace, facts, limits)]
-    pieces += [(span.start_ns, _Place.STEP, _retrieval(span, limits)) for span in trace.spans if _retrieved(span)]
+    calls, several = trace.tool_calls, len({call.agent for call in trace.tool_calls}) > 1
+    pieces = [*_turns(trace, limits)]
+    pieces += [
+        (time, _Place.THOUGHT, f"{what}: {elided(one_line(text), limits.value)}")
+        for time, what, text in thoughts(trace)
+    ]
+    pieces += [
+        (call.start_ns, _Place.STEP, _step(index, calls, limits, several, index + 1 in facts.failed))
+        for index, call in enumerate(calls)
+    ]
+    for span in trace.spans:
+        if span.kind is Kind.RETRIEVAL and span.documents:
+            shown = [f"documents found by {elided(one_line(span.name), limits.text)}:"]
+            shown += [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
+            if len(span.documents) > limits.listed:
+                shown.append(f"(… and {len(span.documents) - limits.listed} more)")
+            pieces.append((span.start_ns, _Place.STEP, "\n".join(shown)))
     blocks = _blocks(sorted(pieces, key=lambda piece: piece[:2]))
     if not trace.tool_calls:
-        blocks.append(_NO_CALLS)
+        blocks.append(OwnWords("(no tool was called)"))
     if trace.error is not None:
         blocks.append(f"the run ended with this error: {elided(one_line(trace.error), limits.text)}")
     return blocks
@@ -197,34 +204,11 @@ def _turns(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
         yield since, _Place.USER, f"turn {number}{f' ({when})' if when else ''}, the user said: {said}"
 
 
-def _thoughts(trace: Trace, limits: StepLimits) -> Iterator[_Piece]:
-    for time, what, text in thoughts(trace):
-        yield time, _Place.THOUGHT, f"{what}: {elided(one_line(text), limits.value)}"
-
-
-def _calls(trace: Trace, facts: CallFacts, limits: StepLimits) -> Iterator[_Piece]:
-    calls = trace.tool_calls
-    several = len({call.agent for call in calls}) > 1
-    for index, call in enumerate(calls):
-        yield call.start_ns, _Place.STEP, _step(index, calls, limits, several, index + 1 in facts.failed)
-
-
-def _retrieved(span: Span) -> bool:
-    return span.kind is Kind.RETRIEVAL and bool(span.documents)
-
-
-def _retrieval(span: Span, limits: StepLimits) -> str:
-    shown = [f"- {elided(one_line(each), limits.value)}" for each in span.documents[: limits.listed]]
-    if len(span.documents) > limits.listed:
-        shown.append(f"(… and {len(span.documents) - limits.listed} more)")
-    return "\n".join([f"documents found by {elided(one_line(span.name), limits.text)}:", *shown])
-
-
 def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bool, failed: bool) -> str:
     """Writes one call. ``several``: several agents made calls. Names, arguments and errors stay on one line each, and
     the result comes last, so that none of their lines can pass for another part of the step."""
-    call = calls[index]
-    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in _near(calls, index))
+    call, near = calls[index], calls[max(0, index - 2) : index + 3]
+    parallel = any(o is not call and o.start_ns < call.end_ns and call.start_ns < o.end_ns for o in near)
     head = f"call {index + 1}: {elided(one_line(call.name), limits.text)}"
     if call.agent and several:
         head += f" by agent {elided(one_line(call.agent), limits.text)}"
@@ -241,7 +225,3 @@ def _step(index: int, calls: Sequence[ToolCall], limits: StepLimits, several: bo
     elif call.error is None:
         lines.append("result: (not captured)")
     return "\n".join(lines)
-
-
-def _near(calls: Sequence[ToolCall], index: int) -> Sequence[ToolCall]:
-    return calls[max(0, index - 2) : index + 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,58 +12,39 @@ import orjson
 from pandaeval_collector.base.untrusted.printable import as_text
 from pandaeval_collector.judge.before import AGENT, USER, before, lines_of, opening
 from pandaeval_otel.base.semconv import PANDAEVAL_GOAL, PANDAEVAL_KNOWLEDGE, PANDAEVAL_PROFILE
-from pandaeval_otel.model import Span, ToolCall, ToolDefinition, Trace, Turn
+from pandaeval_otel.model import Span, ToolCall, ToolDefinition, Trace
 from pandaeval_otel.normal.turns import of_turn
 
 _MOST_ITEMS = 100
 
 
-def goal_of(spans: Sequence[Span]) -> str:
-    """Returns the goal that the first of the spans with one states; ``""`` without any."""
-    return _first(spans, PANDAEVAL_GOAL)
-
-
-def profile_of(spans: Sequence[Span]) -> str:
-    """Returns the profile of the user that the first of the spans with one states; ``""`` without any."""
-    return _first(spans, PANDAEVAL_PROFILE)
-
-
-def knowledge_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, ...]:
-    """Returns the knowledge that ``spans`` state, and documents retrieved in ``trace``; each once, the first 100."""
-    stated = (text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE)))
-    found = (_text(each) for span in trace.spans for each in span.documents)
-    return tuple(dict.fromkeys([*stated, *found]))[:_MOST_ITEMS]
-
-
-def _first(spans: Sequence[Span], key: str) -> str:
-    stated = (_text(span.attributes[key]).strip() for span in spans if key in span.attributes)
-    return next((text for text in stated if text), "")
+def facts_of(trace: Trace, spans: Sequence[Span]) -> tuple[str, str, tuple[str, ...]]:
+    """Returns what ``spans`` state: the first goal and the first profile of the user, ``""`` without any; and what is
+    known, with the documents retrieved in ``trace``, each once, the first 100."""
+    goal, profile = (
+        next((text for span in spans if key in span.attributes and (text := _text(span.attributes[key]).strip())), "")
+        for key in (PANDAEVAL_GOAL, PANDAEVAL_PROFILE)
+    )
+    known = [text for span in spans for text in _items(span.attributes.get(PANDAEVAL_KNOWLEDGE))]
+    known += [_text(each) for span in trace.spans for each in span.documents]
+    return goal, profile, tuple(dict.fromkeys(known))[:_MOST_ITEMS]
 
 
 def _items(stated: Any) -> Iterator[str]:
-    match stated:
-        case None:
-            return
-        case str():
-            yield from _parsed(stated)
-        case list() | tuple():
-            yield from (text for each in stated if (text := _text(each).strip()))
-        case _:
-            yield _text(stated)
-
-
-def _parsed(stated: str) -> Iterator[str]:
-    """Yields the text, or the items of the JSON list in it."""
-    held: Any = None
-    if stated.lstrip().startswith("["):
-        try:
-            held = orjson.loads(stated)  # which raises nothing else, however deep the lists of a stranger are
-        except ValueError:
-            held = None
-    if isinstance(held, list):
-        yield from _items(held)
-    elif stated.strip():
-        yield stated.strip()
+    """Yields a text, the items of a list, or those of the JSON list in a text."""
+    if isinstance(stated, str):
+        held: Any = None
+        if stated.lstrip().startswith("["):
+            with suppress(ValueError):  # which it raises alone, however deep the lists of a stranger are
+                held = orjson.loads(stated)
+        if isinstance(held, list):
+            yield from _items(held)
+        elif stated.strip():
+            yield stated.strip()
+    elif isinstance(stated, list | tuple):
+        yield from (text for each in stated if (text := _text(each).strip()))
+    elif stated is not None:
+        yield _text(stated)
 
 
 def _text(value: Any) -> str:
@@ -133,15 +115,9 @@ def turn_view(
     one = hide(_with_instructions(of_turn(trace, index), trace))
     told = before(one).said
     own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
-    stating = (*one.spans, *trace.spans)
-    return TurnView(
-        one,
-        own,
-        _number(index, base, told),
-        goal_of(stating),
-        profile_of(stating),
-        knowledge_of(one, stating),
-    )
+    # The greater of the session's count and that of the history in the spans.
+    number = max(len(_exchanges(told)), (base or 0) + index)
+    return TurnView(one, own, number, *facts_of(one, (*one.spans, *trace.spans)))
 
 
 def _with_instructions(one: Trace, trace: Trace) -> Trace:
@@ -155,13 +131,6 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
             above = by_id.get(above.parent_id)
     told = [around[span.span_id] for span in trace.spans if span.span_id in around]
     return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
-
-
-def _number(index: int, base: int | None, told: Sequence[str]) -> int:
-    """Returns the turn's index: the greater of the session's count and that of the history in the spans."""
-    if told:
-        return max(len(_exchanges(told)), (base or 0) + index)
-    return (base or 0) + index
 
 
 def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
@@ -200,18 +169,31 @@ class Conversation:
 def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conversation:
     """Joins the ``traces`` of a session (at least one), oldest first. ``digest``: of all of them."""
     if len(traces) == 1 and not missing:  # what is asked about it begins like what was asked about the trace
-        one = traces[0]
-        stated = goal_of(one.spans), profile_of(one.spans), knowledge_of(one, one.spans)
-        return Conversation(one, 1, 0, *stated)
+        return Conversation(traces[0], 1, 0, *facts_of(traces[0], traces[0].spans))
     last = traces[-1]
     tools: dict[str, ToolDefinition] = {}
     for trace in traces:
         tools.update((tool.name, tool) for tool in trace.tools)
+    first = opening(traces[0])
+    spans: list[Span] = []
+    """For the record: with instructions, retrieved documents, and for the first trace the model call that shows what
+    came before; without thoughts."""
+    for span in (span for trace in traces for span in trace.spans):
+        if span is first or not span.input:
+            spans.append(span if span.output is None else span.but(output=None))
+        else:
+            told = tuple(message for message in span.input if message.role == "system")
+            spans.append(span.but(input=told or None, output=None))
     whole = replace(
         last,
-        spans=tuple(span for at, trace in enumerate(traces) for span in _shown(trace, at == 0)),
+        spans=tuple(spans),
         input=traces[0].input,
-        turns=tuple(_timed(turn, trace) for trace in traces for turn in trace.turns),
+        turns=tuple(
+            # With its trace's start where it has none of its own, so that calls can be assigned to it.
+            turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
+            for trace in traces
+            for turn in trace.turns
+        ),
         tool_calls=tuple(call for trace in traces for call in trace.tool_calls),
         tools=tuple(tools.values()),
         reasoning=(),
@@ -221,26 +203,9 @@ def conversation(traces: Sequence[Trace], digest: str, missing: int = 0) -> Conv
         notes=tuple(dict.fromkeys(note for trace in traces for note in trace.notes)),
         digest=digest,
     )
-    stating = [span for trace in traces for span in trace.spans]
-    knowledge = tuple(dict.fromkeys(text for trace in traces for text in knowledge_of(trace, trace.spans)))
-    return Conversation(whole, len(traces), missing, goal_of(stating), profile_of(stating), knowledge)
-
-
-def _timed(turn: Turn, trace: Trace) -> Turn:
-    """Returns the turn with its trace's start if it has none of its own, so that calls can be assigned to it."""
-    return turn if turn.start_ns else replace(turn, start_ns=trace.start_ns)
-
-
-def _shown(trace: Trace, is_first: bool) -> Iterator[Span]:
-    """Yields the spans for the record of a conversation: with instructions, retrieved documents, and for the first
-    trace the model call that shows what came before. Leaves out thoughts."""
-    first = opening(trace) if is_first else None
-    for span in trace.spans:
-        if span is first or not span.input:
-            yield span if span.output is None else span.but(output=None)
-        else:
-            told = tuple(message for message in span.input if message.role == "system")
-            yield span.but(input=told or None, output=None)
+    goal, profile, _ = facts_of(whole, [span for trace in traces for span in trace.spans])
+    knowledge = tuple(dict.fromkeys(text for trace in traces for text in facts_of(trace, trace.spans)[2]))
+    return Conversation(whole, len(traces), missing, goal, profile, knowledge)
 
 
 __all__ = ["Conversation", "TurnView", "conversation", "turn_view"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pandaeval_collector.base.runtime.calls import Handlers, Jsoned, Peer
+from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.judge.provider import ProviderCaller, Reply
@@ -38,4 +38,4 @@ async def _open(setup: Mapping[str, Any], _: Peer) -> Handlers:
 
 if __name__ == "__main__":
     expect_imports()
-    serve_together(_open, nice=_NICE, codec=Jsoned())
+    serve_together(_open, nice=_NICE, codec=JsonCodec())

@@ -104,7 +104,7 @@ class _Handing:
     async def _round(self) -> bool:
         """Offers each open chunk once, up to where nothing is taken. Returns whether another round is worth it."""
         # A chunk that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
-        self.refused, waiting = None, (each for each in self._store.open_chunks() if each.data)
+        self.refused, waiting = None, (each for each in self._store.reads.open_chunks() if each.data)
         while batch := _some(waiting):
             if asyncio.get_running_loop().time() > self._deadline:
                 self.late = True

@@ -20,12 +20,6 @@ UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with 
 _READING = ("GET", "HEAD")
 
 
-def require_token(token: str | None) -> None:
-    """Raises :class:`ValueError` for an empty token, which anybody would have."""
-    if token == "":
-        raise ValueError("the token is empty: set the environment variable that server.token_env names")
-
-
 def is_authorised(header: str | bytes | None, token: str) -> bool:
     """Returns whether an ``authorization`` header carries ``token``. Takes the same time for every wrong token."""
     if header is None:
@@ -108,9 +102,6 @@ class Admission:
         self.in_flight += size
         self.peak = max(self.peak, self.in_flight)
 
-    def _give_back(self, size: int) -> None:
-        self.in_flight -= size
-
     def _make_room(self, size: int) -> None:
         """Ends bodies that come too slowly, the oldest first, until there is room for a sender that comes back."""
         now = asyncio.get_running_loop().time()
@@ -164,7 +155,7 @@ class Reservation:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._admission._give_back(self.size)
+        self._admission.in_flight -= self.size
 
 
 @dataclass(slots=True)

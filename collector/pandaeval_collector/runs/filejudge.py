@@ -23,6 +23,7 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
 )
+from pandaeval_collector.jobs.grouping import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_collector.jobs.job_traces import hider
 from pandaeval_collector.jobs.setup import StoredMemory
 from pandaeval_collector.jobs.trial_questions import TrialJudge
@@ -39,7 +40,6 @@ from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerd
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.failures import Failure, RootCause
 from pandaeval_collector.store.failures.failure import by_code
-from pandaeval_collector.store.failures.question import RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_otel.model import Trigger
 
 _COOLDOWN_S = 3.0

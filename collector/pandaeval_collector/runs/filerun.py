@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -188,7 +187,7 @@ class FileRun:
     def waiting(self) -> int:
         """Returns how many traces were read, those without agents included."""
         self._flush()
-        return sum(1 for _ in self._store.traces_by_start())
+        return sum(1 for _ in self._store.reads.traces_by_start())
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
         """Yields every result: those of traces by start time, the judge's as they come, those of trials and of
@@ -197,7 +196,7 @@ class FileRun:
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
-        line = Line(self._store, self._evaluator, chains=self._chains(), left_out=self.left_out)
+        line = Line(self._store.reads, self._evaluator, chains=self._chains(), left_out=self.left_out)
         touched: set[str] = set()
         yield from self._scored(line, touched, on_decided)
         closing = [*_batches(iter(sorted(touched)), _BATCH)]
@@ -254,11 +253,11 @@ class FileRun:
 
     def left_behind(self, session_id: str) -> list[SessionTraceRow]:
         """Returns the stored facts of a session's traces, in session order; complete once :meth:`results` has ended."""
-        return self._store.session_traces(session_id)
+        return self._store.reads.session_traces(session_id)
 
     def contents(self, trace_id: str) -> Sequence[Part]:
         """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
-        return self._store.contents(bytes.fromhex(trace_id))
+        return self._store.reads.contents(bytes.fromhex(trace_id))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called
@@ -270,7 +269,7 @@ class FileRun:
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
-        pool = FileWorkers(partial(self._workers, self._store.path, self.telemetry))
+        pool = FileWorkers(self._workers(self._store.path, self.telemetry))
         self._own.callback(pool.close)
         return pool.understood(batches)
 
@@ -304,7 +303,7 @@ class FileRun:
         """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             try:
-                trace = stored(self._store, each.chunks, closing_of(each)).trace
+                trace = stored(self._store.reads, each.chunks, closing_of(each)).trace
             except (ValueError, DecodeError) as error:
                 on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
@@ -317,7 +316,7 @@ class FileRun:
             self._waiting = []
 
     def _due(self) -> Iterator[DueTrace]:
-        for trace_id, chunks, size, items in self._store.traces_by_start():
+        for trace_id, chunks, size, items in self._store.reads.traces_by_start():
             kept, trigger = self._capped(chunks, size, items)
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
@@ -328,7 +327,7 @@ class FileRun:
         known: set[bytes] = set()
         total = 0
         for index, chunk in enumerate(chunks):
-            logs, data = self._store.chunks([chunk])[chunk]
+            logs, data = self._store.reads.chunks([chunk])[chunk]
             total += len(data)
             try:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)

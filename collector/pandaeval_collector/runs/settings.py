@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from pandaeval_collector.config import (
     judge_samples,
     metric_thresholds,
 )
-from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
@@ -30,7 +28,6 @@ from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
     from pandaeval_collector.jobs import JudgeConfig
-    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 
 MOST_WORKERS = 3
 """More processes would wait for the one that files what they have read."""
@@ -66,7 +63,6 @@ def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=_enabled(config, names),
-        by_name=config.metrics.enabled != "all",
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
@@ -250,33 +246,4 @@ def timing(config: Config) -> Timing:
         keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
         judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
-    )
-
-
-def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """Returns how this collector reads decided traces from Kafka; ``None`` where sessions are not shared."""
-    spans = kafka_reader(config, environ, owner)
-    if spans is None or config.sessions != "topic":
-        return None
-    return replace(spans, topic=config.sessions_topic, group=f"{config.group}-sessions", name="sessions")
-
-
-def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """Returns how the collector whose store has the id ``owner`` reads spans from Kafka; ``None`` without Kafka. Raises
-    ``UserError`` for a missing package or setting."""
-    if config.brokers is None:
-        return None
-    from pandaeval_collector.base.runtime.kafka import client, library, producer
-    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
-
-    library("kafka.brokers")
-    return ReaderSettings(
-        client(config, environ),
-        producer(config, environ),
-        topic=config.topic,
-        group=config.group,
-        owner=owner,
-        dead_letters=config.dead_letters,
-        instance=config.instance,
-        session_timeout=config.session_timeout,
     )

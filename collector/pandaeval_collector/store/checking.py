@@ -20,11 +20,11 @@ import zstandard
 
 from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
 from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
-from pandaeval_collector.store.chunk_reader import CHUNK, chunk_content
+from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.kept import unpacked
-from pandaeval_collector.store.outbox_batches import batch_items
+from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import ResultRow
 from pandaeval_collector.store.schema import VERSION
 

@@ -1,6 +1,6 @@
 """Checksums of rows that scores rest on or that are scores: what a trace left behind for its session, and results.
 
-Spans have theirs in :mod:`chunk_reader`, what is compressed has zstd's.
+Spans have theirs in :mod:`chunks`, what is compressed has zstd's.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
-from pandaeval_collector.store.damage import check_size, look_through, put_aside
+from pandaeval_collector.store.damage import check_size, look_through, note_damage, put_aside
 from pandaeval_collector.store.schema import StoreVersionError, make_tables, version_of
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
@@ -157,7 +157,6 @@ def _prepare(file: Path, durability: Durability) -> None:
         connection.close()
 
 
-# Reads of a store's file that give up after a time limit.
 _STEPS = 400_000
 """Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
 waited for, which the line may hold for five."""
@@ -167,47 +166,53 @@ class TooSlowError(Exception):
     """A query took longer than the time limit: it has to be narrowed down."""
 
 
-class TimedReads:
-    """Read-only connections to one store's file. Safe from any thread; each thread that reads has a connection."""
+class Connections:
+    """Read-only connections to one store's file, one for each thread that reads. Safe from any thread."""
 
-    def __init__(self, path: Path, limit_s: float) -> None:
-        """``path``: the data directory. ``limit_s``: how long a read may take."""
+    def __init__(self, path: Path, limit_s: float | None = None) -> None:
+        """``path``: the data directory. ``limit_s``: how long the reads of a snapshot may take; ``None``: no limit."""
         self._file, self._limit_s = path / FILE_NAME, limit_s
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
-        self._opening = threading.Lock()
 
     def close(self) -> None:
         """Closes the connections of all threads."""
-        for connection in self._open:
-            connection.close()
-        self._open.clear()
+        while self._open:
+            self._open.pop().close()
 
-    def connection(self) -> sqlite3.Connection:
+    def own(self) -> sqlite3.Connection:
         """The calling thread's connection, for reads without the time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)
-            with self._opening:
-                self._open.append(connection)
+            self._open.append(connection)
         return connection
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, within a snapshot and the time limit. Raises :class:`TooSlowError`."""
-        connection = self.connection()
-        until = time.monotonic() + self._limit_s
-        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-        connection.rollback()
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Inside the block, the calling thread's connection reads the store as it was at the first read, and reads cost
+        less: outside of a snapshot, each read checks what others have changed since the one before. Raises
+        :class:`TooSlowError`."""
+        connection, limit_s = self.own(), self._limit_s
+        if limit_s is not None:
+            until = time.monotonic() + limit_s
+            connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        connection.rollback()  # of a snapshot that could not be ended
         connection.execute("BEGIN")
         try:
             yield connection
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if "interrupted" in str(error):
-                raise TooSlowError(
-                    f"this took longer than {self._limit_s:g} s: narrow it down by time or agent"
-                ) from error
+                raise TooSlowError(f"this took longer than {limit_s:g} s: narrow it down by time or agent") from error
+            note_damage(self._file, error)
             raise
         finally:
             connection.set_progress_handler(None, 0)
             connection.rollback()
+
+    @contextlib.contextmanager
+    def scan(self) -> Iterator[sqlite3.Connection]:
+        """Opens a connection for a long read. Until the read ends it shows the store as it was at the first row; the
+        calling thread's own connection stays free for reads that have to see newer commits."""
+        with contextlib.closing(connect(self._file, "off", read_only=True)) as connection:
+            yield connection

@@ -20,7 +20,6 @@ from pandaeval_collector.analysis.stats.problem_features import RULES, Course, s
 from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS, HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, people
 from pandaeval_collector.trials.labels.files import save
@@ -204,39 +203,22 @@ _NAME = "pandaeval.learned"
 
 
 class Learning:
-    """Checks every ``interval`` seconds, while there are labels, whether a model can be learned or is old. On one event
-    loop."""
+    """Checks, while there are labels, whether a model can be learned or is old. On one event loop."""
 
-    def __init__(self, store: Store, folder: Path, telemetry: Telemetry, interval: float) -> None:
-        self._store, self._folder, self._interval = store, folder, interval
+    def __init__(self, store: Store, folder: Path, telemetry: Telemetry) -> None:
+        self._store, self._folder = store, folder
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._seen: dict[tuple[str, str], int] = {}
-        self._bell, self._stopping = Bell(), False
-        self._task: asyncio.Task[None] | None = None
         telemetry.family(lambda: self._shown)
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pandaeval-learning")
-
-    async def stop(self) -> None:
-        """Stops the checks; returns when a fit that is under way has ended."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await self._task
-
-    async def _run(self) -> None:
-        while not self._stopping:
-            try:
-                self._shown = await asyncio.to_thread(self._look)
-            except (sqlite3.Error, UserError, ValueError) as error:
-                _log.error("nothing could be learned from labels (%s); trying again", error)
-            await self._bell.sleep(self._interval)
+    async def look(self) -> None:
+        """Looks at the labels once."""
+        self._shown = await asyncio.to_thread(self._look)
 
     def _look(self) -> dict[tuple[str, Attributes], float]:
         if not self._store.people.has_labels():
             return {}
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             connection = self._store.people.reader()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
         return {key: value for runs in found for key, value in self._gauges(runs).items()}

@@ -61,7 +61,7 @@ class Life:
 
     @property
     def writer(self) -> SteppedWriter:
-        return cast(SteppedWriter, self.store._access.writer)
+        return cast(SteppedWriter, self.store._writer)
 
     def run(self, work: Callable[[], T]) -> T:
         """Does something as code of this life."""
@@ -92,7 +92,7 @@ class Life:
 
     def at_rest(self) -> bool:
         """Whether there is nothing left to do."""
-        unsent = any(self.store.outbox_waiting(each.source, each.seq) for each in self.outboxes)
+        unsent = any(self.store.reads.outbox_waiting(each.source, each.seq) for each in self.outboxes)
         busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
         return not (unsent or busy or self.store.waiting())
 
@@ -111,7 +111,7 @@ def _stepped() -> Iterator[None]:
     """What is made inside has no threads of its own."""
     places = ("pandaeval_collector.pipeline.commits", "pandaeval_collector.jobs.job_traces")
     with contextlib.ExitStack() as patches:
-        patches.enter_context(patch("pandaeval_collector.store.access.Writer", SteppedWriter))
+        patches.enter_context(patch("pandaeval_collector.store.store.Writer", SteppedWriter))
         for place in places:
             patches.enter_context(patch(f"{place}.ThreadPoolExecutor", InlineExecutor))
         yield

@@ -364,7 +364,7 @@ class World:
         life = slot.life
         if life is None:
             return []
-        return [with_contents(row.body, life.store.contents, 4 << 20) for row in rows]
+        return [with_contents(row.body, life.store.reads.contents, 4 << 20) for row in rows]
 
 
 def _ids_and_scores(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[str, float | None]]:

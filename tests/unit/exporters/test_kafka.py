@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.exporters import RetryLaterError
-from pandaeval_collector.exporters.delivery.members import ToTopic
+from pandaeval_collector.exporters.kafka import KafkaExporter
 from pandaeval_collector.store import OutboxRow
 from pandaeval_otel._proto.member_pb2 import Member
 
@@ -34,6 +34,10 @@ class Broker:
         return self._unanswered
 
 
+def _message(body: bytes) -> tuple[str, bytes]:
+    return Member.FromString(body).session_id, body + b"more"
+
+
 def _rows(*sessions: str) -> list[OutboxRow]:
     bodies = [Member(trace_id=bytes(16), session_id=each).SerializeToString() for each in sessions]
     return [OutboxRow(number, body) for number, body in enumerate(bodies, 1)]
@@ -41,7 +45,7 @@ def _rows(*sessions: str) -> list[OutboxRow]:
 
 async def test_members_are_completed_and_keyed_by_their_sessions() -> None:
     broker, rows = Broker(), _rows("a", "b")
-    sent = await ToTopic(broker, "eval.traces", lambda body: body + b"more").export(rows)
+    sent = await KafkaExporter(broker, "eval.traces", _message).export(rows)
     assert (sent.rows, sent.dropped) == (2, {})
     assert broker.written == [("eval.traces", row.body + b"more", key) for row, key in zip(rows, "ab", strict=True)]
 
@@ -49,4 +53,4 @@ async def test_members_are_completed_and_keyed_by_their_sessions() -> None:
 @pytest.mark.parametrize("broker", [Broker(refuses="too large"), Broker(unanswered=1)])
 async def test_what_the_broker_has_not_taken_is_sent_again(broker: Broker) -> None:
     with pytest.raises(RetryLaterError):
-        await ToTopic(broker, "eval.traces", bytes).export(_rows("a"))
+        await KafkaExporter(broker, "eval.traces", _message).export(_rows("a"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -247,7 +247,7 @@ class TestWhatTheJudgeMaySay:
         assert judge.caller.asked
         assert key not in "".join(judge.caller.questions)
         assert "://" not in pack(redacted(leaky), SECRET).text
-        assert not {"tools", "functions", "tool_choice"} & set(ModelCall("m", [], 1).to_dict())
+        assert not {"tools", "functions", "tool_choice"} & set(asdict(ModelCall("m", [], 1)))
 
 
 def test_names_of_tools_alone_are_no_content() -> None:

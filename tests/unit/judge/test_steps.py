@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pandaeval_collector.judge.neutral import neutral
 from pandaeval_collector.judge.pack import WHOLE, cleaned, pack
 from pandaeval_collector.judge.steps import clock, facts, steps
 from pandaeval_collector.judge.turns import conversation
@@ -24,7 +25,7 @@ def _model(at: int, *parts: Part) -> Span:
 
 
 def _told(subject: Trace) -> list[str]:
-    return steps(cleaned(subject, 10_000), facts(subject), WHOLE)
+    return steps(cleaned(subject, neutral), facts(subject), WHOLE)
 
 
 class TestThoughts:

@@ -27,11 +27,14 @@ class Firing:
 
     def __init__(self, store: Store) -> None:
         self.store, self.now = store, BEGAN
-        self.scheduler = Scheduler(store, Telemetry(), lambda _: None, lambda: self.now)
+        self._fired: list[RunRow] = []
+        self.scheduler = Scheduler(store, Telemetry(), self._fired.append, lambda: self.now)
 
     async def at(self, hour: int, minute: int) -> list[RunRow]:
         self.now = datetime(2026, 3, 1, hour, minute, tzinfo=UTC).timestamp()
-        return await self.scheduler.tick()
+        self._fired.clear()
+        await self.scheduler.tick()
+        return [*self._fired]
 
     def end(self, run: RunRow) -> None:
         self.store.runs.begin(run.no).result()

@@ -171,7 +171,7 @@ def test_the_spans_of_a_trace_stay_while_a_job_needs_them(store: Store) -> None:
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
     _leased(store)
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
-    assert store.chunks([chunk.id])
+    assert store.reads.chunks([chunk.id])
     store.commit(WriteSet(ended=[JobEnd("a", "done")])).result()
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 1
 

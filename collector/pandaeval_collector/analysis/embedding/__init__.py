@@ -76,12 +76,15 @@ class Knowing(Protocol):
 
 def knows(embedder: Embedder) -> Callable[[str], KnownShare]:
     """Returns a function that tells how much of a text is known: all, unless the embedder is :class:`Knowing`."""
-    known: Callable[[str], KnownShare] = getattr(embedder, "known", _all_known)
+    known: Callable[[str], KnownShare] = getattr(embedder, "known", lambda text: ALL_KNOWN)
     return known
 
 
-def _all_known(text: str) -> KnownShare:
-    return ALL_KNOWN
+def without_argument(scheme: str, argument: str) -> None:
+    """Raises :class:`EmbedderError` where an embedder that takes no argument was given one."""
+    if argument:
+        message = f"embedder {scheme!r} takes no argument, but got {argument!r}: write just {scheme!r}"
+        raise EmbedderError(message)
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:

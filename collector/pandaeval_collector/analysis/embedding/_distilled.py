@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import unit_rows
+from pandaeval_collector.analysis.embedding._wordpiece import Pieces
 
 LONGEST_TEXT = 5000
 
@@ -39,46 +40,37 @@ class Table:
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 
-class _Pieces(Protocol):
-    def numbers(self, text: str) -> NDArray[np.int32]:
-        """Returns the indexes in the table of a text's pieces."""
-
-
-class _Model(Protocol):
-    """The contents of an embedder's file."""
-
-    @property
-    def table(self) -> Table: ...
-    @property
-    def pieces(self) -> _Pieces: ...
-
-
-M = TypeVar("M", bound=_Model)
-
-
-class DistilledEmbedder(Generic[M]):
+class DistilledEmbedder:
     """Base of the :class:`Embedder` implementations with such a table. Reads its file, ``ID.npz`` unless another
     ``path`` is given, at the first text. Equal bits in any batch and run."""
 
     id = ""
 
-    def __init__(self, read: Callable[[Path], M], path: Path | None) -> None:
-        self._read, self._path = read, path
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns rows of shape ``(len(texts), dimension)``, from the first ``LONGEST_TEXT`` characters of each text.
 
         Text without letters or digits, or in a script that the model does not know, gives a row of zeros.
         """
-        model = self._model
-        sums = np.empty((len(texts), model.table.used.shape[1]), np.float32)
+        table, pieces, _ = self._model
+        sums = np.empty((len(texts), table.used.shape[1]), np.float32)
         for total, text in zip(sums, texts, strict=True):
-            model.table.add(model.pieces.numbers(text[:LONGEST_TEXT]), total)
+            table.add(pieces.numbers(text[:LONGEST_TEXT]), total)
         return unit_rows(sums)
 
     @cached_property
-    def _model(self) -> M:
-        if self._path is not None:
-            return self._read(self._path)
-        with as_file(files(__package__) / f"{self.id}.npz") as path:
-            return self._read(path)
+    def _model(self) -> tuple[Table, Pieces, Mapping[str, int]]:
+        """The contents of the file: the table, what splits words into its pieces, and each piece's number."""
+        with (
+            as_file(files(__package__) / f"{self.id}.npz") as own,
+            np.load(self._path or own, allow_pickle=False) as held,
+        ):
+            names = held["vocabulary"].tobytes().decode("utf-8").split("\n")
+            table, numbers = Table(held["rows"], held["scales"]), {piece: number for number, piece in enumerate(names)}
+            return table, self.pieces(held, numbers, table), numbers
+
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
+        """Makes what splits words into pieces, by their ``numbers``, and returns their places in the ``table``."""
+        raise NotImplementedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from struct import pack
 
 import numpy as np
@@ -35,29 +35,42 @@ def _instead(found: re.Match[str]) -> str:
     return "" if unicodedata.category(found[0]) == "Mn" else " "
 
 
-class WordPiece(dict[str, bytes]):
-    """Maps a word to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` words.
+class Pieces(dict[str, bytes]):
+    """Maps a word to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` words of at most ``longest``
+    characters. ``numbered`` turns a piece's number in the ``vocabulary`` into the one returned."""
 
-    A word with an unknown part, or longer than ``LONGEST_WORD`` characters, has no pieces. ``numbered`` turns a piece's
-    number in the vocabulary into the one returned.
-    """
+    longest = 1 << 30
+    words: Callable[[str], list[str]]
+    """Splits a text into words."""
 
     def __init__(self, vocabulary: Mapping[str, int], numbered: Callable[[int], int] = int) -> None:
         super().__init__()
         self._vocabulary, self._numbered = vocabulary, numbered
 
     def __missing__(self, word: str) -> bytes:
-        if len(self) >= CACHED_WORDS:
-            self.clear()
-        numbers = [self._numbered(number) for number in self._pieces(word)]
-        pieces = self[word] = pack(f"={len(numbers)}i", *numbers)
+        numbers = [self._numbered(number) for number in self.split(word)]
+        pieces = pack(f"={len(numbers)}i", *numbers)
+        if len(word) <= self.longest:
+            if len(self) >= CACHED_WORDS:
+                self.clear()
+            self[word] = pieces
         return pieces
 
     def numbers(self, text: str) -> NDArray[np.int32]:
         """Returns the pieces of all words of the text, in order."""
-        return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
+        return np.frombuffer(b"".join(map(self.__getitem__, self.words(text))), np.int32)
 
-    def _pieces(self, word: str) -> tuple[int, ...]:
+    def split(self, word: str) -> Sequence[int]:
+        """Returns the numbers in the vocabulary of a word's pieces."""
+        raise NotImplementedError
+
+
+class WordPiece(Pieces):
+    """BERT's pieces. A word with an unknown part, or longer than ``LONGEST_WORD`` characters, has none."""
+
+    words = staticmethod(words)
+
+    def split(self, word: str) -> tuple[int, ...]:
         """Splits a word greedily: the longest known piece from the left, then the longest continuation, and so on."""
         if len(word) > LONGEST_WORD:
             return ()
@@ -127,7 +140,14 @@ class English(dict[str, int]):
     def __missing__(self, word: str) -> int:
         if len(self) >= CACHED_WORDS:
             self.clear()
-        found = self[word] = self._weighed(word)
+        if (len(word) == 1 and word.isascii()) or any(sign.isdigit() for sign in word):
+            found = 0  # letters, numbers and codes are of no language
+        elif word[0] > "\u024f":
+            found = _ONE + _FOREIGN + _POINTS
+        else:
+            points = 2 if word in _ENGLISH else -1 if word in _OTHER else self._vocabulary.get(word, COMMON) < COMMON
+            found = _ONE + (points > 0) * _KNOWN + (points + 1) * _POINTS
+        self[word] = found
         return found
 
     def known(self, text: str) -> KnownShare:
@@ -142,11 +162,3 @@ class English(dict[str, int]):
         if count < FEWEST_WORDS or points >= LEAST * count:
             return KnownShare(known / count)
         return KnownShare(known / count, f"it is not English: {known / count:.0%} of its words are common English ones")
-
-    def _weighed(self, word: str) -> int:
-        if (len(word) == 1 and word.isascii()) or any(sign.isdigit() for sign in word):
-            return 0  # letters, numbers and codes are of no language
-        if word[0] > "\u024f":
-            return _ONE + _FOREIGN + _POINTS
-        points = 2 if word in _ENGLISH else -1 if word in _OTHER else self._vocabulary.get(word, COMMON) < COMMON
-        return _ONE + (points > 0) * _KNOWN + (points + 1) * _POINTS

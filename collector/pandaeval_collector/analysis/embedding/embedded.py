@@ -6,46 +6,41 @@ negation do not count: a sense of the subject, not of the truth.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare
+from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, without_argument
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
-from pandaeval_collector.analysis.embedding._wordpiece import English, WordPiece
+from pandaeval_collector.analysis.embedding._wordpiece import English, Pieces, WordPiece
 
 SCHEME = "embedded"
 # Measured by `python tests/bench/coherence_pairs.py`.
 BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.06)
 
 
-class _Model:
-    """The contents of the file, about 9 MB. Pieces of words are indexes in the table."""
-
-    def __init__(self, path: Path) -> None:
-        with np.load(path, allow_pickle=False) as archive:
-            vocabulary = archive["vocabulary"].tobytes().decode("utf-8").split("\n")
-            self.table = Table(archive["rows"], archive["scales"])
-        numbers = {piece: number for number, piece in enumerate(vocabulary)}
-        self.pieces, self.english = WordPiece(numbers, self.table.place), English(numbers)
-
-
-class EmbeddedEmbedder(DistilledEmbedder[_Model]):
-    """Implements :class:`Embedder` for English, by a table inside the package."""
+class EmbeddedEmbedder(DistilledEmbedder):
+    """Implements :class:`Embedder` for English, by a table of about 9 MB inside the package."""
 
     id = "embedded-1"
     bands: Bands | None = BANDS
 
-    def __init__(self, path: Path | None = None) -> None:
-        super().__init__(_Model, path)
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Pieces:
+        """Returns BERT's pieces."""
+        return WordPiece(numbers, table.place)
+
+    @cached_property
+    def _english(self) -> English:
+        return English(self._model[2])
 
     def known(self, text: str) -> KnownShare:
         """Returns how much of a text is known; a text that is not English is not."""
-        return self._model.english.known(text)
+        return self._english.known(text)
 
 
 def open(argument: str) -> Embedder:
     """Opens the embedder; it takes no argument."""
-    if argument:
-        raise EmbedderError(f"embedder 'embedded' takes no argument, but got {argument!r}: write just 'embedded'")
+    without_argument(SCHEME, argument)
     return EmbeddedEmbedder()

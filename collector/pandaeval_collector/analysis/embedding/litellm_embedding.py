@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import (
-    ALL_KNOWN,
-    Bands,
-    Embedder,
-    EmbedderError,
-    KnownShare,
-    unit_rows,
-)
+from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, Embedder, EmbedderError, KnownShare, unit_rows
 from pandaeval_collector.base.errors import installation
 from pandaeval_collector.base.untrusted.foreign import explained, secrets_in
 

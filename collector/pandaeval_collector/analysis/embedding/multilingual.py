@@ -9,17 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from struct import pack
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare, _wordpiece
+from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, _wordpiece, without_argument
 from pandaeval_collector.analysis.embedding._distilled import DistilledEmbedder, Table
 
 # Words of any script into pieces of a fixed vocabulary, the cheapest way (SentencePiece's unigram model).
-CACHED_WORDS = 50_000
 LONGEST_CACHED = 24
 LONGEST_PIECE = 16
 # Of a character that no piece has; dearer than any piece, so that it is left out alone.
@@ -48,31 +45,17 @@ def words(text: str) -> list[str]:
     return [word if _in_run(word) else START + word for word in _WORD.findall(normal(text))]
 
 
-class Unigram(dict[str, bytes]):
-    """Maps a word (:func:`words`) to the numbers of its pieces, int32; caches at most ``CACHED_WORDS`` short words.
+class Unigram(_wordpiece.Pieces):
+    """The pieces of a word (:func:`words`). ``costs``: by a piece's number, from 1 to 255, higher for rarer pieces."""
 
-    ``vocabulary``: number by piece; ``costs``: by number, from 1 to 255, higher for rarer pieces. ``numbered`` turns a
-    piece's number into the one returned.
-    """
+    longest = LONGEST_CACHED
+    words = staticmethod(words)
 
     def __init__(self, vocabulary: Mapping[str, int], costs: bytes, numbered: Callable[[int], int] = int) -> None:
-        super().__init__()
-        self._vocabulary, self._costs, self._numbered = vocabulary, costs, numbered
+        super().__init__(vocabulary, numbered)
+        self._costs = costs
 
-    def __missing__(self, word: str) -> bytes:
-        numbers = [self._numbered(number) for number in self._pieces(word)]
-        pieces = pack(f"={len(numbers)}i", *numbers)
-        if len(word) <= LONGEST_CACHED:
-            if len(self) >= CACHED_WORDS:
-                self.clear()
-            self[word] = pieces
-        return pieces
-
-    def numbers(self, text: str) -> NDArray[np.int32]:
-        """Returns the pieces of all words of the text, in order."""
-        return np.frombuffer(b"".join(map(self.__getitem__, words(text))), np.int32)
-
-    def _pieces(self, word: str) -> list[int]:
+    def split(self, word: str) -> list[int]:
         """Returns the pieces that cover the word at the lowest cost; leaves out characters that no piece has."""
         length = len(word)
         best = [0, *[UNKNOWN_COST * (length + 1)] * length]
@@ -111,25 +94,15 @@ _LOOKED_AT = 1000
 _ENOUGH = 0.5
 
 
-class _Model:
-    """The contents of the file. Pieces of words are indexes in the table."""
-
-    def __init__(self, path: Path) -> None:
-        with np.load(path, allow_pickle=False) as archive:
-            names = archive["vocabulary"].tobytes().decode("utf-8").split("\n")
-            costs = archive["costs"].tobytes()
-            self.table = Table(archive["rows"], archive["scales"])
-        self.pieces = Unigram({piece: number for number, piece in enumerate(names)}, costs, self.table.place)
-
-
-class MultilingualEmbedder(DistilledEmbedder[_Model]):
+class MultilingualEmbedder(DistilledEmbedder):
     """Implements :class:`Embedder` for many languages, by a table inside the package."""
 
     id = "multilingual-1"
     bands: Bands | None = BANDS
 
-    def __init__(self, path: Path | None = None) -> None:
-        super().__init__(_Model, path)
+    def pieces(self, held: Mapping[str, NDArray[Any]], numbers: Mapping[str, int], table: Table) -> Unigram:
+        """Returns the pieces of the unigram model."""
+        return Unigram(numbers, held["costs"].tobytes(), table.place)
 
     def known(self, text: str) -> KnownShare:
         """Judges by script alone, from the first ``_LOOKED_AT`` characters: an unknown language in a script that the
@@ -143,7 +116,5 @@ class MultilingualEmbedder(DistilledEmbedder[_Model]):
 
 def open(argument: str) -> Embedder:
     """Opens the embedder; it takes no argument."""
-    if argument:
-        message = f"embedder 'multilingual' takes no argument, but got {argument!r}: write just 'multilingual'"
-        raise EmbedderError(message)
+    without_argument(SCHEME, argument)
     return MultilingualEmbedder()

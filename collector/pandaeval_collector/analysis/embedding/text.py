@@ -58,19 +58,14 @@ def chunks(text: str, limit: int = LIMIT) -> list[str]:
         raise ValueError(f"limit must be at least 1, got {limit}")
     parts = []
     while len(text) > limit:
-        cut = _cut(text, ceil(len(text) / ceil(len(text) / limit)), limit)
+        # The first white space from an equal part on, else the last one before, else none.
+        wanted = ceil(len(text) / ceil(len(text) / limit))
+        places = (*range(wanted, limit + 1), *range(wanted - 1, 0, -1))
+        cut = next((at for at in places if text[at].isspace()), limit)
         part, text = text[:cut].rstrip(), text[cut:].lstrip()
         if part:
             parts.append(part)
     return [*parts, text] if text or not parts else parts
-
-
-def _cut(text: str, wanted: int, limit: int) -> int:
-    """Returns the index of the first white space from ``wanted`` to ``limit``, of the last one before, or ``limit``."""
-    after = next((i for i in range(wanted, limit + 1) if text[i].isspace()), None)
-    if after is not None:
-        return after
-    return next((i for i in range(wanted - 1, 0, -1) if text[i].isspace()), limit)
 
 
 def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) -> TextVectors:
@@ -82,13 +77,10 @@ def embed_texts(embedder: Embedder, texts: Iterable[str], limit: int = LIMIT) ->
     unique = list(dict.fromkeys(part for each in parts.values() for part in each))
     vectors = embedder.embed(unique)
     place = {part: index for index, part in enumerate(unique)}
-    rows = {
-        text: vectors[place[each[0]]] if len(each) == 1 else _mean(vectors[[place[part] for part in each]])
-        for text, each in parts.items()
-    }
+    rows = {}
+    for text, each in parts.items():
+        own = vectors[[place[part] for part in each]]
+        rows[text] = (
+            own[0] if len(each) == 1 else unit_rows(np.add.reduce(own, axis=0, dtype=np.float64, keepdims=True))[0]
+        )
     return TextVectors(rows, frozenset(text for text, each in parts.items() if len(each) > 1))
-
-
-def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    row: NDArray[np.float32] = unit_rows(np.add.reduce(vectors, axis=0, dtype=np.float64, keepdims=True))[0]
-    return row

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
@@ -75,9 +77,11 @@ _MOST = 2000
 def pieces(result: Any) -> tuple[str, ...] | None:
     """Returns the values of a result with their keys, sorted, or the lines of a text, without ids, times and the like
     unless there is nothing else. ``None`` where there are too many or they nest too deep."""
+    if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            result = json.loads(result)
     try:
-        parsed = _parsed(result)
-        return _gathered(parsed, True) or _gathered(parsed, False)
+        return _gathered(result, True) or _gathered(result, False)
     except _TooMuchError:
         return None
 
@@ -94,24 +98,13 @@ def is_empty(said: tuple[str, ...]) -> bool:
 
 
 class _TooMuchError(ValueError):
-    pass
-
-
-def _parsed(result: Any) -> Any:
-    if isinstance(result, str) and len(result) <= PARSED_UP_TO and result.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(result)
-        except (ValueError, RecursionError):
-            return result
-    return result
+    """There are too many pieces, they nest too deep, or one cannot be spelled out."""
 
 
 def _gathered(value: Any, drop: bool) -> tuple[str, ...]:
-    found: list[str] = []
-    for piece in _leaves(value, "", _CONTENT_DEPTH, drop):
-        found.append(piece)
-        if len(found) > _MOST:
-            raise _TooMuchError
+    found = [*islice(_leaves(value, "", _CONTENT_DEPTH, drop), _MOST + 1)]
+    if len(found) > _MOST:
+        raise _TooMuchError
     return tuple(sorted(found))
 
 
@@ -177,12 +170,9 @@ def rough_arguments(calls: Sequence[ToolCall]) -> list[frozenset[str]]:
     found = []
     for call in calls:
         texts: set[str] = set()
-        if isinstance(call.arguments, dict):
-            for key, value in call.arguments.items():
-                if not isinstance(value, str) or in_arguments(str(key)) or "\n" in (text := value.strip()):
-                    continue
-                if text:
-                    texts.add(" ".join(text.split()).replace("'", '"'))
+        for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
+            if isinstance(value, str) and not in_arguments(str(key)) and "\n" not in (text := value.strip()) and text:
+                texts.add(" ".join(text.split()).replace("'", '"'))
         found.append(frozenset(texts))
     return found
 
@@ -209,7 +199,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
 
     The order of a result's parts makes no difference, neither do ids, times, counters and costs in it.
     """
-    if not (_answered(one) and _answered(other)):
+    if not (answered(one) and answered(other)):
         return None
     if failed(one) != failed(other):
         return False
@@ -235,46 +225,39 @@ def bare(result: Any) -> bool:
     return _bare_value(result)
 
 
-class _TooDeepError(ValueError):
-    pass
-
-
 def _bare_value(value: Any) -> bool:
     if isinstance(value, str):
         return _NOT_ALNUM.sub("", value.lower()) in _ACKNOWLEDGEMENTS
     return value is None or value is True or value == []
 
 
-def _answered(call: ToolCall) -> bool:
+def answered(call: ToolCall) -> bool:
+    """Returns whether a result or an error of the call was captured."""
     return call.has_result or call.error is not None
 
 
 def _plain(value: Any, depth: int, drop_volatile: bool) -> Any:
     if depth == 0:
-        raise _TooDeepError
+        raise _TooMuchError
     if isinstance(value, str):
         return value.strip() if "\n" in value else " ".join(value.split())
     if isinstance(value, dict):
-        return _plain_map(value, depth, drop_volatile)
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            name = str(key)
+            if item is None or (drop_volatile and in_arguments(name)):
+                continue
+            plain = _plain(item, depth - 1, drop_volatile)
+            if isinstance(plain, str) and name.lower() in CODE_KEYS:
+                plain = statements(plain)
+            if not isinstance(plain, str | dict | list) or plain:
+                found[name] = plain
+        return found
     if isinstance(value, list | tuple):
         return [_plain(item, depth - 1, drop_volatile) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if value is None or isinstance(value, bool | int | float) else repr(value)
-
-
-def _plain_map(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        name = str(key)
-        if item is None or (drop_volatile and in_arguments(name)):
-            continue
-        plain = _plain(item, depth - 1, drop_volatile)
-        if isinstance(plain, str) and name.lower() in CODE_KEYS:
-            plain = statements(plain)
-        if not isinstance(plain, str | dict | list) or plain:
-            found[name] = plain
-    return found
 
 
 def statements(code: str) -> str:

@@ -23,8 +23,9 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     """Finds the code in each model answer that was run, with what the agent's next model call was told of it. Leaves
     out code if tools were called before that next call: their calls tell more."""
     models = [span for span in trace.spans if span.kind is Kind.LLM and span.output]
-    if not _may_be_written([message for span in models for message in span.output or ()]):
-        return ()
+    parts = (part for span in models for message in span.output or () for part in message.parts)
+    if not any(isinstance(part, Text) and ("```" in part.text or "<code>" in part.text) for part in parts):
+        return ()  # as mostly
     agents: dict[str, list[Span]] = {}
     for span in models:
         agents.setdefault(span.agent_name, []).append(span)
@@ -36,31 +37,9 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
             continue
         seen = observed(after.input or ())
         if seen is not None:
-            runs.append(
-                ToolCall(
-                    NAME,
-                    "",
-                    {"code": code},
-                    seen,
-                    None,
-                    model.span_id,
-                    model.agent_name,
-                    model.end_ns,
-                    model.end_ns,
-                    has_arguments=True,
-                    has_result=True,
-                )
-            )
+            at = (model.span_id, model.agent_name, model.end_ns, model.end_ns)
+            runs.append(ToolCall(NAME, "", {"code": code}, seen, None, *at, has_arguments=True, has_result=True))
     return tuple(sorted(runs, key=attrgetter("start_ns")))
-
-
-def _may_be_written(messages: Sequence[Message]) -> bool:
-    """Returns whether any message may hold code: a fast check, as most hold none."""
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, Text) and ("```" in part.text or "<code>" in part.text):
-                return True
-    return False
 
 
 def written(output: Sequence[Message]) -> list[str]:

@@ -25,25 +25,23 @@ def contexts(spans: Sequence[Span]) -> dict[str, str]:
 
     An agent that was started as a tool knows nothing of others that were started so, even of its own name.
     """
-    by_id = {span.span_id: span for span in spans}
-    if not _nested(by_id):
-        return {}
-    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+    tools = _tools_above(spans)
+    by_id = {span.span_id: span for span in spans if tools}
     return _inherited(by_id, lambda span: tools.get(span.parent_id, "") if span.kind is Kind.AGENT else "")
 
 
 def delegating(spans: Sequence[Span]) -> set[str]:
     """Returns the ids of the tool spans in which an agent worked: the nearest one above each agent."""
-    by_id = {span.span_id: span for span in spans}
-    if not _nested(by_id):
-        return set()
-    tools = _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
+    tools = _tools_above(spans)
     return {tools[span.parent_id] for span in spans if span.kind is Kind.AGENT and tools.get(span.parent_id)}
 
 
-def _nested(by_id: Mapping[str, Span]) -> bool:
-    """Returns whether an agent may have worked inside a tool call: fast, as most have no span above them."""
-    return any(span.kind is Kind.AGENT and span.parent_id in by_id for span in by_id.values())
+def _tools_above(spans: Sequence[Span]) -> dict[str, str]:
+    """Maps each span id to the nearest tool call above it; nothing where no agent worked inside any, as mostly."""
+    by_id = {span.span_id: span for span in spans}
+    if not any(span.kind is Kind.AGENT and span.parent_id in by_id for span in spans):
+        return {}
+    return _inherited(by_id, lambda span: span.span_id if span.kind is Kind.TOOL else "")
 
 
 def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[str, str]:
@@ -134,23 +132,29 @@ def find_ping_pong(visits: Sequence[Visit], steps: Sequence[Step]) -> list[PingP
     found = []
     first = 0
     for at in range(2, len(visits) + 1):
-        goes_on = at < len(visits) and idle[at] and visits[at].agent == visits[at - 2].agent
-        if goes_on:
+        if at < len(visits) and idle[at] and visits[at].agent == visits[at - 2].agent:
             continue
         if at - first >= 4:
-            members = [
+            members = tuple(
                 index
                 for index, step in enumerate(steps)
                 if (step.nature is Nature.HAND_OVER or step.delegates) and first <= step.visit < at
-            ]
+            )
             wasted = tuple(index for index in members[1:] if steps[index].visit >= first + 2)
-            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), tuple(members), wasted))
+            found.append(PingPong((at - first) // 2, tuple(visits[first:at]), members, wasted))
         first = at - 1
     return found
 
 
 def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
-    repeated = _repeated_delegations(steps)
+    repeated: set[int] = set()
+    """Calls that give another agent a task in the same words as before, however deeply nested: any news in them is that
+    agent's."""
+    given: set[tuple[str, str]] = set()
+    for index, step in enumerate(steps):
+        if step.delegates and (told := canonical_arguments(step.call.arguments)) is not None:
+            repeated |= {index} if (step.call.name, told) in given else set()
+            given.add((step.call.name, told))
     working = {
         step.visit
         for index, step in enumerate(steps)
@@ -169,21 +173,6 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
         after = number == 0 or visits[number - 1].end_ns <= visit.start_ns
         idle.append(known and nothing_said and after and number not in working)
     return idle
-
-
-def _repeated_delegations(steps: Sequence[Step]) -> set[int]:
-    """Returns the indexes of calls that give another agent a task in the same words as before, however deeply nested:
-    any news in them is that agent's."""
-    given: set[tuple[str, str | None]] = set()
-    found: set[int] = set()
-    for index, step in enumerate(steps):
-        if not step.delegates:
-            continue
-        task = (step.call.name, canonical_arguments(step.call.arguments))
-        if task in given and task[1] is not None:
-            found.add(index)
-        given.add(task)
-    return found
 
 
 def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
@@ -225,7 +214,12 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
     runs = {period: _runs(steps, line, period) for period in _KINDS}
     cycles: list[Cycle] = []
     loose: dict[str | None, list[int]] = {}
-    before = _same_before(steps)
+    latest: dict[str | None, int] = {}
+    before = []
+    """For each step the index of the latest earlier step with the same signature, else its own."""
+    for index, step in enumerate(steps):
+        before.append(latest.get(step.signature, index))
+        latest[step.signature] = index
     at = 0
     while at < len(line):
         if steps[line[at]].news:
@@ -239,8 +233,10 @@ def find_cycles(steps: Sequence[Step]) -> list[Cycle]:
             loose.setdefault(steps[line[at]].signature, []).append(line[at])
             at += 1
             continue
-        cycle = _periodic(steps, line[at - period : at + length], period)
-        cycles.extend([cycle] if cycle else [])
+        members = line[at - period : at + length]
+        if wasted := tuple(index for index in members[period:] if steps[index].wasted):
+            distinct = len({steps[index].signature for index in wasted})
+            cycles.append(Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted))
         at += length
     cycles.extend(_loose_cycles(loose, steps, before))
     return sorted(cycles, key=lambda cycle: cycle.wasted)
@@ -256,14 +252,6 @@ def _runs(steps: Sequence[Step], line: Sequence[int], period: int) -> list[int]:
     return runs
 
 
-def _periodic(steps: Sequence[Step], members: Sequence[int], period: int) -> Cycle | None:
-    wasted = tuple(index for index in members[period:] if steps[index].wasted)
-    if not wasted:
-        return None
-    distinct = len({steps[index].signature for index in wasted})
-    return Cycle(_KINDS[period], 1 + max(1, len(wasted) // distinct), tuple(members), wasted)
-
-
 def _loose_cycles(loose: dict[str | None, list[int]], steps: Sequence[Step], before: Sequence[int]) -> list[Cycle]:
     cycles = []
     for places in loose.values():
@@ -271,13 +259,3 @@ def _loose_cycles(loose: dict[str | None, list[int]], steps: Sequence[Step], bef
         if wasted:
             cycles.append(Cycle("repeat", 1 + len(wasted), (before[wasted[0]], *wasted), wasted))
     return cycles
-
-
-def _same_before(steps: Sequence[Step]) -> list[int]:
-    """Returns for each step the index of the latest earlier step with the same signature, else its own."""
-    latest: dict[str | None, int] = {}
-    before = []
-    for index, step in enumerate(steps):
-        before.append(latest.get(step.signature, index))
-        latest[step.signature] = index
-    return before

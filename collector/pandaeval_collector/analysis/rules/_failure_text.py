@@ -250,8 +250,10 @@ def text_tells(text: str) -> FailureSign:
 @lru_cache(maxsize=2048)
 def _tells(start: str, whole: bool) -> FailureSign:
     start = start.replace("\u2019", "'")
-    if not _hints_at_it(start):
-        return FailureSign.NOTHING
+    near = start[:_NEAR].lower()
+    hinted = not near.isascii() or _CODE.search(near) is not None or any(each in near for each in _INSIDE)
+    if not hinted and _STEMS.isdisjoint(_WORD.findall(near)):
+        return FailureSign.NOTHING  # as mostly
     opened = BEFORE.match(start)
     at = opened.end() if opened is not None else 0
     if any(pattern.match(start, at) is not None for pattern in SURE):
@@ -261,10 +263,3 @@ def _tells(start: str, whole: bool) -> FailureSign:
     return (
         FailureSign.UNSURE if whole and "?" not in start and MAY.match(start, at) is not None else FailureSign.NOTHING
     )
-
-
-def _hints_at_it(start: str) -> bool:
-    near = start[:_NEAR].lower()
-    if not near.isascii() or _CODE.search(near) is not None or any(each in near for each in _INSIDE):
-        return True
-    return not _STEMS.isdisjoint(_WORD.findall(near))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT, FailureSign, text_tells
@@ -17,80 +19,27 @@ from pandaeval_otel.model import ToolCall
 # Whether an object that a tool gave back tells of a failure, by its fields.
 _FALSE_IF_FAILED = ("success", "ok", "succeeded", "successful")
 _TRUE_IF_FAILED = ("isError", "is_error", "iserror", "hasError", "has_error", "timed_out", "timedOut")
-_ERRORS = (
-    *("error", "error_message", "errorMessage", "error_msg", "errorType", "error_type", "error.type", "error_code"),
-    *(
-        "Error",
-        "ERROR",
-        "Exception",
-        "errorMessages",
-        "error_messages",
-        "errorCode",
-        "exception",
-        "fault",
-        "faultstring",
-        "error_description",
-        "traceback",
-        "errno",
-    ),
+_ERRORS = tuple(
+    """
+    error error_message errorMessage error_msg errorType error_type error.type error_code Error ERROR Exception
+    errorMessages error_messages errorCode exception fault faultstring error_description traceback errno
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 _STATES = ("status", "outcome", "state")
 _BAD = frozenset(
-    {
-        *("error", "fail", "failed", "failure", "rejected", "denied", "declined", "refused", "forbidden"),
-        *("unauthorized", "timeout", "timed_out", "aborted", "invalid", "exception"),
-    }
+    """
+    error fail failed failure rejected denied declined refused forbidden unauthorized timeout timed_out aborted invalid
+    exception
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 _HTTP = ("status_code", "statusCode", "http_status", "httpStatus", "http_code", "httpCode", "status")
 _EXITS = ("exit_code", "exitCode", "exit_status", "returncode", "return_code", "returnCode")
-_SAYS_WHY = frozenset(
-    {
-        *(
-            "message",
-            "msg",
-            "detail",
-            "details",
-            "reason",
-            "errors",
-            "title",
-            "description",
-            "hint",
-            "help",
-            "instance",
-        ),
-        *(
-            "code",
-            "type",
-            "__type",
-            "Message",
-            "name",
-            "stack",
-            "trace",
-            "cause",
-            "retryable",
-            "retry_after",
-            "retryAfter",
-            "timestamp",
-        ),
-        *(
-            "path",
-            "method",
-            "request_id",
-            "requestId",
-            "trace_id",
-            "traceId",
-            "id",
-            "jsonrpc",
-            "result",
-            "data",
-            "body",
-        ),
-        *_ERRORS,
-        *_STATES,
-        *_HTTP,
-        *_TRUE_IF_FAILED,
-        *_FALSE_IF_FAILED,
-    }
+_SAYS_WHY = {*_ERRORS, *_STATES, *_HTTP, *_TRUE_IF_FAILED, *_FALSE_IF_FAILED}.union(
+    """
+    message msg detail details reason errors title description hint help instance code type __type Message name stack
+    trace cause retryable retry_after retryAfter timestamp path method request_id requestId trace_id traceId id jsonrpc
+    result data body
+    """.split()  # noqa: SIM905 - a list of words to be read
 )
 """Fields that an answer about an error has; others are those of a record of something."""
 _OF_ERRORS = frozenset({*_ERRORS, "message", "msg", "detail", "details", "reason", "errors", "error_codes"})
@@ -103,22 +52,8 @@ _FIELD_CODE = re.compile(
 )
 _SIGNALLED = 126
 """From here on a shell's exit code says that a command did not run, or was killed."""
-
-
-_TELLING = frozenset(
-    {
-        *_FALSE_IF_FAILED,
-        *_TRUE_IF_FAILED,
-        *_ERRORS,
-        *_STATES,
-        *_HTTP,
-        *_EXITS,
-        "code",
-        "errors",
-        "detail",
-        "__type",
-        "type",
-    }
+_TELLING = frozenset({*_FALSE_IF_FAILED, *_TRUE_IF_FAILED, *_ERRORS, *_STATES, *_HTTP, *_EXITS}).union(
+    ("code", "errors", "detail", "__type", "type")
 )
 
 
@@ -133,11 +68,7 @@ def fields_tell(found: Mapping[str, Any]) -> FailureSign:
         return FailureSign.FAILED
     if any(_is_message(key, found[key]) for key in _ERRORS if key in found):
         return _in_a_record(found)
-    return max((_state(found), _http(found), _exit(found), _several(found), _coded(found)), key=_weight)
-
-
-def _weight(told: FailureSign) -> int:
-    return told.value
+    return max(_signs(found), key=attrgetter("value"), default=FailureSign.NOTHING)
 
 
 def _is(value: object, wanted: bool) -> bool:
@@ -152,7 +83,12 @@ def _is_message(key: str, error: object) -> bool:
         case int():
             return error != 0 and key in ("error_code", "errorCode", "errno")
         case str():
-            return error.strip().casefold() not in _NONE and not _is_number(error)
+            if error.strip().casefold() in _NONE:
+                return False
+            with suppress(ValueError):
+                float(error.strip().rstrip("%"))
+                return False
+            return True
         case dict():
             return any(isinstance(each, str | dict | list) and each for each in error.values()) or "code" in error
         case list():
@@ -160,68 +96,38 @@ def _is_message(key: str, error: object) -> bool:
     return False
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text.strip().rstrip("%"))
-    except ValueError:
-        return False
-    return True
-
-
 def _in_a_record(found: Mapping[str, Any]) -> FailureSign:
     others = sum(1 for key, value in found.items() if key not in _SAYS_WHY and value not in (None, "", [], {}))
     return FailureSign.FAILED if others <= _MOST_OTHERS else FailureSign.UNSURE
 
 
-def _state(found: Mapping[str, Any]) -> FailureSign:
-    for key in _STATES:
-        said = found.get(key)
-        if isinstance(said, str) and said.strip().casefold() in _BAD:
-            told_why = not _OF_ERRORS.isdisjoint(found) or "code" in found
-            alone = len(found) == 1 or (told_why and _in_a_record(found) is FailureSign.FAILED)
-            return FailureSign.FAILED if alone else FailureSign.UNSURE
-    return FailureSign.NOTHING
-
-
-def _http(found: Mapping[str, Any]) -> FailureSign:
-    for key in _HTTP:
-        code = found.get(key)
-        if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
-            return _in_a_record(found)
-    code = found.get("code")
-    if isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000) and not _OF_ERRORS.isdisjoint(found):
-        return _in_a_record(found)
-    return FailureSign.NOTHING
-
-
-def _exit(found: Mapping[str, Any]) -> FailureSign:
-    for key in _EXITS:
-        code = found.get(key)
-        if isinstance(code, int) and not isinstance(code, bool) and code != 0:
-            said = found.get("stderr")
-            named = isinstance(said, str) and text_tells(said) is FailureSign.FAILED
-            return FailureSign.FAILED if named or code >= _SIGNALLED or code < 0 else FailureSign.UNSURE
-    return FailureSign.NOTHING
-
-
-def _coded(found: Mapping[str, Any]) -> FailureSign:
-    """Recognises a code in capitals beside a message (``INVALID_ARGUMENT``), and the lists of validators."""
+def _signs(found: Mapping[str, Any]) -> Iterator[FailureSign]:
+    """Yields what states and codes among an object's fields tell, those of each kind by the first that tells."""
+    explained = not _OF_ERRORS.isdisjoint(found)
     code, detail, kind = found.get("code"), found.get("detail"), found.get("__type", found.get("type"))
-    if isinstance(kind, str) and kind.endswith(("Exception", "Error")):
-        return _in_a_record(found)
-    if isinstance(code, str) and _FIELD_CODE.fullmatch(code) and not _OF_ERRORS.isdisjoint(found):
-        return _in_a_record(found)
-    if isinstance(detail, list) and detail and all(isinstance(each, dict) and "msg" in each for each in detail):
-        return _in_a_record(found)
-    return FailureSign.NOTHING
-
-
-def _several(found: Mapping[str, Any]) -> FailureSign:
-    """Recognises a failed query: a list of errors without data. Other lists of errors may be what was looked for."""
+    states = (found.get(key) for key in _STATES)
+    if any(isinstance(state, str) and state.strip().casefold() in _BAD for state in states):
+        told_why = (explained or "code" in found) and _in_a_record(found) is FailureSign.FAILED
+        yield FailureSign.FAILED if told_why or len(found) == 1 else FailureSign.UNSURE
+    numbers = {key: n for key in (*_HTTP, *_EXITS) if isinstance(n := found.get(key), int) and not isinstance(n, bool)}
+    of_request = isinstance(code, int) and (400 <= code < 600 or -32800 < code <= -32000)
+    if any(400 <= numbers.get(key, 0) < 600 for key in _HTTP) or (of_request and explained):
+        yield _in_a_record(found)
+    ended = next((numbers[key] for key in _EXITS if numbers.get(key)), 0)
+    if ended:
+        said = found.get("stderr")
+        named = isinstance(said, str) and text_tells(said) is FailureSign.FAILED
+        yield FailureSign.FAILED if named or ended >= _SIGNALLED or ended < 0 else FailureSign.UNSURE
     errors = found.get("errors")
-    if not isinstance(errors, list) or not any(isinstance(each, str | dict) and each for each in errors):
-        return FailureSign.NOTHING
-    return FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE
+    if isinstance(errors, list) and any(isinstance(each, str | dict) and each for each in errors):
+        # A query that failed has no data; other lists of errors may be what was looked for.
+        yield FailureSign.FAILED if "data" in found and found["data"] is None else FailureSign.UNSURE
+    if (
+        (isinstance(kind, str) and kind.endswith(("Exception", "Error")))
+        or (isinstance(code, str) and _FIELD_CODE.fullmatch(code) and explained)  # ``INVALID_ARGUMENT``
+        or (isinstance(detail, list) and detail and all(isinstance(each, dict) and "msg" in each for each in detail))
+    ):
+        yield _in_a_record(found)
 
 
 __all__ = ["PARSED_UP_TO", "FailureSign", "as_object", "error_of", "failed", "is_absence", "says_error", "tells"]
@@ -297,18 +203,12 @@ def _string_tells(text: str, depth: int) -> FailureSign:
     start = text[:LOOKED_AT].lstrip()
     if not start.startswith(("{", "[{", '["')):
         return text_tells(text)
-    if not start.startswith('["') and not _may_say_error(
-        text
+    if not start.startswith('["') and not (
+        _WRAPPED.match(text) or _STATE.search(text) or _CODE.search(text) or any(field in text for field in _FIELDS)
     ):  # as nearly always, in a fraction of the time that parsing takes
         return FailureSign.NOTHING
     parsed = _parsed(text)
     return text_tells(text) if parsed is None else _result_tells(parsed, depth)
-
-
-def _may_say_error(text: str) -> bool:
-    if _WRAPPED.match(text) is not None or _STATE.search(text) is not None or _CODE.search(text) is not None:
-        return True
-    return any(field in text for field in _FIELDS)
 
 
 def _parsed(text: str) -> Any:

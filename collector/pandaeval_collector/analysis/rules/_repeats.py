@@ -107,7 +107,9 @@ class _Marker:
         if same is False:
             _forgive(chain)  # the answer changed in the end, so the calls before were waiting for that
             self._chains[signature] = _Chain(index, self._state)
-        elif chain.state == self._state and _at_once(before, step):
+        elif chain.state == self._state and (
+            step.call.start_ns < before.call.end_ns or (step.asked_by and step.asked_by == before.asked_by)
+        ):
             chain.last = index  # asked for at the same time: the answer could not be known yet
         elif chain.state != self._state or not self._may_repeat(chain, before, step, same):
             self._chains[signature] = _Chain(index, self._state)
@@ -119,7 +121,12 @@ class _Marker:
             chain.last = index
             chain.length += 1
             weak = same is None or step.stale or step.nature is Nature.CHANGING or failed(step.call)
-            _extend(chain, step, cautious=weak)
+            chain.pending.append(step)
+            if not weak or chain.length >= CAUTIOUS_ROUNDS:
+                for repeat in chain.pending:
+                    repeat.wasted = True
+                chain.repeats.extend(chain.pending)
+                chain.pending.clear()
 
     def _may_repeat(self, chain: _Chain, before: Step, step: Step, same: bool | None) -> bool:
         if same is None and step.nature is Nature.CHANGING:
@@ -148,20 +155,6 @@ class _Marker:
             if step.idle_known and step.idle_s >= RETRY_WAIT_S:
                 return True
         return self._last_wait > chain.last
-
-
-def _at_once(before: Step, step: Step) -> bool:
-    return step.call.start_ns < before.call.end_ns or (bool(step.asked_by) and step.asked_by == before.asked_by)
-
-
-def _extend(chain: _Chain, step: Step, cautious: bool) -> None:
-    chain.pending.append(step)
-    if cautious and chain.length < CAUTIOUS_ROUNDS:
-        return
-    for repeat in chain.pending:
-        repeat.wasted = True
-    chain.repeats.extend(chain.pending)
-    chain.pending.clear()
 
 
 def _forgive(chain: _Chain) -> None:

@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import (
     CODE_KEYS,
+    answered,
     in_arguments,
     is_empty,
     pieces,
@@ -57,37 +59,49 @@ _FILLERS = frozenset(
 )
 
 
-@dataclass(slots=True)
 class _Request:
-    """What a call asks for. ``texts``: its free texts; ``code``: the code in it; ``worded``: whether there are texts;
-    ``words``: of the texts; ``names``: those words that are numbers, codes or written like names; ``sketches``: of the
-    code. The last three are computed when a second request is compared with it."""
+    """What a call asks for: its free ``texts``, and the ``code`` in it. The rest is found out when a second request is
+    compared with it: most ask for something of their own, and their words are of no interest."""
 
-    texts: list[str] = field(default_factory=list)
-    code: list[str] = field(default_factory=list)
-    worded: bool = False
-    words: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
-    sketches: tuple[CodeSketch, ...] = ()
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.code: list[str] = []
 
-    def read(self) -> None:
-        """Computes words, names and sketches, once."""
-        if self.texts:
-            self.words, self.names = _words_of(self.texts)
-            self.texts = []
-        if self.code:
-            self.sketches = tuple(code_sketch(statements(each)) for each in self.code)
-            self.code = []
+    @cached_property
+    def words(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The words of the texts, and those of them that are numbers, codes or written like names."""
+        words: set[str] = set()
+        names: set[str] = set()
+        for place, word in (each for text in self.texts for each in enumerate(_WORD.findall(text))):
+            plain = word.casefold()
+            if plain[-1] in "gs":
+                plain = _stem(plain)
+            if plain in _FILLERS:
+                continue
+            words.add(plain)
+            if (not word.isalpha() and any(sign.isdigit() for sign in word)) or (place and word[:1].isupper()):
+                names.add(plain)
+        return frozenset(words), frozenset(names)
 
-    def alike(self, other: _Request, least: float) -> bool:
-        """Returns whether two requests with the same fixed parts ask for the same: equal code but for cosmetics, and
-        ``least`` of the shorter one's words in common."""
-        if not (self.names <= other.words and other.names <= self.words):
-            return False
-        if not all(map(code_alike, self.sketches, other.sketches)):
-            return False
-        shorter = min(len(self.words), len(other.words))
-        return not self.worded or (shorter > 0 and len(self.words & other.words) >= least * shorter)
+    @cached_property
+    def sketches(self) -> tuple[CodeSketch, ...]:
+        """Of the code."""
+        return tuple(code_sketch(statements(each)) for each in self.code)
+
+    def alike(self, others: Sequence[_Request], least: float) -> bool:
+        """Returns whether another request with the same fixed parts asks for the same: equal code but for cosmetics,
+        and ``least`` of the shorter one's words in common."""
+        for other in others:
+            (words, names), (others_words, others_names) = self.words, other.words
+            shorter = min(len(words), len(others_words))
+            if (
+                names <= others_words
+                and others_names <= words
+                and all(map(code_alike, self.sketches, other.sketches))
+                and (not self.texts or (shorter > 0 and len(words & others_words) >= least * shorter))
+            ):
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -137,13 +151,13 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
     times = Counter([call.name for call in calls])
     groups: dict[tuple[str, str], list[_Request]] = {}
     for call in calls:
-        if times[call.name] < _LEAST_CALLS or not _answered(call):
+        if times[call.name] < _LEAST_CALLS or not answered(call):
             continue
         if not _may_be_another(call, nature(call.name)):
             continue
         request, fixed = _asked(call.arguments)
         earlier = groups.setdefault((call.name, fixed), [])
-        if len(earlier) >= _MANY or _alike(request, earlier, _ALIKE):
+        if len(earlier) >= _MANY or request.alike(earlier, _ALIKE):
             return True
         earlier.append(request)
     return False
@@ -151,20 +165,20 @@ def may_reword(calls: Sequence[ToolCall]) -> bool:
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, str], list[_Subject]]) -> None:
     call = step.call
-    if not call.has_arguments or not _answered(call):
+    if not call.has_arguments or not answered(call):
         return
     request, fixed = _asked(call.arguments)
     said = None
     found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])
     for subject in found:
-        if subject.turn != step.turn or not _alike(request, subject.requests, _ALIKE) or not subject.is_read():
+        if subject.turn != step.turn or not request.alike(subject.requests, _ALIKE) or not subject.is_read():
             continue
         said = _said(call) if said is None else said
         if said is None:
             return
         if step.nature is Nature.CHANGING and not failed(call) and not (request.sketches and shows_something(said)):
             return
-        if subject.empty and _found_nothing(said) and not _alike(request, subject.requests, _ALIKE_UNANSWERED):
+        if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
             continue
         if unseen_share(said, subject.known) <= UNSEEN:
             subject.varied = subject.varied or signature != subject.signature
@@ -188,10 +202,6 @@ def _may_be_another(call: ToolCall, of: Nature) -> bool:
     return of is Nature.READING or (of is Nature.CHANGING and (failed(call) or runs_code(call.name)))
 
 
-def _answered(call: ToolCall) -> bool:
-    return call.has_result or call.error is not None
-
-
 def _said(call: ToolCall) -> tuple[str, ...] | None:
     """Returns the pieces of a call's result, or why the call failed; ``None`` where there are too many."""
     return (_FAILED + error_cause(error_of(call)),) if failed(call) else pieces(call.result)
@@ -199,33 +209,6 @@ def _said(call: ToolCall) -> tuple[str, ...] | None:
 
 def _found_nothing(said: tuple[str, ...]) -> bool:
     return is_empty(said) or said[0].startswith(_FAILED)
-
-
-def _alike(request: _Request, others: Sequence[_Request], least: float) -> bool:
-    if not others:  # most ask for something of their own, and their words are of no interest
-        return False
-    request.read()
-    for other in others:
-        other.read()
-        if request.alike(other, least):
-            return True
-    return False
-
-
-def _words_of(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-    words: set[str] = set()
-    names: set[str] = set()
-    for text in texts:
-        for place, word in enumerate(_WORD.findall(text)):
-            plain = word.casefold()
-            if plain[-1] in "gs":
-                plain = _stem(plain)
-            if plain in _FILLERS:
-                continue
-            words.add(plain)
-            if (not word.isalpha() and any(sign.isdigit() for sign in word)) or (place and word[:1].isupper()):
-                names.add(plain)
-    return frozenset(words), frozenset(names)
 
 
 def _stem(word: str) -> str:
@@ -248,17 +231,15 @@ def _asked(arguments: Any) -> tuple[_Request, str]:
         if isinstance(value, str) and name.lower() in CODE_KEYS and "\n" in value and len(value) <= LONGEST_CODE:
             request.code.append(value)
             fixed.append((name, "code", ""))
-        elif _is_free(value):
+        elif (
+            isinstance(value, str)
+            and 0 < len(value) <= _LONGEST
+            and value.lstrip()[:1] not in ("{", "[")
+            and (len(value.split(None, 2)) >= 2 or len(_WORD.findall(value)) >= 3)
+        ):
             request.texts.append(value)
             fixed.append((name, "text", ""))
         else:
             text = value if isinstance(value, str) else repr(value)
             fixed.append((name, "", (text.strip(_COSMETIC).casefold() if len(text) <= _LONGEST else text)))
-    request.worded = bool(request.texts)
     return request, repr(sorted(fixed, key=itemgetter(0)))
-
-
-def _is_free(value: Any) -> bool:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or value.lstrip()[:1] in ("{", "["):
-        return False
-    return len(value.split(None, 2)) >= 2 or len(_WORD.findall(value)) >= 3

@@ -110,11 +110,9 @@ def only_looks(name: str) -> bool:
     """Whether a tool merely shows another part of what is there (``page_down``, ``scroll``, ``go_back``): such a step
     goes on, and changes nothing that anybody would have to know of."""
     words = _words(name)
-    return not VIEWING.isdisjoint(words) and all(word in VIEWING or not _is_verb(word) for word in words)
-
-
-def _is_verb(word: str) -> bool:
-    return word in WRITE or word in AMBIGUOUS or word in RUNNING or word in STEPWISE
+    return not VIEWING.isdisjoint(words) and all(
+        word in VIEWING or word not in (WRITE | AMBIGUOUS | RUNNING | STEPWISE) for word in words
+    )
 
 
 @lru_cache(maxsize=4096)

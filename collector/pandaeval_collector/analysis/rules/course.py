@@ -7,12 +7,12 @@ fitted on such runs gives them no weight.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.response_recovery import KnownCalls, known_calls, lost_at, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import known_calls, lost_at, was_to_change
 from pandaeval_collector.analysis.stats.problem_features import MOST_TOOLS, Course
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -88,7 +88,7 @@ def course(trace: Trace) -> Course:
     """Counts how one trace went."""
     users = [turn.user for turn in trace.turns if turn.user]
     answers = [turn.assistant for turn in trace.turns if turn.assistant]
-    calls = trace.tool_calls
+    calls, names = trace.tool_calls, [call.name for call in trace.tool_calls]
     known = known_calls(trace)
     wrong = known.wrong
     changing = [was_to_change(trace, call) for call in calls]
@@ -104,7 +104,7 @@ def course(trace: Trace) -> Course:
         lost=len(lost_at(trace)) if any(wrong) else 0,
         to_change=sum(changing),
         changed=sum(change and not bad for change, bad in zip(changing, wrong, strict=True)),
-        repeats=_repeats(calls, known),
+        repeats=0 if len(set(names)) == len(names) else len(names) - len(set(zip(names, known.spelled, strict=True))),
         handed=sum(nature(call.name) is Nature.HAND_OVER or bool(TO_PEOPLE.search(call.name)) for call in calls),
         results=results,
         unused=unused,
@@ -115,13 +115,8 @@ def course(trace: Trace) -> Course:
         corrections=_holding(_CORRECTION, users),
         thanks=_holding(_THANKS, users),
         asks=int(bool(answers) and "?" in answers[-1]),
-        tools=tuple(sorted({call.name for call in calls}))[:MOST_TOOLS],
+        tools=tuple(sorted({*names}))[:MOST_TOOLS],
     )
-
-
-def _repeats(calls: Sequence[ToolCall], known: KnownCalls) -> int:
-    names = [call.name for call in calls]
-    return 0 if len(set(names)) == len(names) else len(names) - len(set(zip(names, known.spelled, strict=True)))
 
 
 def _holding(pattern: re.Pattern[str], texts: Sequence[str]) -> int:
@@ -144,17 +139,8 @@ def stated_values(value: Any) -> list[str]:
     """Returns the values in an object, in lower case: the first 64 of at least three characters."""
     found: list[str] = []
     known = as_object(value) if isinstance(value, str) and len(value) <= PARSED_UP_TO else value
-    for leaf in _leaves(value if known is None else known):
-        if len(leaf) >= _SHORTEST:
-            found.append(leaf[:PARSED_UP_TO].lower())
-            if len(found) == _MOST_VALUES:
-                break
-    return found
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
+    waiting = [value if known is None else known]
+    while waiting and len(found) < _MOST_VALUES:
         match waiting.pop():
             case dict() as held:
                 waiting.extend(reversed(held.values()))
@@ -162,5 +148,6 @@ def _leaves(value: Any) -> Iterator[str]:
                 waiting.extend(reversed(held))
             case None | bool():
                 pass
-            case leaf:
-                yield str(leaf)
+            case leaf if len(text := str(leaf)) >= _SHORTEST:
+                found.append(text[:PARSED_UP_TO].lower())
+    return found

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pandaeval_collector.analysis.rules._canonical import answered
 from pandaeval_collector.analysis.rules._failures import error_of, failed
 from pandaeval_collector.analysis.rules._verbs import computes, ends_run
 from pandaeval_collector.analysis.rules.response_owning_up import Told, told
@@ -91,8 +92,15 @@ def response(trace: Trace, end_tokens: Collection[str] = ()) -> Response | None:
         return _crashed(trace, failure.error or "", failure)
     if trace.ends_in_tool_call or answer is None:
         return _without_answer(trace, turn)
-    token = answer.strip()
-    if token in end_tokens or (is_control(token) and _is_named(token, trace)):
+    token, roles = answer.strip(), ("system", "developer", "user")
+    if token in end_tokens or (
+        is_control(token)
+        and (
+            token in (trace.input or "")
+            or any(token in (span.system or "") for span in trace.spans)
+            or any(token in m.text for span in trace.spans for m in span.input or () if m.role in roles)
+        )
+    ):
         return _lost(trace, None) or Response(1.0, f"the run ended by {_short(token)}")
     if not says_something(answer):
         return _silent(trace, turn, answer)
@@ -133,18 +141,21 @@ def _passed_off_error(trace: Trace, answer: str) -> Span | None:
 
 
 def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
+    if ended := _ended_by_call(trace):
+        return ended
     last = trace.tool_calls[-1] if trace.tool_calls else None
-    if last is not None and ends_run(last.name) and not failed(last):
-        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
     if not trace.ends_in_tool_call:
         if turn is not None and turn.media_only and turn.user is not None:
             return Response(1.0, "the run ended with an answer that is no text")
         return _lost(trace, None) or Response(None, "the answer was not captured", unknown=Unknown.NOT_CAPTURED)
     if not any(span.kind in _RUN for span in trace.spans) and not _tool_spans(trace):
         return None  # a model call by itself: whoever made it runs the tool, and asks again in another trace
-    if last is not None and _is_given_out(trace):
+    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
+    asks = root is not None and root.kind in _RUN and root.output and root.output[-1].tool_requests
+    if last is not None and asks and not any(map(answered, trace.tool_calls)) and not _tool_spans(trace):
+        # The outermost agent's own output asks for a call, and there is no result of a tool: its caller runs it.
         return Response(1.0, f"the run ended by asking its caller for {last.name}", tool=last.name)
-    if last is None or (last.has_result or last.error is not None or last.span_id in _tool_spans(trace)):
+    if last is None or answered(last) or last.span_id in _tool_spans(trace):
         return _lost(trace, None) or Response(
             None, "the run ended with the result of a tool; no answer to it was captured", unknown=Unknown.UNDECIDED
         )
@@ -157,10 +168,16 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Response | None:
     )
 
 
-def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
+def _ended_by_call(trace: Trace) -> Response | None:
     last = trace.tool_calls[-1] if trace.tool_calls else None
-    if last is not None and ends_run(last.name) and not failed(last):
-        return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+    if last is None or not ends_run(last.name) or failed(last):
+        return None
+    return Response(1.0, f"the run ended by {last.name}", tool=last.name)
+
+
+def _silent(trace: Trace, turn: Turn | None, answer: str) -> Response | None:
+    if ended := _ended_by_call(trace):
+        return ended
     spans = (turn.span_id,) if turn is not None and turn.span_id else (trace.root_span_id,)
     if is_control(answer):
         return Response(
@@ -195,8 +212,10 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     """Returns score, label and reason for a run whose call failed for good; ``{}`` in the reason stands for that
     failure."""
     said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
-    if said is not Told.CLAIMED and any(ends_run(later.name) and not failed(later) for later in _after(trace, call)):
-        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
+    if said is not Told.CLAIMED:
+        at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
+        if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
+            return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
     if said is Told.ASKED:
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer says so and asks how to go on"
     if said is Told.ADMITTED:
@@ -204,32 +223,6 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
     if said is Told.CLAIMED and was_to_change(trace, call):
         return 0.0, Ending.FALSE_SUCCESS, "the answer says that it was done, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
-
-
-def _after(trace: Trace, call: ToolCall) -> Sequence[ToolCall]:
-    at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
-    return trace.tool_calls[at + 1 :]
-
-
-def _is_named(token: str, trace: Trace) -> bool:
-    """Returns whether the instructions or the user name the token by which the run ended."""
-    if token in (trace.input or ""):
-        return True
-    for span in trace.spans:
-        if token in (span.system or "") or any(
-            token in message.text for message in span.input or () if message.role in ("system", "developer", "user")
-        ):
-            return True
-    return False
-
-
-def _is_given_out(trace: Trace) -> bool:
-    """Returns whether the outermost agent's own output asks for a call, in a run without any tool result: then the
-    agent's caller runs it."""
-    root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
-    if root is None or root.kind not in _RUN or not root.output or not root.output[-1].tool_requests:
-        return False
-    return not any(call.has_result or call.error is not None for call in trace.tool_calls) and not _tool_spans(trace)
 
 
 def _tool_spans(trace: Trace) -> Sequence[str]:

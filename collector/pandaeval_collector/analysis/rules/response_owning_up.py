@@ -101,7 +101,12 @@ def told(answer: str, done: bool = True) -> Told:
         said = _ASIDE.sub(" ", _SORRY.sub(" ", said))
         if not done:
             said = _POLICY.sub(" ", said)
-    asks = any(_asks_on(each) for each in sentences)
+    asks = any(
+        pattern.search(each) is not None
+        for each in sentences
+        if _BY_THE_WAY.search(each) is None or " or " in each
+        for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER)
+    )
     if _FAILED.search(said) is not None:
         return Told.ASKED if asks else Told.ADMITTED
     if claims:
@@ -113,9 +118,3 @@ def owns_up(answer: str) -> bool:
     """Returns whether the answer says that something failed or was not done, or asks how to go on, and claims no
     success."""
     return told(answer) in (Told.ADMITTED, Told.ASKED)
-
-
-def _asks_on(sentence: str) -> bool:
-    if _BY_THE_WAY.search(sentence) is not None and " or " not in sentence:
-        return False
-    return any(pattern.search(sentence) is not None for pattern in (_QUESTION, _ASKS_ON, _HANDS_OVER))

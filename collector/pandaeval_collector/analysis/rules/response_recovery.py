@@ -83,18 +83,25 @@ def lost_at(trace: Trace) -> list[int]:
     wrong = known.wrong
     if True not in wrong:
         return []
-    hints = known.hints
-    changing = [at for at, call in enumerate(calls) if _changes(call, hints)]
+    changing = [at for at, call in enumerate(calls) if _changes(call, known.hints)]
     if not changing:
         return [*range(len(calls))] if all(wrong) and not all(is_absence(call) for call in calls) else []
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-    lost: list[int] = []
-    for place, at in enumerate(changing):
-        if wrong[at] and not any(
-            not wrong[later] and _makes_up(calls[at], calls[later], starts) for later in changing[place + 1 :]
-        ):
-            lost.append(at)
-    return [at for at in lost if not _done_before(calls[at], calls, wrong)]
+
+    def makes_up(at: int, later: int) -> bool:
+        """Returns whether a success that stands behind a failure came after it, not at the same moment."""
+        one, other = calls[at], calls[later]
+        if one.name == other.name or other.start_ns > one.start_ns:
+            return True
+        return starts.get(other.span_id) == other.start_ns == one.start_ns  # told of by one model's input, in order
+
+    return [
+        at
+        for place, at in enumerate(changing)
+        if wrong[at]
+        and not any(not wrong[later] and makes_up(at, later) for later in changing[place + 1 :])
+        and not _done_before(calls[at], calls, wrong)
+    ]
 
 
 def changed_by(trace: Trace) -> tuple[str, ...]:
@@ -115,13 +122,6 @@ def _changes(call: ToolCall, hints: Mapping[str, bool | None]) -> bool:
     if hint is None and (only_looks(call.name) or computes(call.name)):
         return False
     return nature(call.name, hint) is Nature.CHANGING
-
-
-def _makes_up(lost: ToolCall, later: ToolCall, starts: Mapping[str, int]) -> bool:
-    """Returns whether a success that stands behind a failure came after it, not at the same moment."""
-    if lost.name == later.name or later.start_ns > lost.start_ns:
-        return True
-    return starts.get(later.span_id) == later.start_ns == lost.start_ns  # told of by one model's input, in order
 
 
 def _done_before(lost: ToolCall, calls: tuple[ToolCall, ...], wrong: list[bool]) -> bool:

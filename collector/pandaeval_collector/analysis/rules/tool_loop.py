@@ -32,12 +32,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
-from pandaeval_collector.analysis.rules._canonical import canonical_arguments, defaults_of, rough_arguments
+from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments, defaults_of, rough_arguments
 from pandaeval_collector.analysis.rules._code_runs import code_runs
 from pandaeval_collector.analysis.rules._cycles import (
     Cycle,
@@ -178,7 +177,11 @@ def tool_loop(trace: Trace) -> ToolLoop:
     """
     numbers = tuple(range(len(trace.tool_calls)))
     if len(trace.spans) >= LOOPING_ROUNDS and (written := code_runs(trace)):
-        trace, numbers = _with(written, trace)
+        # The runs of code among the calls, and each call's index in the original trace; -1 for code.
+        both = sorted(
+            [*enumerate(trace.tool_calls), *((-1, run) for run in written)], key=lambda each: each[1].start_ns
+        )
+        trace, numbers = replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
     if not _may_loop(trace):
         return ToolLoop(len(trace.tool_calls), unseen=_unseen(trace))
     visits = Visits(trace)
@@ -190,8 +193,11 @@ def tool_loop(trace: Trace) -> ToolLoop:
     rallies = find_ping_pong(visits.all, steps)
     wasted = {index for cycle in cycles for index in cycle.wasted} | {i for rally in rallies for i in rally.wasted}
     calls = trace.tool_calls
-    parts = [(_of_calls(cycle, calls), _spent_on_calls(cycle, calls)) for cycle in cycles]
-    parts += [(_of_visits(rally, calls), (rally.visits[2].start_ns, rally.visits[-1].end_ns)) for rally in rallies]
+    # Of calls the time from the end of the one before the first repetition to the end of the last one, in ns.
+    parts = [
+        (_loop(cycle, calls), (calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns)) for cycle in cycles
+    ]
+    parts += [(_loop(rally, calls), (rally.visits[2].start_ns, rally.visits[-1].end_ns)) for rally in rallies]
     spent = merged(time for _, time in parts)
     return ToolLoop(
         calls=len(calls),
@@ -204,29 +210,21 @@ def tool_loop(trace: Trace) -> ToolLoop:
     )
 
 
-def _with(written: Sequence[ToolCall], trace: Trace) -> tuple[Trace, tuple[int, ...]]:
-    """Returns the trace with runs of code among its calls, and each call's index in the original trace; -1 for code."""
-    both = [*enumerate(trace.tool_calls), *((-1, run) for run in written)]
-    both.sort(key=lambda each: each[1].start_ns)
-    return replace(trace, tool_calls=tuple(call for _, call in both)), tuple(number for number, _ in both)
-
-
 def _unseen(trace: Trace) -> int:
     """Counts calls of repeatedly called tools that show no arguments, or equal calls that show no result."""
     calls = trace.tool_calls
-    if not [call for call in calls if not call.has_arguments or not (call.has_result or call.error is not None)]:
+    if all(call.has_arguments and answered(call) for call in calls):
         return 0
     times = Counter([call.name for call in calls])
     if len(times) == len(calls):
         return 0
     tools = {tool.name: tool for tool in trace.tools}
     blind = sum(
-        times[call.name] > 1 and not call.has_arguments and not _takes_none(tools.get(call.name))
-        for call in trace.tool_calls
+        times[call.name] > 1 and not call.has_arguments and not _takes_none(tools.get(call.name)) for call in calls
     )
     silent = Counter(
         (call.name, canonical_arguments(call.arguments))
-        for call in trace.tool_calls
+        for call in calls
         if times[call.name] > 1 and call.has_arguments and not call.has_result and call.error is None
     )
     return blind + sum(count for count in silent.values() if count > 1)
@@ -255,33 +253,27 @@ def _steps(trace: Trace, timeline: Timeline, visits: Visits) -> list[Step]:
     given_on = delegating(trace.spans)
     defaults = {name: found for name, tool in tools.items() if (found := defaults_of(tool)) is not None}
     asked_in = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
-    steps = []
-    before: ToolCall | None = None
+    steps: list[Step] = []
     for call in trace.tool_calls:
+        arguments = None
+        if call.has_arguments or _takes_none(tools.get(call.name)):
+            arguments = canonical_arguments(call.arguments, defaults.get(call.name))
+        signature = f"{inside.get(call.span_id, '')}\0{call.agent}\0{call.name}\0{arguments}"
         step = Step(
             call=call,
             nature=nature(call.name, tools[call.name].read_only if call.name in tools else None),
-            signature=_signature(call, tools, inside.get(call.span_id, ""), defaults.get(call.name)),
+            signature=None if arguments is None else signature,
             turn=timeline.turn(call),
             visit=visits.of(call),
             # What an input tells of earlier calls is placed at its start; then they were not asked for together.
             delegates=call.span_id in given_on,
             asked_by=call.span_id if asked_in.get(call.span_id, call.start_ns) < call.start_ns else "",
         )
-        if before is not None:
+        if steps:
+            before = steps[-1].call
             step.idle_s, step.idle_known = timeline.idle_s(before, call), timeline.knows_work(before)
         steps.append(step)
-        before = call
     return steps
-
-
-def _signature(
-    call: ToolCall, tools: Mapping[str, ToolDefinition], inside: str, defaults: Mapping[str, Any] | None
-) -> str | None:
-    if not call.has_arguments and not _takes_none(tools.get(call.name)):
-        return None
-    arguments = canonical_arguments(call.arguments, defaults)
-    return None if arguments is None else f"{inside}\0{call.agent}\0{call.name}\0{arguments}"
 
 
 def _takes_none(tool: ToolDefinition | None) -> bool:
@@ -289,31 +281,16 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
-def _of_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> LoopCycle:
+def _loop(found: Cycle | PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
+    visits = found.visits if isinstance(found, PingPong) else ()
     return LoopCycle(
-        kind=cycle.kind,
-        rounds=cycle.rounds,
-        tools=tuple(dict.fromkeys(calls[index].name for index in cycle.members)),
-        span_ids=tuple(calls[index].span_id for index in cycle.members),
-        wasted_calls=len(cycle.wasted),
+        kind="ping_pong" if isinstance(found, PingPong) else found.kind,
+        rounds=found.rounds,
+        tools=tuple(dict.fromkeys(calls[index].name for index in found.members)),
+        span_ids=tuple(calls[index].span_id for index in found.members) or tuple(at.first_span_id for at in visits),
+        wasted_calls=len(found.wasted),
+        agents=tuple(visit.agent for visit in visits[:2]),
     )
-
-
-def _of_visits(rally: PingPong, calls: Sequence[ToolCall]) -> LoopCycle:
-    handed = tuple(calls[index].span_id for index in rally.members)
-    return LoopCycle(
-        kind="ping_pong",
-        rounds=rally.rounds,
-        tools=tuple(dict.fromkeys(calls[index].name for index in rally.members)),
-        span_ids=handed or tuple(visit.first_span_id for visit in rally.visits),
-        wasted_calls=len(rally.wasted),
-        agents=tuple(visit.agent for visit in rally.visits[:2]),
-    )
-
-
-def _spent_on_calls(cycle: Cycle, calls: Sequence[ToolCall]) -> tuple[int, int]:
-    """Returns the time from the end of the call before the first repetition to the end of the last one, in ns."""
-    return calls[cycle.wasted[0] - 1].end_ns, calls[cycle.wasted[-1]].end_ns
 
 
 def _seconds(intervals: Sequence[tuple[int, int]]) -> float:
@@ -332,19 +309,15 @@ RUNAWAY = 8
 def running_away(step: Trace) -> ToolLoop | None:
     """Returns what was wasted up to a step (:attr:`pandaeval_otel.model.Trace.is_step`), if that is the first step at
     which it is too much; else ``None``. The step's own calls have no results yet and do not count."""
-    answered = tuple(call for call in step.tool_calls if call.has_result)
-    if len(answered) <= RUNAWAY:
+    done = tuple(call for call in step.tool_calls if call.has_result)
+    if len(done) <= RUNAWAY:
         return None
-    found = tool_loop(replace(step, tool_calls=answered))
+    found = tool_loop(replace(step, tool_calls=done))
     if not found.looping or found.wasted_calls < RUNAWAY:
         return None
-    earlier = answered[: -_newest(step) or None]
-    known = tool_loop(replace(step, tool_calls=earlier))
-    return None if known.looping and known.wasted_calls >= RUNAWAY else found
-
-
-def _newest(step: Trace) -> int:
-    """Returns how many calls the previous step asked for: those of the history's last message with calls."""
+    # Without the calls that the previous step asked for: those of the history's last message with calls.
     calls = [span for span in step.spans if span.kind is Kind.LLM and span.input]
     messages = calls[-1].input or () if calls else ()
-    return next((len(asked) for message in reversed(messages) if (asked := tool_requests([message]))), 1)
+    newest = next((len(asked) for message in reversed(messages) if (asked := tool_requests([message]))), 1)
+    known = tool_loop(replace(step, tool_calls=done[: -newest or None]))
+    return None if known.looping and known.wasted_calls >= RUNAWAY else found

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,11 +91,9 @@ class LearnedModel:
             if held["format"] != FORMAT:
                 raise ValueError(f"it has format {held['format']}, and this version reads {FORMAT}: learn anew")
             names = {name: str(held[name]) for name in ("level", "agent", "source", "metric")}
-            return cls(**names, model=ProblemModel.of_dict(held["model"]), evidence=_evidence(held["evidence"]))
+            figures = dict(held["evidence"])
+            for name in ("auroc", "same_length"):
+                figures[name] = None if figures[name] is None else ShareEstimate(**figures[name])
+            return cls(**names, model=ProblemModel.of_dict(held["model"]), evidence=HeldOutFigures(**figures))
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"no model that `pandaeval learn` wrote ({error})") from error
-
-
-def _evidence(held: Mapping[str, Any]) -> HeldOutFigures:
-    shares = {name: None if held[name] is None else ShareEstimate(**held[name]) for name in ("auroc", "same_length")}
-    return HeldOutFigures(**{**held, **shares})

@@ -46,7 +46,8 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     opposite = pass_pow_k(n, n - c, k, mode)
     if mode == "bayesian" or opposite.value is None:
         # Its numbers are those of failing throughout, the other way round.
-        return PassEstimate(*map(_rest, (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)))
+        shares = (opposite.value, opposite.ci_high, opposite.ci_low, opposite.median)
+        return PassEstimate(*(None if share is None else 1.0 - share for share in shares))
     if mode == "unbiased":
         groups = math.comb(n, k)
         return PassEstimate((groups - math.comb(n - c, k)) / groups)
@@ -66,7 +67,12 @@ def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
         return PassEstimate(None)
     if mode == "unbiased":
         return PassEstimate(math.comb(c, k) / math.comb(n, k) if k <= n else None)
-    return _bayesian(1 + c, 1 + n - c, k) if mode == "bayesian" else PassEstimate((c / n) ** k)
+    if mode == "plug_in":
+        return PassEstimate((c / n) ** k)
+    successes, failures, aside = 1 + c, 1 + n - c, (1.0 - LEVEL) / 2.0
+    mean = math.prod((successes + i) / (successes + failures + i) for i in range(k))
+    low, median, high = (beta_quantile(successes, failures, share) ** k for share in (aside, 0.5, 1.0 - aside))
+    return PassEstimate(mean, low, high, median)
 
 
 def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -> tuple[Bounds, Bounds]:
@@ -78,18 +84,6 @@ def bounds(n: int, c: int, undetermined: int, k: int, mode: Mode = "unbiased") -
 
 
 Bounds: TypeAlias = tuple[float | None, float | None]
-
-
-def _bayesian(successes: int, failures: int, k: int) -> PassEstimate:
-    total = successes + failures
-    mean = math.prod((successes + i) / (total + i) for i in range(k))
-    aside = (1.0 - LEVEL) / 2.0
-    low, median, high = (beta_quantile(successes, failures, share) ** k for share in (aside, 0.5, 1.0 - aside))
-    return PassEstimate(mean, low, high, median)
-
-
-def _rest(share: float | None) -> float | None:
-    return None if share is None else 1.0 - share
 
 
 # pass@k and pass^k of a suite: the mean over its cases, with an interval for cases that might have been drawn instead.

@@ -9,7 +9,7 @@ nested cross-validation, by groups (sessions of one task or user stay together).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import nan, sqrt
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.stats.problem_features import CALLS, LENGTH, told
+from pandaeval_collector.analysis.stats.quantiles import wilson
 
 # How well a score tells good units from bad ones, with intervals: closed forms, so that nothing is drawn at random.
 Numbers = NDArray[np.float64]
@@ -66,10 +67,7 @@ def share(hits: int, of: int) -> ShareEstimate:
     """Returns a proportion with Wilson's interval."""
     if not of:
         return NOTHING
-    p, square = hits / of, Z95 * Z95
-    centre = (p + square / (2 * of)) / (1 + square / of)
-    half = Z95 * sqrt(p * (1 - p) / of + square / (4 * of * of)) / (1 + square / of)
-    return ShareEstimate(p, max(0.0, centre - half), min(1.0, centre + half), of)
+    return ShareEstimate(hits / of, *wilson(hits / of, of, Z95), of)
 
 
 def thirds(lengths: Sequence[float]) -> list[int]:
@@ -210,10 +208,7 @@ def learn(
             model = _fitted([rows[at] for at in kept], y[kept], [groups[at] for at in kept], seed)
             unseen[out] = [model.score(rows[at]) for at in range(len(y)) if out[at]]
     slope, offset = _platt(unseen, y)
-    whole = _fitted(rows, y, groups, seed)
-    scaled = ProblemModel(
-        whole.names, whole.means, whole.scales, whole.weights, whole.bias, slope, offset, float(y.mean())
-    )
+    scaled = replace(_fitted(rows, y, groups, seed), slope=slope, offset=offset)
     return scaled, _evidence(rows, y, unseen, _cross_scaled(unseen, y, folds))
 
 

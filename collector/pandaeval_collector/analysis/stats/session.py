@@ -110,13 +110,10 @@ def session_profile(reliability: float, consistency: float) -> str:
     ``safe_and_smooth`` (both high), ``uneven`` (reliable: no catastrophe, but uneven), ``consistently_mediocre``
     (consistent: predictable, but not reliable), ``unreliable_and_unstable``. Raises ``ValueError`` outside 0..1.
     """
-    high = _is_high(reliability), _is_high(consistency)
-    return {
-        (True, True): "safe_and_smooth",
-        (True, False): "uneven",
-        (False, True): "consistently_mediocre",
-        (False, False): "unreliable_and_unstable",
-    }[high]
+    reliable, consistent = (_checked(score) >= PROFILE_CUT - _TOLERANCE for score in (reliability, consistency))
+    if reliable:
+        return "safe_and_smooth" if consistent else "uneven"
+    return "consistently_mediocre" if consistent else "unreliable_and_unstable"
 
 
 def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
@@ -133,10 +130,6 @@ def assessment(pass_at_k: float | None, pass_pow_k: float | None) -> str | None:
     if _checked(pass_pow_k) > 0.7 + _TOLERANCE:
         return "reliable"
     return "inconsistent" if pass_pow_k < 0.5 - _TOLERANCE else None
-
-
-def _is_high(score: float) -> bool:
-    return _checked(score) >= PROFILE_CUT - _TOLERANCE
 
 
 def _band(score: float) -> int:
@@ -227,7 +220,9 @@ def agent_reliability(
     signal of weight 0 still makes its trace count as evaluated. Raises ``ValueError`` for a bad weight, signal or name.
     """
     merged = merged_weights(weights)
-    _check_extras(extra_signals)
+    for name in extra_signals:
+        if name not in EXTRA_SIGNALS:
+            raise ValueError(f"unknown extra signal {name!r}; known: {', '.join(EXTRA_SIGNALS)}")
     given = [present_signals(trace) for trace in traces]
     positions: list[int] = []
     risks: list[float] = []
@@ -276,7 +271,13 @@ def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | 
     positions = [position for position, signals in enumerate(given) if "confidence" in signals]
     if not positions:
         return Consistency(1.0, 0, len(given), merged)
-    components = [_uncertainty(given[position], merged) for position in positions]
+    components = []
+    for position in positions:
+        risks = _risks(given[position], merged, ())
+        penalty = math.fsum(merged[name] * risk for name, risk in risks.items() if name != "confidence")
+        uncertainty = (1.0 + penalty) * (merged["confidence"] * risks["confidence"])
+        named = {_RISK_KEYS[name]: risk for name, risk in risks.items()}
+        components.append(named | {"situational_penalty": penalty, "weighted_uncertainty": uncertainty})
     uncertainties = tuple(part["weighted_uncertainty"] for part in components)
     rms = math.sqrt(mean([value * value for value in uncertainties]))
     return Consistency(
@@ -295,17 +296,3 @@ def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | 
 def _risks(signals: Mapping[str, float], weights: Mapping[str, float], extras: Collection[str]) -> dict[str, float]:
     risks = {name: 1.0 - signals[name] for name in weights if name in signals}
     return risks | {name: 1.0 - signals[name] for name in extras if signals.get(name, 1.0) < 1.0}
-
-
-def _uncertainty(signals: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:
-    risks = _risks(signals, weights, ())
-    penalty = math.fsum(weights[name] * risk for name, risk in risks.items() if name != "confidence")
-    uncertainty = (1.0 + penalty) * (weights["confidence"] * risks["confidence"])
-    named = {_RISK_KEYS[name]: risk for name, risk in risks.items()}
-    return named | {"situational_penalty": penalty, "weighted_uncertainty": uncertainty}
-
-
-def _check_extras(extras: Collection[str]) -> None:
-    for name in extras:
-        if name not in EXTRA_SIGNALS:
-            raise ValueError(f"unknown extra signal {name!r}; known: {', '.join(EXTRA_SIGNALS)}")

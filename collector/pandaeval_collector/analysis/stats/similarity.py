@@ -19,7 +19,14 @@ class Direction:
 
     def __init__(self, vector: Sequence[float] | NDArray[Any]) -> None:
         self.size = len(vector)
-        self.components: NDArray[np.float64] | None = _unit(np.asarray(vector, dtype=np.float64))
+        self.components: NDArray[np.float64] | None = None
+        values = np.asarray(vector, dtype=np.float64)
+        largest = float(np.maximum.reduce(np.abs(values), initial=0.0))
+        if not math.isfinite(largest):
+            raise ValueError("a vector holds a component that is not finite")
+        if largest != 0.0:
+            values = values / largest  # squares of very large or small components would not fit a double
+            self.components = values / math.sqrt(float(np.add.reduce(values * values)))
 
     @classmethod
     def of_rows(cls, rows: NDArray[Any]) -> list[Direction]:
@@ -32,13 +39,10 @@ class Direction:
         values = values / np.where(largest == 0.0, 1.0, largest)[:, None]
         lengths = np.sqrt(np.add.reduce(values * values, axis=1))
         values /= np.where(lengths == 0.0, 1.0, lengths)[:, None]
-        return [cls._made(row if some else None, len(row)) for row, some in zip(values, largest, strict=True)]
-
-    @classmethod
-    def _made(cls, components: NDArray[np.float64] | None, size: int) -> Direction:
-        made = cls.__new__(cls)
-        made.size, made.components = size, components
-        return made
+        found = [cls.__new__(cls) for _ in values]
+        for made, row, some in zip(found, values, largest, strict=True):
+            made.size, made.components = len(row), row if some else None
+        return found
 
     def __len__(self) -> int:
         return self.size
@@ -71,17 +75,6 @@ def jaccard(a: Set[str], b: Set[str]) -> float:
     shared = len(a & b)
     union = len(a) + len(b) - shared
     return shared / union if union else 0.0
-
-
-def _unit(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    largest = float(np.maximum.reduce(np.abs(values), initial=0.0))
-    if not math.isfinite(largest):
-        raise ValueError("a vector holds a component that is not finite")
-    if largest == 0.0:
-        return None
-    values = values / largest  # squares of very large or small components would not fit a double
-    unit: NDArray[np.float64] = values / math.sqrt(float(np.add.reduce(values * values)))
-    return unit
 
 
 # How near two texts are in meaning, as PandaProbe's coherence defines it.

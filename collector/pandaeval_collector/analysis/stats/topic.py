@@ -188,15 +188,13 @@ def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
     """Returns whether the answer could be found off topic: both texts say enough, the message asks for something of its
     own, and the answer neither hands over nor takes up a word of the message. Only then does low similarity mean
     anything. ``unlike``: the two are not similar at all."""
-    if leaves_it_open(message) or _HANDS_OVER.search(answer[:LONGEST]) is not None:
+    # To what agrees to a proposal or asks what to do next, the subject of the answer is the agent's to choose.
+    if _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None:
         return False
-    return say_enough(message, answer, unlike) and _stems(message).isdisjoint(_stems(answer))
-
-
-def leaves_it_open(message: str) -> bool:
-    """Whether a message agrees to what the agent proposed, or asks what to do next: the subject of the answer is then
-    the agent's to choose."""
-    return _CONSENT.match(message) is not None or _WHAT_NEXT.search(message[-PLAINLY:]) is not None
+    if _HANDS_OVER.search(answer[:LONGEST]) is not None:
+        return False
+    stems, others = ({word[:STEM] for word in topic_words(text)} for text in (message, answer))
+    return say_enough(message, answer, unlike) and stems.isdisjoint(others)
 
 
 def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
@@ -231,7 +229,3 @@ def stated(answer: str) -> str:
 
 def _without_codes(text: str) -> str:
     return _CODE.sub(" ", text.replace("\u2019", "'"))
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:STEM] for word in topic_words(text)}

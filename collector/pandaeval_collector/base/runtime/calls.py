@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.backoff import Backoff
@@ -57,16 +57,8 @@ class ChildEndedError(Exception):
         self.pid, self.why, self.over_it, self.hung = pid, why, over_it, why == "hung"
 
 
-class Codec(Protocol):
-    """How messages are written. ``error`` makes something of an error that the other end can raise."""
-
-    def pack(self, message: Any) -> bytes: ...
-    def unpack(self, body: bytes) -> Any: ...
-    def error(self, error: Exception) -> Any: ...
-
-
-class Pickled:
-    """Implements :class:`Codec` for children that run our code alone: any value, and errors as they are."""
+class Codec:
+    """Writes messages: any value, and errors as they are. For children that run our code alone."""
 
     def pack(self, message: Any) -> bytes:
         return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -74,19 +66,19 @@ class Pickled:
     def unpack(self, body: bytes) -> Any:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
-    def error(self, error: Exception) -> Exception:
-        """Returns the error, with its traceback as a note, or a :class:`RemoteError` that says the same."""
+    def error(self, error: Exception) -> Exception | str:
+        """Returns what the other end can raise: the error, with its traceback as a note, or a text that says the same."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
                 return error
         except Exception:  # noqa: BLE001, S110 - whatever its class does
             pass
-        return RemoteError(f"{type(error).__name__}: {error}")
+        return f"{type(error).__name__}: {error}"
 
 
-class Jsoned:
-    """Implements :class:`Codec` for children that run much code of others: JSON values, and errors as texts."""
+class JsonCodec(Codec):
+    """Writes messages for children that run much code of others: JSON values, and errors as texts."""
 
     def pack(self, message: Any) -> bytes:
         return json.dumps(message).encode()
@@ -96,6 +88,9 @@ class Jsoned:
 
     def error(self, error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
+
+
+PICKLED = Codec()
 
 
 @dataclass(slots=True, eq=False)
@@ -145,9 +140,10 @@ class Peer:
         """Returns the answer of the other end; raises the error that it met, and what ``on_piece`` raises. ``on_piece``
         takes each piece of the answer; what it returns goes back."""
         number = next(self._numbers)
+        body = self._codec.pack(("ask", number, name, arguments))
         asked = self._asked[number] = _Asked(patience)
         try:
-            self._write("ask", number, name, arguments)
+            self._send(body)
             self._watch()
             while True:
                 kind, value = await asked.inbox.get()
@@ -242,7 +238,7 @@ class Calls:
         *,
         count: Callable[..., None] = lambda *_: None,
         handlers: Handlers | None = None,
-        codec: Codec | None = None,
+        codec: Codec = PICKLED,
         silent: bool = False,
         in_turn: bool = False,
         keep: bool = False,
@@ -253,7 +249,7 @@ class Calls:
         is thrown away; ``in_turn``: it answers one request after the other; ``keep``: another is started as soon as one
         ended; ``backoff``: how long to wait before that."""
         self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
-        self._count, self._handlers, self._codec = count, handlers or {}, codec or Pickled()
+        self._count, self._handlers, self._codec = count, handlers or {}, codec
         self._silent, self._in_turn, self._keep = silent, in_turn, keep
         self._backoff, self._not_before = backoff or Backoff(), 0.0
         self._running: tuple[Child, Peer] | None = None

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pandaeval_collector.base.runtime import calls
-from pandaeval_collector.base.runtime.calls import Codec, Handlers, Peer, Pickled
+from pandaeval_collector.base.runtime.calls import PICKLED, Codec, Handlers, Peer
 from pandaeval_collector.base.runtime.child import Parent
 from pandaeval_collector.base.runtime.logs import set_up
 from pandaeval_otel.base.component_errors import ERRORS
@@ -29,7 +29,7 @@ class OtherEditionError(RuntimeError):
 def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
     """Answers requests one after the other: each by ``handler(*arguments)``. ``open_`` returns the handlers; what it
     raises is why there is no process. ``nice``: by how much this process lowers its priority."""
-    parent, codec, requests = Parent(nice=nice), Pickled(), queue.SimpleQueue[Any]()
+    parent, codec, requests = Parent(nice=nice), PICKLED, queue.SimpleQueue[Any]()
 
     def tell(name: str, *arguments: Any) -> None:
         parent.send(codec.pack(("tell", name, arguments)))
@@ -50,13 +50,11 @@ def serve(open_: Callable[[Any, Tell], Handlers], *, nice: int = 0) -> None:
         parent.send(body)
 
 
-def serve_together(
-    open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec | None = None
-) -> None:
+def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
     """Answers requests at the same time, on one event loop. ``open_`` returns the handlers, which may ask the parent;
     what it raises is why there is no process."""
     parent = Parent(nice=nice)
-    asyncio.run(_serve(open_, parent, codec or Pickled()))
+    asyncio.run(_serve(open_, parent, codec))
 
 
 async def _serve(open_: Callable[[Any, Peer], Awaitable[Handlers]], parent: Parent, codec: Codec) -> None:

@@ -19,8 +19,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._otlp.answers import BatchTooLargeError, OtlpSink, RefusedError
 from pandaeval_collector.exporters._otlp.transport import Envelope, Transport
-from pandaeval_collector.exporters.own import own_points
-from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
 from pandaeval_collector.store.series import Exemplar, Point
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE

@@ -11,7 +11,7 @@ from pandaeval_collector.pipeline.line.members import with_signals
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
+from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, packed_contents
 
 _WHOLE = GrownSession(whole=True)
 
@@ -19,7 +19,7 @@ _WHOLE = GrownSession(whole=True)
 class Adoption:
     """Makes handed-over traces members of their sessions. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces) -> None:
+    def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 

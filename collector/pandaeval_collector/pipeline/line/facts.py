@@ -35,7 +35,8 @@ class TraceFacts:
     size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
     that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
     the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``recovered``: by which evidence a later trace made up for the failure."""
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``recovered``: by which
+    evidence a later trace made up for the failure."""
 
     agent: str
     service: str

@@ -12,7 +12,7 @@ from pandaeval_collector.pipeline.line.members import to_row
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store, WriteSet, outbox_batches
+from pandaeval_collector.store import StoreReader, WriteSet, outbox_batches
 
 
 class MemberHandover:
@@ -20,7 +20,7 @@ class MemberHandover:
     under the sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes;
     one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces) -> None:
+    def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:

@@ -24,7 +24,7 @@ from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.scoring.metric import SessionView
-from pandaeval_collector.store import DecidedTrace, JobEnd, Store, WriteSet
+from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
@@ -35,7 +35,7 @@ class Line:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreReader,
         evaluator: Evaluator,
         emitter: Emitter | None = None,
         chains: Chains | None = None,

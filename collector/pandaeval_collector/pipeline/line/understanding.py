@@ -19,10 +19,11 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.pipeline.line.hints import Lacking, lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
-from pandaeval_collector.pipeline.line.stored_traces import Chunks, Part, closing_of, parts_of, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.scoring.metric import Texts
-from pandaeval_collector.store import JobRow, ListedRow
+from pandaeval_collector.store import JobRow, ListedRow, StoreReader
+from pandaeval_collector.store.chunks import Part
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
@@ -157,14 +158,14 @@ class Understands(Protocol):
 class Understanding:
     """Reads traces and understands them. One thread."""
 
-    def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
-        self._chunks, self._evaluator = chunks, evaluator
+    def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
+        self._store, self._evaluator = store, evaluator
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
         Raises where the store fails."""
-        with self._chunks.snapshot():
-            built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
+        with self._store.snapshot():
+            built = [self._build(each, parts) for each, parts in parts_of(self._store, due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
         return [
             Understood(one.digest, failed=one.failed) if one.trace is None else self._scored(one, one.trace, texts)

@@ -17,12 +17,12 @@ from pandaeval_collector.pipeline.line.understanding import Understanding, Under
 from pandaeval_collector.pipeline.workers.pool import WorkerSetup
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.cpu import CPU
-from pandaeval_collector.store import ChunkReader
+from pandaeval_collector.store import StoreReader
 from pandaeval_otel.assembly import DueTrace
 
 
 def _open(setup: WorkerSetup, tell: Tell) -> Handlers:
-    understanding = Understanding(ChunkReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
+    understanding = Understanding(StoreReader(setup.store), Evaluator(load(setup.embedding), setup.settings))
 
     def understand(due: Sequence[DueTrace]) -> list[Understood]:
         try:

@@ -38,58 +38,53 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
     return any(_EQUAL[how](candidate, actual) for candidate in candidates)
 
 
-def equal_keys(call: ExpectedCall, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Returns how many of the compared arguments are equal, and how many there are on either side."""
-    known = {*(call.parameters or {}), *call.acceptable}
-    compared = known | set(arguments)
-    if call.compare_args is not None:
-        compared &= set(call.compare_args)
-    missing_is_right = {name for name in compared if name not in arguments and name in call.optional}
-    equal = sum(argument_equal(call, name, arguments[name]) for name in compared & known if name in arguments)
-    return equal + len(missing_is_right), len(compared)
-
-
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
     """Returns equal keys / union of the keys; 1 for equal arguments, and where the case says nothing of them."""
-    if expected.parameters is None and not expected.acceptable:
-        return 1.0
-    equal, union = equal_keys(expected, given(call))
-    return equal / union if union else 1.0
+    right = _compared(expected, call)
+    return sum(right.values()) / len(right) if right else 1.0
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
     """Returns the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
-    if expected.parameters is None and not expected.acceptable:
+    compared = _compared(expected, call)
+    if compared is None:
         return None
-    known = {*(expected.parameters or {}), *expected.acceptable}
-    if expected.compare_args is not None:
-        known &= set(expected.compare_args)
-    arguments = given(call)
-    right = sum(
-        argument_equal(expected, name, arguments[name]) if name in arguments else name in expected.optional
-        for name in known
-    )
-    return right / len(known) if known else 1.0
+    right = [is_right for name, is_right in compared.items() if name in _expected(expected)]
+    return sum(right) / len(right) if right else 1.0
 
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
     """Describes each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
+    compared, arguments = _compared(expected, call) or {}, given(call)
+    return [_difference(expected, name, arguments) for name, is_right in sorted(compared.items()) if not is_right]
+
+
+def _expected(call: ExpectedCall) -> set[str]:
+    """Returns the arguments of which the case says a value."""
+    return {*(call.parameters or {}), *call.acceptable}
+
+
+def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
+    """Returns whether each compared argument is as expected; ``None`` where the case says nothing of arguments."""
     if expected.parameters is None and not expected.acceptable:
-        return []
-    arguments, wanted = given(call), {**dict.fromkeys(expected.acceptable), **(expected.parameters or {})}
-    compared = wanted.keys() | arguments.keys()
+        return None
+    arguments, known = given(call), _expected(expected)
+    names = known | arguments.keys()
     if expected.compare_args is not None:
-        compared &= set(expected.compare_args)
-    return [said for name in sorted(compared) if (said := _difference(expected, name, arguments, wanted))]
+        names &= set(expected.compare_args)
+    return {
+        name: name in known and argument_equal(expected, name, arguments[name])
+        if name in arguments
+        else name in expected.optional
+        for name in names
+    }
 
 
-def _difference(expected: ExpectedCall, name: str, arguments: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _difference(expected: ExpectedCall, name: str, arguments: Mapping[str, Any]) -> str:
     if name not in arguments:
-        return "" if name in expected.optional else f"{name} is missing"
-    if name not in wanted:
+        return f"{name} is missing"
+    if name not in _expected(expected):
         return f"{name} was not expected"
-    if argument_equal(expected, name, arguments[name]):
-        return ""
     right = (expected.parameters or {}).get(name, *expected.acceptable.get(name, (None,))[:1])
     return f"{name}: {_shown(arguments[name])} instead of {_shown(right)}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,11 +48,14 @@ def _read(path: Path) -> tuple[Metric[Any, Any], ...]:
     metrics: list[Metric[Any, Any]] = []
     wrong: list[str] = []
     for index, entry in enumerate(entries):
-        where = f"{path}: {_called(entry, index)}"
+        name = entry.get("name") if isinstance(entry, dict) else None
+        where = f"{path}: metrics[{index}]" + (f" ({name:.100})" if isinstance(name, str) else "")
         try:
             metrics.append(build(Definition.model_validate(entry)))
         except ValidationError as error:
-            wrong += [f"{where}: {fault}" for fault in _faults(error)]
+            for each in error.errors(include_url=False):
+                key = ".".join(str(part) for part in each["loc"])
+                wrong.append(f"{where}: {f'{key}: ' if key else ''}{_sentence(each)}")
         except ValueError as error:  # what any metric is held to, its name and level for instance
             wrong.append(f"{where}: {error}")
     if wrong:
@@ -78,31 +80,13 @@ def _loaded(path: Path) -> Any:
         raise ModuleLoadError(one_printable_line("; ".join(told))) from error
 
 
-def _called(entry: object, index: int) -> str:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return f"metrics[{index}] ({name:.100})" if isinstance(name, str) else f"metrics[{index}]"
-
-
-def _faults(error: ValidationError) -> Iterator[str]:
-    for each in error.errors(include_url=False):
-        key = ".".join(str(part) for part in each["loc"])
-        yield f"{key}: {_sentence(each)}" if key else _sentence(each)
-
-
-def _keys(inside: str) -> type[BaseModel]:
-    match inside:
-        case "labels":
-            return LabelDefinition
-        case "scale":
-            return Scale
-    return Definition
-
-
 def _sentence(error: ErrorDetails) -> str:
     key = str(error["loc"][-1]) if error["loc"] else ""
     match error["type"]:
         case "extra_forbidden":
-            known = [*_keys(str(error["loc"][0]) if len(error["loc"]) > 1 else "").model_fields]
+            inside = str(error["loc"][0]) if len(error["loc"]) > 1 else ""
+            models: dict[str, type[BaseModel]] = {"labels": LabelDefinition, "scale": Scale}
+            known = [*models.get(inside, Definition).model_fields]
             meant = difflib.get_close_matches(key, known, n=1)
             return f"unknown key; did you mean {meant[0]}?" if meant else f"unknown key; known are {', '.join(known)}"
         case "missing":

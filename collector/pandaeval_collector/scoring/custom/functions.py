@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, create_model
@@ -45,10 +45,25 @@ def build(definition: Definition) -> Metric[Any, Any]:
         verdict=_verdict(definition),
     )
 
+    least, most = definition.range
+    scale = f"Scale: {least:g}-{most:g}, {most:g} is best."
+    if definition.labels is not None:
+        scores = (
+            f"{name} {label.score:g}" + (f" ({label.severity})" if label.severity else "")
+            for name, label in definition.labels.items()
+        )
+        scale = f"Scores: {', '.join(scores)}."
+
     async def ask(subject: Any, judge: Judge) -> Finding | None:
         held = {name: getattr(subject, name, "") for name in ("goal", "profile")}
         held["knowledge"] = "\n".join(f"- {each}" for each in getattr(subject, "knowledge", ()))
-        return _finding(definition, await judge.ask(rubric, {name: text for name, text in held.items() if text}))
+        verdict: Any = await judge.ask(rubric, {name: text for name, text in held.items() if text})
+        value = verdict.score if definition.labels is None else verdict.label
+        if value is None or value == UNKNOWN:
+            return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
+        if definition.labels is None:
+            return scaled(value, definition.range, verdict.reason)
+        return labelled(value, definition.labels, verdict.reason)
 
     return Metric(
         level=definition.level,
@@ -64,7 +79,7 @@ def build(definition: Definition) -> Metric[Any, Any]:
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
         scale=written(definition.range),
         model=definition.model,
-        about="\n\n".join(_about(definition)),
+        about="\n\n".join([*_text(definition), scale]),
     )
 
 
@@ -89,30 +104,16 @@ def _text(definition: Definition) -> Iterator[str]:
         steps = "\n".join(f"{number}. {step.strip()}" for number, step in enumerate(definition.steps, 1))
         yield f"Go through these steps, one after the other, before you answer:\n{steps}"
     if definition.labels is not None:
-        yield "Choices:\n" + "\n".join(_choice(name, label) for name, label in definition.labels.items())
+        labels = ((name, label.meaning.strip()) for name, label in definition.labels.items())
+        yield "\n".join(
+            ["Choices:", *(f'- "{name}"' + (f": {meaning}" if meaning else "") for name, meaning in labels)]
+        )
         return
     least, most = definition.range
     yield f"Answer with a number from {least:g} (worst) to {most:g} (best)."
     if definition.guide:
         guide = sorted(definition.guide.items(), reverse=True)
         yield "Guide:\n" + "\n".join(f"{number:g}  {text.strip()}" for number, text in guide)
-
-
-def _choice(name: str, label: LabelDefinition) -> str:
-    return f'- "{name}": {label.meaning.strip()}' if label.meaning.strip() else f'- "{name}"'
-
-
-def _about(definition: Definition) -> Iterator[str]:
-    yield from _text(definition)
-    if definition.labels is not None:
-        yield "Scores: " + ", ".join(_scored(name, label) for name, label in definition.labels.items()) + "."
-        return
-    least, most = definition.range
-    yield f"Scale: {least:g}-{most:g}, {most:g} is best."
-
-
-def _scored(name: str, label: LabelDefinition) -> str:
-    return f"{name} {label.score:g}" + (f" ({label.severity})" if label.severity else "")
 
 
 def _verdict(definition: Definition) -> type[Verdict]:
@@ -127,15 +128,6 @@ def _verdict(definition: Definition) -> type[Verdict]:
         Field(ge=least, le=most, description="By the criteria. Null if the record does not suffice to tell."),
     )
     return create_model(definition.name, __base__=Verdict, reason=reason, score=number)
-
-
-def _finding(definition: Definition, verdict: Any) -> Finding:
-    value = verdict.score if definition.labels is None else verdict.label
-    if value is None or value == UNKNOWN:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not tell: {verdict.reason}")
-    if definition.labels is None:
-        return scaled(value, definition.range, verdict.reason)
-    return labelled(value, definition.labels, verdict.reason)
 
 
 def labelled(
@@ -185,27 +177,46 @@ def metric(
     """
 
     def decorate(given: Any) -> Metric[Any, Any]:
-        called: Callable[..., Any] = _method(given) if inspect.isclass(given) else given
-        known = {label: _as_label(of) for label, of in (labels or {}).items()}
+        called: Any = given
+        if inspect.isclass(given):
+            called = getattr(given(), "score", None)
+            if not callable(called):
+                raise ValueError(f"{given.__name__}: give the class a method score(self, trace)")
+        known = {
+            label: of
+            if isinstance(of, LabelDefinition)
+            else LabelDefinition.model_validate(dict(of) if isinstance(of, Mapping) else {"score": of})
+            for label, of in (labels or {}).items()
+        }
         doc = inspect.getdoc(given) or ""
         asks = question or doc.partition("\n")[0].strip()
         if not asks:
             raise ValueError(f"{given.__name__}: write its question as the first line of its docstring")
         judged = inspect.iscoroutinefunction(called)
+        alone = not judged and len(inspect.signature(called).parameters) < 2
 
-        def found(said: Any) -> Finding | None:
-            return finding(said, scale, known)
+        def evaluate(subject: Any, context: Any) -> Finding | None:
+            if judged:
+                return None
+            return finding(called(subject) if alone else called(subject, context), scale, known)
 
+        async def ask(subject: Any, judge: Any) -> Finding | None:
+            return finding(await called(subject, judge), scale, known)
+
+        try:
+            own = version or source_digest(given)
+        except ValueError as error:
+            raise ValueError(f"{error}; give it a version") from error
         return Metric(
             level=level,
             name=name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given.__name__).lower(),
             kind="llm" if judged else "code",
-            version=version or _digest(given),
+            version=own,
             threshold=sum(scale) / 2 if threshold is None else threshold,
             question=asks,
             needs=needs,
-            evaluate=(lambda subject, context: None) if judged else _evaluating(called, found),
-            ask=_asking(called, found) if judged else None,
+            evaluate=evaluate,
+            ask=ask if judged else None,
             rubrics=rubrics,
             unscored=unscored,
             settings=settings or {},
@@ -238,41 +249,3 @@ def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDef
         case str():
             raise ValueError(f"{said!r} is none of the metric's labels ({', '.join(labels) or 'it has none'})")
     raise TypeError(f"it returned a {type(said).__name__}, and not {_WANTED}")
-
-
-def _method(written: Callable[[], Any]) -> Callable[..., Any]:
-    """Returns the method ``score`` of an instance of a class. Raises ``ValueError`` for a class without one."""
-    score: Callable[..., Any] | None = getattr(written(), "score", None)
-    if not callable(score):
-        raise ValueError(f"{getattr(written, '__name__', written)}: give the class a method score(self, trace)")
-    return score
-
-
-def _evaluating(
-    called: Callable[..., Any], found: Callable[[Any], Finding | None]
-) -> Callable[[Any, Any], Finding | None]:
-    if len(inspect.signature(called).parameters) > 1:
-        return lambda subject, context: found(called(subject, context))
-    return lambda subject, context: found(called(subject))
-
-
-def _asking(
-    called: Callable[..., Awaitable[Any]], found: Callable[[Any], Finding | None]
-) -> Callable[[Any, Any], Awaitable[Finding | None]]:
-    async def ask(subject: Any, judge: Any) -> Finding | None:
-        return found(await called(subject, judge))
-
-    return ask
-
-
-def _as_label(given: float | Mapping[str, Any] | LabelDefinition) -> LabelDefinition:
-    if isinstance(given, LabelDefinition):
-        return given
-    return LabelDefinition.model_validate(dict(given) if isinstance(given, Mapping) else {"score": given})
-
-
-def _digest(given: Any) -> str:
-    try:
-        return source_digest(given)
-    except ValueError as error:
-        raise ValueError(f"{error}; give it a version") from error

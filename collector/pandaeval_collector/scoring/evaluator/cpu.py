@@ -7,6 +7,7 @@ times.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
@@ -37,18 +38,11 @@ class MetricCpu:
             for key, seconds in spent:
                 self._seconds[key] += seconds
 
-    def weight(self) -> int:
-        """Returns how many units the next measured one stands for, itself included; 0: it is not measured."""
-        if self.listener is not None:
-            return 1
+    def measure(self) -> Measured:
+        """Begins to measure one unit, if its turn has come."""
         self._turn = (self._turn + 1) % _EVERY
-        return 0 if self._turn else _EVERY
-
-    def add_for(self, unit_id: str, spent: Spent, weight: int) -> None:
-        """Adds what metrics took for one trace, its turns included, or for one session."""
-        self.add([(key, seconds * weight) for key, seconds in spent])
-        if self.listener is not None:
-            self.listener(unit_id, spent)
+        weight = 1 if self.listener is not None else 0 if self._turn else _EVERY
+        return Measured(self, weight)
 
     def seconds(self) -> dict[str, float]:
         """Returns the seconds that each metric took."""
@@ -65,6 +59,30 @@ class MetricCpu:
     def values(self) -> Mapping[tuple[str, Attributes], float]:
         """Returns the values of the counter ``pandaeval.metric.cpu``."""
         return {("pandaeval.metric.cpu", attributes(metric=key)): each for key, each in self.seconds().items()}
+
+
+class Measured:
+    """What metrics take for one trace, its turns included, or for one session. ``weight``: how many units it stands
+    for, itself included; 0: nothing is measured."""
+
+    def __init__(self, cpu: MetricCpu, weight: int) -> None:
+        self._cpu, self._weight = cpu, weight
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._since = time.thread_time() if weight else 0.0
+
+    def count(self, key: str) -> None:
+        """Counts to a metric all that was used since the last count."""
+        if self._weight:
+            now = time.thread_time()
+            self._seconds[key] += now - self._since
+            self._since = now
+
+    def end(self, unit_id: str) -> None:
+        """Adds the measured times to those of the process."""
+        if self._weight:
+            self._cpu.add((key, seconds * self._weight) for key, seconds in self._seconds.items())
+            if self._cpu.listener is not None:
+                self._cpu.listener(unit_id, [*self._seconds.items()])
 
 
 CPU = MetricCpu()

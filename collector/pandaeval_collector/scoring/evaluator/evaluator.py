@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,9 +20,6 @@ from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.concluding import Origin, conclude
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.judge.desk import AnswerCost
-from pandaeval_collector.judge.rubric import QuestionPart
-from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question
 from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, running_metrics, trace_unit
@@ -53,13 +50,15 @@ class Evaluator:
         running = running_metrics(registry(self.settings.modules), self.settings.enabled)
         self.silent = running.silent
         """Keys of the metrics whose results are for session metrics alone."""
-        wanted = [metric for metric in running.metrics if self.settings.by_name or not metric.by_name]
+        wanted = running.metrics
         metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
-        judged = [metric for metric in metrics if metric.kind == "llm"]
-        self._judged = None if judge is None else Judged(judge, judged, self._preparation)
-        self.turns = TurnEvaluation(running.metrics, self._preparation, self._judged)
+        judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
+        self._judged = judged
+        self.turns = TurnEvaluation(running.metrics, self._preparation, judged, judge is not None)
         """The metrics of turns."""
+        self.asked, self.judges, self.judged = judged.keys, judged.concerns, judged.questions
+        self.together, self.drawn, self.answered = judged.together, judged.drawn, judged.answered
         inline = [metric for metric in metrics if metric.kind != "llm"]
         self._trace: list[TraceMetric] = [
             m for m in inline if m.level == "trace" and not (m.needs_session or m.learned or m.explains)
@@ -98,37 +97,36 @@ class Evaluator:
     def trace(self, trace: Trace, texts: Texts, unit: Unit | None = None) -> list[Result]:
         """Returns the results of metrics that look at one trace alone. ``unit``: the trace's, if the caller has it."""
         unit = unit or trace_unit(trace)
-        is_step, refused = trace.is_step, self._refusal(trace)
+        is_step = trace.is_step
         metrics = [metric for metric in self._trace if metric.of_steps] if is_step else self._trace
-        context = partial(TraceContext, texts, end_tokens=self.settings.end_tokens)
-        results = self._run(metrics, trace, unit, context, refused)
+        results = self._on_trace(metrics, trace, unit, texts, end_tokens=self.settings.end_tokens)
         if trace.session_id is None and not is_step:
-            results += self._of_learned(trace, unit, lambda t, model: TraceContext(texts, t, learned=model), refused)
+            for metric, model, of_model in self._of_learned(unit):
+                results += self._on_trace([metric], trace, of_model, texts, learned=model)
         return results
 
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
         also name. Results that other traces of the session may change are not explained."""
-        found, asked = [*results], self.settings.by_name
+        found = [*results]
         failing = [each for each in found if each.success is False]
-        if not self._explaining or not (failing or asked) or trace.is_step:
+        if not self._explaining or not failing or trace.is_step:
             return found
         if trace.session_id is not None or trace.continues or trace.responses:
             may_change = {metric.name for metric in self._unsettled}
             failing = [each for each in failing if each.metric not in may_change]
-            if not (failing or asked):
+            if not failing:
                 return found
         named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
-        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
-        told = self._run(
-            self._explaining,
-            trace,
-            unit.with_evidence(f"{evidence}:{unit.evidence}"),
-            lambda t: TraceContext(texts, t, failing=named, asked=asked),
-            self._refusal(trace),
-        )
-        return [*(_with_step(each, told) if each.success is False else each for each in found), *told]
+        of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
+        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
+        step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
+        for at, each in enumerate(found if step is not None else ()):
+            if each.success is False:
+                blamed = replace(each.finding, metadata={**each.finding.metadata, "blame": step})
+                found[at] = replace(each, finding=blamed)
+        return found + told
 
     def set_aside(self, unit: Unit, reason: str) -> list[Result]:
         """Returns ``unscored(metric_error)`` results of the trace metrics, for a trace that cannot be read."""
@@ -139,8 +137,7 @@ class Evaluator:
     ) -> list[Result]:
         """Returns the results of the metrics that compare a trace, which needs no spans for it, with its session; the
         evidence of ``unit`` covers the traces compared. ``asked_again``: the user asked for a repeat."""
-        context = partial(TraceContext, texts, earlier=earlier, asked_again=asked_again)
-        return self._run(self._in_session, trace, unit, context, self._refusal(trace))
+        return self._on_trace(self._in_session, trace, unit, texts, earlier=earlier, asked_again=asked_again)
 
     @property
     def compared(self) -> Sequence[Metric[Any, Any]]:
@@ -150,7 +147,7 @@ class Evaluator:
     @property
     def counts_courses(self) -> bool:
         """Whether a trace's course is needed: models are learned from it, or a learned model reads it."""
-        return self.settings.learning or (bool(self._learned) and self._models.there)
+        return self.settings.learning or (bool(self._learned) and bool(self._models.all()))
 
     @property
     def read_again(self) -> frozenset[str]:
@@ -159,7 +156,7 @@ class Evaluator:
 
     def unsettled(self, trace: Trace, results: Sequence[Result]) -> tuple[str, ...]:
         """Returns the names of the metrics whose ``results`` of a trace alone its session may change."""
-        if trace.is_step or trace.forced or self._refusal(trace) is not None:
+        if trace.is_step or trace.forced or refusal(trace, self.settings) is not None:
             return ()
         found = {result.metric: result.finding for result in results if result.unit.level == "trace"}
         return tuple(
@@ -170,8 +167,7 @@ class Evaluator:
         """Returns results of :meth:`unsettled` metrics, with what the earlier traces of the session held; the evidence
         of ``unit`` covers those."""
         metrics = [metric for metric in self._unsettled if metric.name in names]
-        texts = Texts({}, (), self.embedder.id, self.embedder.bands)
-        return self._run(metrics, trace, unit, lambda t: TraceContext(texts, t, before=before), self._refusal(trace))
+        return self._on_trace(metrics, trace, unit, before=before)
 
     def not_kept(self, unit: Unit, names: Collection[str]) -> list[Result]:
         """Returns unscored results of :meth:`unsettled` metrics for a trace whose spans are not here."""
@@ -184,54 +180,44 @@ class Evaluator:
         metric = self._without_session.get(key)
         if metric is None:
             return []
-        is_by_code = metric.by_code is not None and self._judged is None
+        is_by_code = metric.by_code is not None and self.settings.judge is None
         origin = self.turns.by_code(metric) if is_by_code else self._preparation.of(metric).origin
         return conclude(unit, [(origin, finding, 0.0)])
 
     def _said(self, metrics: Sequence[TraceMetric], unit: Unit, finding: Finding) -> list[Result]:
         """Makes results of metrics with the given finding, without running them."""
-        return conclude(unit, [(each.origin, finding, 0.0) for each in self._preparation.of_each(metrics)])
+        return conclude(unit, [(self._preparation.of(each).origin, finding, 0.0) for each in metrics])
 
     def session(self, session: SessionView, unit: Unit) -> list[Result]:
         """Returns the results of the session metrics that ask no model."""
         results = self._run(self._session, session, unit, self._session_context, None)
-        return results + self._of_learned(
-            session, unit, lambda t, model: replace(self._session_context(t), learned=model), None
-        )
+        for metric, model, of_model in self._of_learned(unit):
+            context = partial(self._session_context, learned=model)
+            results += self._run([metric], session, of_model, context, None)
+        return results
 
-    def _of_learned(
-        self,
-        subject: Any,
-        unit: Unit,
-        context: Callable[[float, LearnedModel], Any],
-        refusal: Unscored | None,
-    ) -> list[Result]:
-        """Returns the result of the metric that uses the agent's learned model; none without a model."""
+    def _of_learned(self, unit: Unit) -> Iterator[tuple[Metric[Any, Any], LearnedModel, Unit]]:
+        """Yields the metric that uses the agent's learned model, with it and the unit of its result; nothing without a
+        model."""
         metric = self._learned.get(unit.level)
-        model = None if metric is None else self._models.of(unit.level, unit.agent)
-        if metric is None or model is None:
-            return []
-        of_model = unit.with_evidence(f"{model.version}:{unit.evidence}")
-        return self._run([metric], subject, of_model, lambda t: context(t, model), refusal)
+        model = None if metric is None else self._models.all().get((unit.level, unit.agent))
+        if metric is not None and model is not None:
+            yield metric, model, unit.with_evidence(f"{model.version}:{unit.evidence}")
 
     def judged_session(self, session: SessionView, unit: Unit, suspicious: bool) -> tuple[list[Result], list[Question]]:
         """Runs the judged metrics of a session that closes: results that need no model, and questions for the
         others."""
-        if self._judged is None:
-            return [], []
         return self._judged.of_session(session, unit, suspicious, self._session_context)
 
-    def _session_context(self, threshold: float) -> SessionContext:
-        settings, names = self.settings, self._preparation.names
-        return SessionContext(
-            threshold, names, settings.weights, settings.extra_signals, judged=settings.judge is not None
-        )
+    def _session_context(self, threshold: float, learned: LearnedModel | None = None) -> SessionContext:
+        settings, names, judged = self.settings, self._preparation.names, self.settings.judge is not None
+        return SessionContext(threshold, names, settings.weights, settings.extra_signals, judged, learned)
 
     def signal_values(self, results: Iterable[Result]) -> list[float | None]:
         """Returns the values of a trace's results for session metrics: scores, or for metrics with a calibrated scale
         what ``coherence_signal`` asks for. ``None`` for a result without such a value, and for one that passed where
         the metric counts by its failures only."""
-        return [self._signal_value(result) for result in results]
+        return [*map(self._signal_value, results)]
 
     def _signal_value(self, result: Result) -> float | None:
         finding, mode = result.finding, self.settings.coherence_signal
@@ -247,34 +233,13 @@ class Evaluator:
         calibrated: float | None = finding.metadata.get(metric.calibrated)
         return calibrated
 
-    @property
-    def asked(self) -> list[str]:
-        """The keys of the trace metrics that a judge is asked for, sorted."""
-        return sorted(self._judged.keys) if self._judged is not None else []
-
-    def judges(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
-        """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
-        return self._judged is not None and self._judged.concerns(trace, attributes)
-
-    def judged(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
-        """Runs the judged metrics: returns results that need no model, and questions for the others."""
-        return ([], []) if self._judged is None else self._judged.questions(trace, suspicious)
-
-    def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
-        """See :meth:`Judged.together`."""
-        return () if self._judged is None else self._judged.together(questions, question)
-
-    def drawn(self, results: Sequence[Result], unit: Unit, suspicious: bool) -> tuple[list[Result], dict[str, Choice]]:
-        """See :meth:`Judged.drawn`."""
-        return ([*results], {}) if self._judged is None else self._judged.drawn(results, unit, suspicious)
-
-    def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
-        """Makes the result of a question from :meth:`judged`."""
-        assert self._judged is not None
-        return self._judged.answered(question, finding, spent)
-
-    def _refusal(self, trace: Trace) -> Unscored | None:
-        return refusal(trace, self.settings)
+    def _on_trace(
+        self, metrics: Sequence[TraceMetric], trace: Trace, unit: Unit, texts: Texts | None = None, **more: Any
+    ) -> list[Result]:
+        """Runs metrics of traces; ``more``: what they are told, see :class:`TraceContext`."""
+        texts = texts or Texts({}, (), self.embedder.id, self.embedder.bands)
+        context = partial(TraceContext, texts, **more)
+        return self._run(metrics, trace, unit, context, refusal(trace, self.settings))
 
     def _run(
         self,
@@ -282,30 +247,16 @@ class Evaluator:
         subject: Any,
         unit: Unit,
         context: Callable[[float], Any],
-        refusal: Unscored | None,
+        refused: Unscored | None,
     ) -> list[Result]:
         found: list[tuple[Origin, Finding, float]] = []
-        spent: list[tuple[str, float]] = []
-        weight = CPU.weight()
-        cpu_before = time.thread_time() if weight else 0.0
-        for metric, prepared in zip(metrics, self._preparation.of_each(metrics), strict=True):
+        spent = CPU.measure()
+        for metric in metrics:
+            threshold, origin = self._preparation.of(metric)
             started = time.perf_counter()
-            finding = ask(metric, subject, context(prepared.threshold), refusal)
+            finding = ask(metric, subject, context(threshold), refused)
             if finding is not None:
-                found.append((prepared.origin, finding, (time.perf_counter() - started) * 1e3))
-            if weight:
-                cpu_now = time.thread_time()
-                spent.append((metric.key, cpu_now - cpu_before))
-                cpu_before = cpu_now
-        if weight:
-            CPU.add_for(unit.id, spent, weight)
+                found.append((origin, finding, (time.perf_counter() - started) * 1e3))
+            spent.count(metric.key)
+        spent.end(unit.id)
         return conclude(unit, found) if found else []
-
-
-def _with_step(failed: Result, told: Sequence[Result]) -> Result:
-    """Returns a failing result with the step that broke the run, if that is known."""
-    step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
-    if step is None:
-        return failed
-    finding = failed.finding
-    return replace(failed, finding=replace(finding, metadata={**finding.metadata, "blame": step}))

@@ -51,6 +51,8 @@ class TrialGrader:
         self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
         """The graders that ask a judge."""
         self._custom = custom(suite.cases)
+        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        self._by_name: Mapping[str, Grader] = {metric.name: metric for metric in every}
         keys = {metric.key for metric in known}
         enabled = self._settings.enabled
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
@@ -66,21 +68,19 @@ class TrialGrader:
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
         """Grades a trial; returns the results that are asked for. ``verdicts``: of the judged graders, by name."""
-        unit = trial_unit(trial)
-        given = dict(verdicts or {})
+        unit, given = trial_unit(trial), verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
-        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in self._of(trial, given)]
-        names = declared(trial.case)
+        judged = [metric for metric in self.judged if metric.name in given]
+        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in judged]
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
-        graded = tuple(self._outcomes(trial, names, results))
+        graded = tuple(self._outcomes(trial, results))
         correct = self._graded(trial, unit, self._correct, findings, graded)
         results += [] if correct is None else [correct]
-        ids = [trace.trace_id for trace in trial.traces]
-        told = [self._with(result, trial.case, trial.name, ids) for result in results]
         if self._heard is not None:
-            self._heard([result.to_dict() for result in (*told, *self._silent(trial, unit, graded, results))])
-        return [result for result in told if self._is_shown(result.metric)]
+            self._heard([result.to_dict() for result in (*results, *self._silent(trial, unit, graded, results))])
+        own = {metric.name for metric in self._custom.values()}
+        return [each for each in results if f"trial.{each.metric}" in self._shown or each.metric in own]
 
     def _silent(
         self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
@@ -90,46 +90,16 @@ class TrialGrader:
         why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
         if CORRECT not in spoke:
             why[CORRECT] = "the case expects nothing that a run could fail"
-        ids = [trace.trace_id for trace in trial.traces]
-        for metric in (*self._inline, *self.judged, *self._custom.values(), self._correct):
-            if metric.name in why:
-                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[metric.name])
-                yield self._with(self._untold(metric, trial.case, unit, finding), trial.case, trial.name, ids)
-
-    def _untold(self, metric: Grader, case: Case, unit: Unit, finding: Unscored) -> Result:
-        threshold, by = self._threshold(metric, case), EvaluatorInfo(metric.kind, metric.version)
-        depends = {**self._preparation.depends_on(metric, threshold), "untold": finding.reason}
-        trial = replace(unit, level="trial")
-        id_ = Identity(metric.key, metric.version, None, depends).of(trial)
-        return _result(metric, trial, finding, by, threshold, id_, 0.0)
-
-    def _is_shown(self, name: str) -> bool:
-        return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
-
-    def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
-        """Returns the result with metadata that tell which trial it is about."""
-        about = {
-            "case": case.id,
-            "trial": name,
-            "layer": self._layer(result.metric),
-            "case_kind": case.kind,
-            "gates": result.metric in {short(each) for each in declared(case)},
-            "traces": [*traces],
-            **({"suite": self.suite.name} if self.suite.name else {}),
-        }
-        return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
-
-    def _of(self, trial: Trial, verdicts: Mapping[str, TrialVerdict]) -> Iterator[Grader]:
-        return (metric for metric in self.judged if metric.name in verdicts)
+        for name, metric in self._by_name.items():
+            if name in why:
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[name])
+                yield self._result(trial, unit, metric, finding, {"untold": finding.reason})
 
     def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
-        threshold = self._threshold(metric, trial.case)
-        depends = dict(self._preparation.depends_on(metric, threshold))
-        if isinstance(verdict.finding, Unscored):  # an answer at a later try is a new result
-            depends["why"] = verdict.finding.why.value
-        by = EvaluatorInfo(metric.kind, metric.version, verdict.model or self.model_of(metric))
-        id_ = Identity(metric.key, metric.version, by.model, depends).of(unit)
-        made = _result(metric, unit, verdict.finding, by, threshold, id_, verdict.seconds * 1e3)
+        """Makes the result of a judge's verdict; an answer at a later try is a new result."""
+        finding, model = verdict.finding, verdict.model or self.model_of(metric)
+        depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
+        made = self._result(trial, unit, metric, finding, depends, verdict.seconds, model)
         return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
@@ -140,50 +110,81 @@ class TrialGrader:
         judged: Mapping[str, Finding],
         graded: tuple[Graded, ...] = (),
     ) -> Result | None:
-        threshold = self._threshold(metric, trial.case)
         started = time.perf_counter()
-        limits = {name: self._limit(name, trial.case) for name in ("answer_correctness", "tool_correctness")}
-        context = TrialContext(threshold, judged, graded, limits)
-        refusal = None if metric is self._correct else self._refusal(trial)
-        finding = ask(metric, trial, context, refusal)
+        limits = {
+            name: self._threshold(self._by_name[name], trial.case) if name in self._by_name else 1.0
+            for name in ("answer_correctness", "tool_correctness")
+        }
+        context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits)
+        finding = ask(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
             return None
-        depends = dict(self._preparation.depends_on(metric, threshold))
+        depends: dict[str, Any] = {}
         if judged:
-            depends["judged"] = {name: _brief(each) for name, each in judged.items()}
+            depends["judged"] = {
+                name: each.value if isinstance(each, Score) else getattr(each, "why", "assumed")
+                for name, each in judged.items()
+            }
         if graded:
             depends["graded"] = [[each.name, each.success, each.gates] for each in graded]
-        id_ = Identity(metric.key, metric.version, None, depends).of(unit)
-        by = EvaluatorInfo(metric.kind, metric.version)
-        return _result(metric, unit, finding, by, threshold, id_, (time.perf_counter() - started) * 1e3)
+        return self._result(trial, unit, metric, finding, depends, time.perf_counter() - started)
 
-    def _outcomes(self, trial: Trial, names: tuple[str, ...], results: list[Result]) -> Iterator[Graded]:
+    def _result(
+        self,
+        trial: Trial,
+        unit: Unit,
+        metric: Grader,
+        finding: Finding,
+        depends: Mapping[str, Any],
+        seconds: float = 0.0,
+        model: str | None = None,
+    ) -> Result:
+        """Makes a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
+        and its settings."""
+        case, threshold = trial.case, self._threshold(metric, trial.case)
+        about = {
+            "case": case.id,
+            "trial": trial.name,
+            "layer": metric.layer,
+            "case_kind": case.kind,
+            "gates": metric.name in {short(name) for name in declared(case)},
+            "traces": [trace.trace_id for trace in trial.traces],
+            **({"suite": self.suite.name} if self.suite.name else {}),
+        }
+        rests_on = {**self._preparation.depends_on(metric, threshold), **depends}
+        return Result(
+            Identity(metric.key, metric.version, model, rests_on).of(unit),
+            metric.name,
+            unit,
+            replace(finding, metadata={**finding.metadata, **about}),
+            EvaluatorInfo(metric.kind, metric.version, model),
+            threshold,
+            unit.revision,
+            True,
+            round(seconds * 1e3, 3),
+            now(),
+        )
+
+    def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
         """Yields the outcome of each grader; undetermined for declared graders without a result."""
-        gates = {short(name) for name in names}
+        gates = {short(name) for name in declared(trial.case)}
         found = {result.metric: result for result in results}
         for name, result in found.items():
-            yield Graded(name, self._layer(name), result.success, name in gates, result.finding.reason)
+            yield Graded(name, self._by_name[name].layer, result.success, name in gates, result.finding.reason)
         for name in sorted(gates - found.keys()):
             if name == "tool_correctness" and trial.expected is None:
                 continue  # it decides only where tools are declared
+            metric = self._by_name.get(name)
+            layer = "outcome" if metric is None else metric.layer
             if name == "tool_correctness" and self._refusal(trial) is None:
-                yield Graded(name, self._layer(name), True, True, "no call is expected, and none was made")
+                yield Graded(name, layer, True, True, "no call is expected, and none was made")
                 continue
-            judged = any(metric.name == name for metric in self.judged)
-            said = _NO_JUDGE if judged else "it does not apply to this trial"
-            yield Graded(name, self._layer(name), None, True, said)
-
-    def _layer(self, name: str) -> str:
-        every = (*self._inline, *self.judged, self._correct, *self._custom.values())
-        return next((metric.layer for metric in every if metric.name == name), "outcome")
+            is_judged = metric is not None and metric.kind == "llm"
+            yield Graded(name, layer, None, True, _NO_JUDGE if is_judged else "it does not apply to this trial")
 
     def _threshold(self, metric: Grader, case: Case) -> float:
         own = case.thresholds.get(metric.name)
         return self._preparation.of(metric).threshold if own is None else own
-
-    def _limit(self, name: str, case: Case) -> float:
-        metric = next((each for each in (*self._inline, *self.judged) if each.name == name), None)
-        return 1.0 if metric is None else self._threshold(metric, case)
 
     def _refusal(self, trial: Trial) -> Unscored | None:
         for trace in trial.traces:
@@ -197,13 +198,3 @@ def trial_unit(trial: Trial) -> Unit:
     ids = tuple(f"{trace.trace_id}:{trace.root_span_id}" for trace in trial.traces)
     unit = trace_unit(trial.last, trial.evidence)
     return replace(unit, level="trial", trace_ids=ids if len(ids) > 1 else ())
-
-
-def _result(
-    metric: Grader, unit: Unit, finding: Finding, by: EvaluatorInfo, threshold: float, id_: str, took_ms: float
-) -> Result:
-    return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, round(took_ms, 3), now())
-
-
-def _brief(finding: Finding) -> Any:
-    return finding.value if isinstance(finding, Score) else getattr(finding, "why", "assumed")

@@ -15,15 +15,13 @@ from pandaeval_collector.judge.prompt import PROMPT_VERSION
 from pandaeval_collector.judge.rubric import Guidance, QuestionPart
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView
-from pandaeval_collector.scoring.evaluator.one_metric import ask, refusal, trace_unit, turn_unit
+from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt, refusal, trace_unit, turn_unit
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import JudgeSettings
 from pandaeval_collector.scoring.metric import Metric, SessionContext, SessionView, Texts, TraceContext, TurnContext
 from pandaeval_collector.scoring.metric.declaration import ends
-from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
-# Who judged a result, on which record, at what cost: the key ``judge`` of its metadata.
 _SPAN_ID = re.compile("[0-9a-f]{16}")
 MOST_CITED = 128
 """Spans that a finding names are cited up to this number."""
@@ -89,25 +87,31 @@ class Question:
 
 
 class Judged:
-    """Makes questions and results of the enabled judged metrics, with the settings of their judge."""
+    """Makes questions and results of the enabled judged metrics; of none without a judge."""
 
-    def __init__(self, judge: JudgeSettings, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
-        self._judge, self._preparation = judge, preparation
+    def __init__(self, metrics: Sequence[Metric[Any, Any]], preparation: Preparation) -> None:
+        self._judge, self._preparation = preparation.settings.judge, preparation
         self._metrics = [metric for metric in metrics if metric.level == "trace"]
         self._of_turns = [metric for metric in metrics if metric.level == "turn"]
         self._of_sessions = [metric for metric in metrics if metric.level == "session"]
 
     @property
+    def _settings(self) -> JudgeSettings:
+        assert self._judge is not None, "there is no question without a judge"
+        return self._judge
+
+    @property
     def keys(self) -> list[str]:
-        """The keys of the trace metrics."""
-        return [metric.key for metric in self._metrics]
+        """The keys of the trace metrics that a judge is asked for, sorted."""
+        return sorted(metric.key for metric in self._metrics)
 
     def concerns(self, trace: Trace, attributes: Iterable[Mapping[str, Any]]) -> bool:
         """Returns whether traces like this one are judged at all. ``attributes``: of its spans and their resources."""
-        return self._judge.selection.concerns(trace.agent, trace.service, attributes)
+        judge = self._judge
+        return judge is not None and judge.selection.concerns(trace.agent, trace.service, attributes)
 
-    def questions(self, trace: Trace, suspicious: bool) -> tuple[list[Result], list[Question]]:
-        """Returns the results of a trace that need no model, and questions for the others."""
+    def questions(self, trace: Trace, suspicious: bool = False) -> tuple[list[Result], list[Question]]:
+        """Runs the judged metrics of a trace: returns results that need no model, and questions for the others."""
         embedder = self._preparation.embedder
         texts = Texts({}, frozenset(), embedder.id, embedder.bands)
         return self._asked(
@@ -122,26 +126,18 @@ class Judged:
         self, session: SessionView, unit: Unit, suspicious: bool, context: Callable[[float], SessionContext]
     ) -> tuple[list[Result], list[Question]]:
         """Returns the results of a session that need no model, and questions for the others."""
-        results: list[Result] = []
-        questions: list[Question] = []
-        for metric in self._of_sessions:
-            choice = self._judge.selection.choose(metric.key, unit.id, suspicious)
-            question = self._question(metric, unit, choice)
-            said = ask(metric, session, context(question.threshold), None)
-            finding = said if choice.included else _NOT_SAMPLED
-            if finding is None:
-                questions.append(question)
-            else:
-                results.append(self.answered(question, finding))
-        return results, questions
+        return self._asked(self._of_sessions, session, None, unit, suspicious, context)
 
     def together(self, questions: Sequence[Question], question: Question) -> tuple[QuestionPart[Any], ...]:
         """Returns the questions about the same turn, to the same model, that are put in one call with this one."""
-        if not self._judge.shares_turns or question.metric.part is None or self._is_apart(question):
+        if not self._settings.shares_turns or question.metric.part is None or self._is_apart(question):
             return ()
-        alike = (each for each in questions if each.model == question.model and not self._is_apart(each))
-        same = [each for each in alike if each.unit.id == question.unit.id]
-        return tuple(each.metric.part for each in same if each.metric.part is not None)
+        return tuple(
+            each.metric.part
+            for each in questions
+            if each.model == question.model and each.unit.id == question.unit.id and not self._is_apart(each)
+            if each.metric.part is not None
+        )
 
     def _is_apart(self, question: Question) -> bool:
         """Returns whether a question needs a call of its own: it has guidelines."""
@@ -151,20 +147,28 @@ class Judged:
         self,
         metrics: Sequence[Metric[Any, Any]],
         subject: Any,
-        trace: Trace,
+        trace: Trace | None,
         unit: Unit,
         suspicious: bool,
         context: Callable[[float], Any],
     ) -> tuple[list[Result], list[Question]]:
+        """``trace``: whose own state may refuse a verdict, and by which it is drawn; ``None``: a session is judged."""
         results: list[Result] = []
         questions: list[Question] = []
+        whole = unit.id if trace is None else trace.session_id or next(reversed(trace.responses), trace.trace_id)
+        refused = None if trace is None else refusal(trace, self._preparation.settings)
+        if refused is None and trace is not None and trace.forced:
+            refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
         for metric in metrics:
-            if not applies(metric, subject):
+            if trace is not None and not applies(metric, subject):
                 continue
-            choice = self._choice(metric, trace, suspicious)
-            threshold = self._preparation.of(metric).threshold
-            finding = self._before_asking(metric, subject, trace, choice.included, context(threshold))
+            # Always, while a conversation's session is not known: it is drawn later.
+            later = trace is not None and trace.session_id is None and trace.continues
+            choice = Choice() if later else self._settings.selection.choose(metric.key, whole, suspicious)
             question = self._question(metric, unit, choice)
+            finding: Finding | None = refused if choice.included else _NOT_SAMPLED
+            if finding is None:
+                finding = ask(metric, subject, context(question.threshold), None)
             if finding is None:
                 questions.append(question)
             else:
@@ -176,31 +180,22 @@ class Judged:
         there is one. Returns the results that were given without asking, and the choices by metric key. Metrics that
         are not chosen become ``not_sampled``."""
         whole = unit.session_id or unit.trace_id
-        metrics = [*self._metrics, *self._of_turns]
-        choices = {m.key: self._judge.selection.choose(m.key, whole, suspicious) for m in metrics}
-        found = [self._again(result, choices.get(f"{result.unit.level}.{result.metric}")) for result in results]
+        metrics = {m.key: m for m in (*self._metrics, *self._of_turns)}
+        choices = {key: self._settings.selection.choose(key, whole, suspicious) for key in metrics}
+        found: list[Result] = []
+        for result in results:
+            key = f"{result.unit.level}.{result.metric}"
+            choice = choices.get(key)
+            if choice is not None and result.evaluator.kind != "code":
+                if choice.included:
+                    result = replace(result, finding=_with(result.finding, choice, {}))
+                else:
+                    result = self.answered(self._question(metrics[key], result.unit, choice), _NOT_SAMPLED)
+            found.append(result)
         given = {result.metric for result in results if result.unit.level == "trace"}
         left_out = [m for m in self._metrics if not choices[m.key].included and m.name not in given]
-        return [*found, *(self._not_sampled(m, unit, choices[m.key]) for m in left_out)], choices
-
-    def _again(self, result: Result, choice: Choice | None) -> Result:
-        if choice is None or result.evaluator.kind == "code":
-            return result
-        if not choice.included:
-            key = f"{result.unit.level}.{result.metric}"
-            metric = next(metric for metric in (*self._metrics, *self._of_turns) if metric.key == key)
-            return self._not_sampled(metric, result.unit, choice)
-        return replace(result, finding=_with(result.finding, choice, {}))
-
-    def _not_sampled(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Result:
-        return self.answered(self._question(metric, unit, choice), _NOT_SAMPLED)
-
-    def _choice(self, metric: Metric[Any, Any], trace: Trace, suspicious: bool) -> Choice:
-        """Chooses whether to judge: always, while a conversation's session is not known (it is drawn later)."""
-        if trace.session_id is None and trace.continues:
-            return Choice()
-        whole = trace.session_id or next(reversed(trace.responses), trace.trace_id)
-        return self._judge.selection.choose(metric.key, whole, suspicious)
+        found += [self.answered(self._question(m, unit, choices[m.key]), _NOT_SAMPLED) for m in left_out]
+        return found, choices
 
     def answered(self, question: Question, finding: Finding, spent: AnswerCost | None = None) -> Result:
         """Makes the result of a question. A failure of the provider or the budget gets an id of its own, so that an
@@ -221,7 +216,7 @@ class Judged:
             unit=question.unit,
             finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
             evaluator=by,
-            threshold=None if metric.explains else question.threshold,
+            threshold=question.threshold,
             revision=question.unit.revision,
             final=True,
             duration_ms=round(spent.seconds * 1e3, 3),
@@ -230,26 +225,14 @@ class Judged:
             tokens=spent.tokens,
         )
 
-    def _before_asking(
-        self, metric: Metric[Any, Any], subject: Any, trace: Trace, sampled: bool, context: Any
-    ) -> Finding | None:
-        if not sampled:
-            return _NOT_SAMPLED
-        refused = refusal(trace, self._preparation.settings)
-        if refused is None and trace.forced:
-            refused = Unscored(Why.INCOMPLETE_TRACE, f"closed by {trace.trigger} before the root span ended")
-        if refused is not None:
-            return refused
-        return ask(metric, subject, context, None)
-
     def _question(self, metric: Metric[Any, Any], unit: Unit, choice: Choice) -> Question:
-        prepared = self._preparation.of(metric)
-        model = self._judge.model_of(metric.key)
-        found = Question("", metric, unit, model, prepared.threshold, choice, self._judge.guidance(metric, unit.agent))
-        if not found.guidance.texts:
-            return replace(found, id=prepared.origin.identity.of(unit))
-        depends = self._preparation.depends_on(metric, prepared.threshold)
-        return replace(found, id=Identity(metric.key, found.version, model, depends).of(unit))
+        threshold, origin = self._preparation.of(metric)
+        model, guidance = self._settings.model_of(metric.key), self._settings.guidance(metric, unit.agent)
+        made = Question("", metric, unit, model, threshold, choice, guidance)
+        if not guidance.texts:
+            return replace(made, id=origin.identity.of(unit))
+        depends = self._preparation.depends_on(metric, threshold)
+        return replace(made, id=Identity(metric.key, made.version, model, depends).of(unit))
 
 
 def without_verdict(question: Question, subject: Any, missed: Unscored) -> Finding:
@@ -260,24 +243,12 @@ def without_verdict(question: Question, subject: Any, missed: Unscored) -> Findi
 
 def score_by_code(metric: Metric[Any, Any], subject: Any) -> Score | None:
     """Scores a judged metric by code alone (``Metric.by_code``); returns ``None`` where that is not possible."""
-    if metric.by_code is None:
-        return None
-    try:
-        return metric.by_code(subject)
-    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        ERRORS.note(METRIC, metric.key, error)
-        return None
+    return None if metric.by_code is None else attempt(metric, metric.by_code, subject, None)
 
 
 def applies(metric: Metric[Any, Any], subject: Any) -> bool:
     """Returns whether a metric is asked about the subject at all; one whose check fails is asked, and fails there."""
-    if metric.applies is None:
-        return True
-    try:
-        return metric.applies(subject)
-    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        ERRORS.note(METRIC, metric.key, error)
-        return True
+    return metric.applies is None or attempt(metric, metric.applies, subject, True)
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from pandaeval_collector.base.concluding import keep_little
 from pandaeval_collector.base.result import Unit
@@ -22,9 +21,7 @@ from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace
 
 
-# Which metrics run: those that are enabled, and those that they read.
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """The metrics that run, in the order of the registry; ``silent``: keys of those that run for session metrics only,
     whose results are neither shown nor exported."""
 
@@ -46,7 +43,6 @@ def running_metrics(registry: Mapping[str, Metric[Any, Any]], enabled: Collectio
     return Running(tuple(metric for key, metric in registry.items() if key in enabled or key in silent), silent)
 
 
-# What the results of a trace are about.
 def trace_unit(trace: Trace, evidence: str | None = None) -> Unit:
     """Makes the unit of a trace: its evaluated span is the outermost agent's."""
     case, trial = stated(trace, semconv.PANDAEVAL_CASE_ID, semconv.PANDAEVAL_TRIAL)
@@ -89,17 +85,14 @@ def unread(due: DueTrace) -> Unit:
         id=due.trace_id.hex(),
         trace_id=due.trace_id.hex(),
         span_id="",
-        agent=_UNKNOWN,
-        service=_UNKNOWN,
+        agent="unknown_service",
+        service="unknown_service",
         evidence=known,
         revision=due.revision,
         trigger=due.trigger.value,
         late_spans=due.late_spans,
         end_ns=time.time_ns(),
     )
-
-
-_UNKNOWN = "unknown_service"
 
 
 _FINDINGS = (Score, Assumed, Unscored)
@@ -128,6 +121,19 @@ def ask(metric: Metric[Any, Any], subject: Any, context: Any, refusal: Unscored 
             ERRORS.note(METRIC, metric.key, error)
         finding = Unscored(Why.METRIC_ERROR, explained(error))
     return finding if finding is None or refusal is None else refusal
+
+
+T = TypeVar("T")
+
+
+def attempt(metric: Metric[Any, Any], call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
+    """Calls a function of a metric; returns ``otherwise`` where it raises: a metric's bug must cost its own result, and
+    no other's."""
+    try:
+        return call(subject)
+    except Exception as error:  # noqa: BLE001 - the user's own code may raise anything
+        ERRORS.note(METRIC, metric.key, error)
+        return otherwise
 
 
 def refusal(trace: Trace, settings: EvaluatorSettings) -> Unscored | None:

@@ -3,12 +3,12 @@ ids."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pandaeval_collector.analysis.embedding import Embedder, knows
 from pandaeval_collector.analysis.embedding.text import embed_texts
@@ -16,27 +16,22 @@ from pandaeval_collector.analysis.stats.learned import LearnedModel
 from pandaeval_collector.base.concluding import Origin
 from pandaeval_collector.base.result import EvaluatorInfo, Identity
 from pandaeval_collector.judge.prompt import ENGLISH, PROMPT_VERSION
+from pandaeval_collector.scoring.evaluator.one_metric import attempt
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
 from pandaeval_collector.scoring.metric import Metric, Texts, TraceMetric
-from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS, METRIC
+from pandaeval_otel.base.component_errors import EMBEDDER, ERRORS
 from pandaeval_otel.model import Trace
-
-
-# The vectors of all texts that metrics want, in one batch.
-def _of(metric: TraceMetric, trace: Trace) -> Sequence[str]:
-    """Returns the texts that a metric wants of a trace; none if it raises, so that it fails when it asks for one."""
-    try:
-        return () if metric.texts is None else metric.texts(trace)
-    except Exception as error:  # noqa: BLE001 - a metric's bug must cost its own result, and no other's
-        ERRORS.note(METRIC, metric.key, error)
-        return ()
 
 
 def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable[Trace]) -> Texts:
     """Embeds the texts that ``metrics`` want of ``traces``. If that fails for a single trace, asking for one of its
-    vectors raises."""
+    vectors raises; so does a metric's asking for a text where its ``texts`` raised."""
     traces = list(traces)
-    wanted = [text for trace in traces for metric in metrics if metric.texts is not None for text in _of(metric, trace)]
+    wanted: list[str] = []
+    for trace in traces:
+        for metric in metrics:
+            if metric.texts is not None:
+                wanted += attempt(metric, metric.texts, trace, ())
     try:
         found = embed_texts(embedder, wanted)
     except Exception as error:  # whatever an embedder raises costs the results that need it, and no others
@@ -47,7 +42,6 @@ def vectors(embedder: Embedder, metrics: Sequence[TraceMetric], traces: Iterable
     return Texts.of(found.rows, found.chunked, embedder.id, embedder.bands, knows(embedder))
 
 
-# The models that were learned from labels, read from a folder and again when it changes.
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY = 5.0
@@ -55,57 +49,40 @@ LOOK_EVERY = 5.0
 
 
 class LearnedModels:
-    """Reads the models of one folder, by level and agent. One thread."""
+    """The models that were learned from labels, by level (``session`` or ``trace``) and agent; reads their folder again
+    when it changes. One thread."""
 
     def __init__(self, folder: str | None) -> None:
         """``folder`` may not exist yet; ``None``: there are no models."""
         self._folder = None if folder is None else Path(folder)
-        self._seen: tuple[tuple[str, int], ...] = ()
+        self._seen: list[tuple[Path, int]] = []
         self._looked = -LOOK_EVERY
         self._found: dict[tuple[str, str], LearnedModel] = {}
 
-    def of(self, level: str, agent: str) -> LearnedModel | None:
-        """Returns the model of an agent at a level (``session`` or ``trace``), if there is one."""
-        self._look()
-        return self._found.get((level, agent))
-
-    @property
-    def there(self) -> bool:
-        """Whether the folder holds any model."""
-        self._look()
-        return bool(self._found)
-
-    def _look(self) -> None:
-        if self._folder is not None and time.monotonic() - self._looked >= LOOK_EVERY:
-            self._looked = time.monotonic()
-            files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-            seen = tuple((str(file), _changed(file)) for file in files)
-            if seen != self._seen:
-                self._seen = seen
-                self._found = {(each.level, each.agent): each for file in files if (each := _model(file)) is not None}
-
-
-def _changed(file: Path) -> int:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0
+    def all(self) -> Mapping[tuple[str, str], LearnedModel]:
+        """Returns the models; logs a file that cannot be read, and leaves it out."""
+        if self._folder is None or time.monotonic() - self._looked < LOOK_EVERY:
+            return self._found
+        self._looked = time.monotonic()
+        seen: list[tuple[Path, int]] = []
+        for file in sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []:
+            with contextlib.suppress(OSError):
+                seen.append((file, file.stat().st_mtime_ns))
+        if seen != self._seen:
+            self._seen, self._found = seen, {}
+            for file, _ in seen:
+                try:
+                    model = LearnedModel.of_json(file.read_bytes())
+                except (OSError, ValueError) as error:
+                    _log.error("%s is left out: %s", file, error)
+                else:
+                    self._found[model.level, model.agent] = model
+        return self._found
 
 
-def _model(file: Path) -> LearnedModel | None:
-    """Reads a model's file; logs one that cannot be read, and returns ``None``."""
-    try:
-        return LearnedModel.of_json(file.read_bytes())
-    except (OSError, ValueError) as error:
-        _log.error("%s is left out: %s", file, error)
-        return None
+class Prepared(NamedTuple):
+    """A metric's threshold, and ``origin``, which all its results share."""
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A metric with its threshold, and ``origin``, which all its results share."""
-
-    metric: Metric[Any, Any]
     threshold: float
     origin: Origin
 
@@ -115,39 +92,31 @@ class Preparation:
 
     def __init__(self, settings: EvaluatorSettings, embedder: Embedder, metrics: Sequence[Metric[Any, Any]]) -> None:
         self.settings, self.embedder = settings, embedder
-        self._judged = [metric.key for metric in metrics if metric.level == "trace" and metric.kind == "llm"]
         of_traces = [metric for metric in metrics if metric.level == "trace"]
-        self.names = frozenset(metric.name for metric in of_traces if not (metric.learned or metric.explains))
+        self._of_traces = [metric for metric in of_traces if not (metric.learned or metric.explains)]
+        self.names = frozenset(metric.name for metric in self._of_traces)
         self._prepared: dict[str, Prepared] = {}
 
     def of(self, metric: Metric[Any, Any]) -> Prepared:
         """Returns the metric, prepared."""
-        return self._prepared.get(metric.key) or self._prepare(metric)
-
-    def of_each(self, metrics: Sequence[Metric[Any, Any]]) -> list[Prepared]:
-        """Returns the metrics, prepared, in their order."""
-        known = self._prepared
-        return [known.get(metric.key) or self._prepare(metric) for metric in metrics]
-
-    def _prepare(self, metric: Metric[Any, Any]) -> Prepared:
+        known = self._prepared.get(metric.key)
+        if known is not None:
+            return known
         judge = self.settings.judge
         model = self.embedder.id if metric.kind == "embedding" else None
         if metric.kind == "llm" and judge is not None:
             model = judge.model_of(metric.key)
-        threshold = self._threshold(metric)
+        configured = self.settings.thresholds.get(metric.key)
+        threshold = metric.threshold_for(self.embedder.bands) if configured is None else configured
         identity = Identity(metric.key, metric.version, model, self.depends_on(metric, threshold))
         by = EvaluatorInfo(metric.kind, metric.version, model)
-        origin = Origin(metric.name, identity, by, None if metric.explains else threshold)
-        prepared = Prepared(metric, threshold, origin)
+        prepared = Prepared(threshold, Origin(metric.name, identity, by, None if metric.explains else threshold))
         self._prepared[metric.key] = prepared
         return prepared
 
-    def _threshold(self, metric: Metric[Any, Any]) -> float:
-        configured = self.settings.thresholds.get(metric.key)
-        return metric.threshold_for(self.embedder.bands) if configured is None else configured
-
     def depends_on(self, metric: Metric[Any, Any], threshold: float) -> Mapping[str, Any]:
-        """Returns the settings that a result depends on, which become part of its id."""
+        """Returns the settings that a result depends on, which become part of its id: of a session metric those of the
+        trace metrics that it reads (``Metric.signals``; all, if it names none), and of no others."""
         settings = self.settings
         depends: dict[str, Any] = {**metric.settings, "threshold": threshold, "fragments": settings.score_fragments}
         if not settings.score_rootless:
@@ -167,18 +136,22 @@ class Preparation:
                 depends["votes"] = judge.votes
             if metric.part is not None and not judge.shares_turns:
                 depends["calls"] = judge.turn_calls
-        elif metric.level == "session":
-            if judge is not None and self._judged:
-                depends["judge"] = sorted({judge.model_of(key) for key in self._judged})
+        elif metric.level == "session" and metric.kind != "llm":
+            read = [each for each in self._of_traces if not metric.signals or each.name in metric.signals]
+            judged = [each.key for each in read if each.kind == "llm"]
+            if judge is not None and judged:
+                depends["judge"] = sorted({judge.model_of(key) for key in judged})
                 if judge.votes > 1:
                     depends["votes"] = judge.votes
-                if heeded := sorted(f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines):
+                if heeded := sorted(
+                    f"{each.metric} {each.agent} {each.text}" for each in judge.guidelines if each.metric in judged
+                ):
                     depends["guidelines"] = heeded
             depends |= {
                 "weights": dict(settings.weights),
                 "extra_signals": sorted(settings.extra_signals),
                 "coherence_signal": settings.coherence_signal,
-                "signals": sorted(self.names),
+                "signals": sorted(each.name for each in read),
                 "embedder": self.embedder.id,
             }
         return depends

@@ -61,7 +61,6 @@ class EvaluatorSettings:
     user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
-    by_name: bool = False
     """Whether the enabled metrics were named one by one, so that each is wanted."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)

@@ -47,7 +47,10 @@ def check(metric: Any) -> None:
         raise ValueError(f"layer {metric.layer!r}: a metric of level trial has one of {', '.join(LAYERS)}")
     if metric.signals and metric.level != "session":
         raise ValueError("signals: only a metric of level session reads the results of others")
-    _check_threshold(metric.threshold(None) if callable(metric.threshold) else metric.threshold, *ends(metric.scale))
+    threshold = metric.threshold(None) if callable(metric.threshold) else metric.threshold
+    least, most = ends(metric.scale)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
+        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")
     if metric.level == "turn" and (metric.texts is not None or metric.kind == "embedding"):
         raise ValueError("texts: nothing is embedded for a metric of level turn")
     try:
@@ -66,22 +69,14 @@ def ends(scale: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-def _check_threshold(threshold: Any, least: float, most: float) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not least <= threshold <= most:
-        raise ValueError(f"threshold {threshold!r} does not lie in {least:g}..{most:g}")
-
-
 S = TypeVar("S")
 C = TypeVar("C")
 
 Threshold = float | Callable[[Bands | None], float]
 
-_JUDGED = frozenset(
-    {
-        *(Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED),
-        *(Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED),
-    }
-)
+_JUDGED = frozenset({Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT}) | {
+    Why.INJECTION_SUSPECTED
+}
 """Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
 
 
@@ -137,11 +132,8 @@ class Metric(Generic[S, C]):
     (``context.learned``), whose version is part of the results' ids; of level trace, only for traces without a
     session."""
     explains: bool = False
-    """Of level trace: its results explain a failure, and neither pass nor fail. One without a judge is evaluated last,
-    where another metric fails the trace (``context.failing``), or where it is enabled by its own name
-    (``context.asked``)."""
-    by_name: bool = False
-    """Whether it runs only where somebody enabled it by its name, not with all others."""
+    """Of level trace, without a judge: its results explain a failure, and neither pass nor fail. It is evaluated last,
+    where another metric fails the trace (``context.failing``)."""
     of_steps: bool = False
     """Whether it is asked about a single step of a run whose other steps are traces of their own
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""

@@ -28,7 +28,7 @@ MODULE = "pandaeval_collector.show.api.read_worker"
 _WHAT = "the process that answers what is read (server.read_process)"
 _PATIENCE_S = 60.0
 """A process that is asked and says nothing for so long hangs, and is ended."""
-_ASKED = ("jobs", "spent", "drill", "component_errors", "session_now")
+_ASKED = ("jobs", "spent", "component_errors", "session_now")
 _TOLD = ("type", "http_version", "method", "scheme", "path", "raw_path", "root_path", "app_root_path", "query_string")
 _WHY = "the process that answers what is read is not there (it ended, and is started again): come back in a moment"
 

@@ -16,7 +16,7 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.compare import compared
 from pandaeval_collector.runs.configure import NotAllowedError
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.process import RunProcessEndedError
+from pandaeval_collector.runs.process import BatchFailedError
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
@@ -110,7 +110,7 @@ def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names:
             raise ProblemError(409, str(error)) from error
         except UserError as error:
             raise _refused(error) from error
-        except (CallFailedError, RunProcessEndedError) as error:
+        except (CallFailedError, BatchFailedError) as error:
             raise ProblemError(503, str(error)) from error
         response.status_code = 201 if new else 200
         return RunShape.of(run)

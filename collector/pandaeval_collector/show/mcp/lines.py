@@ -66,7 +66,7 @@ def step_lines(row: Row) -> Iterator[str]:
             for span_id in [each["span_id"], *each.get("span_ids", [])]:
                 blamed.setdefault(span_id, []).append(result_text(each, 160))
         for step in _candidates(each):
-            blamed.setdefault(step["span_id"], []).append(_chance(each, step))
+            blamed.setdefault(step["span_id"], []).append(_blame(each, step))
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
         for why in dict.fromkeys(blamed.get(span["id"], ())):
@@ -76,16 +76,16 @@ def step_lines(row: Row) -> Iterator[str]:
 
 
 def _candidates(result: Row) -> list[Row]:
-    """Returns the steps that may have broken the run, likeliest first."""
+    """Returns the steps that may have broken the run, the first one first."""
     found = result["metadata"].get("candidates")
     return found if isinstance(found, list) else []
 
 
-def _chance(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: it broke the run (71 %): fails; changes``."""
+def _blame(result: Row, step: Row) -> str:
+    """Returns the words on a blamed step: ``trace.blame: it broke the run: grounding names it``."""
     sure = (result["metadata"].get("step") or {}).get("span_id") == step["span_id"]
-    why = said("; ".join(step["reasons"]), 160) or "by its place in the run"
-    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'} ({step['probability']:.0%}): {why}"
+    why = said("; ".join(step["reasons"]), 160)
+    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
@@ -142,7 +142,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     for each in row["results"]:
         for step in _candidates(each):
             what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
-            yield f"- step {step['span_id']} ({what}): {_chance(each, step).removeprefix('trace.blame: ')}"
+            yield f"- step {step['span_id']} ({what}): {_blame(each, step).removeprefix('trace.blame: ')}"
     yield f"asked: {said(row['input'], 500) if row['input'] is not None else 'not captured'}"
     yield f"answered: {said(row['output'], 500) if row['output'] is not None else 'not captured'}"
     yield from _calls(row)

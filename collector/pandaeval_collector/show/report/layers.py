@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 from xml.etree.ElementTree import indent as indent_xml
 
-from pandaeval_collector.base.untrusted.printable import xml_text
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.show.report.spool import Spool
 
 LAYERS = ("reasoning", "action", "outcome")
@@ -58,12 +58,6 @@ class TrialCount:
     @property
     def trials(self) -> int:
         return self.correct.total()
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """The key by which cases are sorted: those with the largest share of incorrect trials come first."""
-        wrong = self.correct[False]
-        return wrong == 0, -wrong / max(1, self.trials)
 
     def counted(self) -> dict[str, Any]:
         """Returns how many cases and trials there are, how they ended, and where they broke."""
@@ -125,15 +119,14 @@ class GraderCount:
 
 class LayerReport:
     """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
-    them. ``untried``: cases without a trial. A context manager."""
+    them. A context manager."""
 
     def __init__(
         self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
     ) -> None:
         """``descriptions``: those of all cases, by id; ``with_trials``: whether :meth:`trials` will be called."""
         self.suite = suite
-        self._descriptions = dict(descriptions or {})
-        self._untried = dict.fromkeys(self._descriptions)
+        self.descriptions = dict(descriptions or {})
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
         self.whole = TrialCount()
@@ -155,7 +148,6 @@ class LayerReport:
             return
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
-        self._untried.pop(case, None)
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
         self.whole.add(row, case)
@@ -165,21 +157,13 @@ class LayerReport:
             self._places.setdefault(case, []).append(self._spool.put(row))
 
     @property
-    def untried(self) -> list[str]:
-        return [*self._untried]
-
-    @property
     def kinds(self) -> dict[str, TrialCount]:
         """The counts of all trials, by the kind of their case."""
         return dict(sorted(self._kinds.items()))
 
     def cases(self) -> dict[str, TrialCount]:
         """Returns the counts of trials by case, those with most incorrect trials first."""
-        return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
-
-    def cases_of(self, kind: str) -> list[str]:
-        """Returns the ids of the cases of a kind that were tried, in the order of their trials."""
-        return [case for case, count in self._cases.items() if count.kind == kind]
+        return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
         """Yields the trials of a case with what each grader said."""
@@ -193,9 +177,6 @@ class LayerReport:
     def by_kind(self) -> list[dict[str, Any]]:
         """Returns a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
-
-    def description(self, case: str) -> str:
-        return self._descriptions.get(case, "")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object of all cases together: counts, layers and graders."""
@@ -213,7 +194,7 @@ class LayerReport:
                 }
                 for layer in LAYERS
             },
-            "without_trial": self.untried,
+            "without_trial": [case for case in self.descriptions if case not in self._cases],
         }
 
 
@@ -262,7 +243,7 @@ def json_lines(report: LayerReport) -> Iterator[str]:
     yield _text(report.to_dict()).removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()
     for at, (case, count) in enumerate(cases.items()):
-        about = {"case": case, "kind": count.kind, "description": report.description(case)}
+        about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
         whole = {**about, **count.counted(), "trials": [*report.trials(case)]}
         yield (",\n" if at else "\n") + indent(_text(whole), "  ")
     yield "\n ]\n}\n" if cases else "]\n}\n"
@@ -279,7 +260,7 @@ def junit_lines(report: LayerReport) -> Iterator[str]:
     yield _opened("testsuites", report.suite or "pandaeval", report.whole)
     for kind, count in report.kinds.items():
         yield "  " + _opened("testsuite", kind, count)
-        for case in report.cases_of(kind):
+        for case in (case for case, count in report.cases().items() if count.kind == kind):
             for row in report.trials(case):
                 made = _test_case(case, kind, row)
                 indent_xml(made, level=2)
@@ -292,23 +273,23 @@ def _opened(tag: str, name: str, count: TrialCount) -> str:
     """Returns the start tag of suites or of one suite."""
     failures, skipped = (str(count.correct[state]) for state in (False, None))
     counts = {"tests": str(count.trials), "failures": failures, "errors": "0", "skipped": skipped}
-    element = Element(tag, {"name": xml_text(name), **counts})
+    element = Element(tag, {"name": for_xml(name), **counts})
     return tostring(element, encoding="unicode").removesuffix(" />") + ">\n"
 
 
 def _test_case(name: str, kind: str, row: Row) -> Element:
-    shown, place = xml_text(f"{name} [{row['trial']}]"), xml_text(f"pandaeval.{kind}.{name}")
+    shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
     case = Element("testcase", classname=place, name=shown, time="0")
     properties = SubElement(case, "properties")
     layers = {f"layer.{layer}": state for layer, state in row["layers"].items()}
     for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
-        SubElement(properties, "property", name=key, value=xml_text(value))
-    why = xml_text(row["reason"][:500])
+        SubElement(properties, "property", name=key, value=for_xml(value))
+    why = for_xml(row["reason"][:500])
     if row["correct"] is False:
         failed = [each for each in row["graders"] if each["success"] is False]
         lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
         failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)
-        failure.text = xml_text("\n".join(lines))
+        failure.text = for_xml("\n".join(lines))
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")
     return case

@@ -16,7 +16,7 @@ from pandaeval_collector.analysis.stats.pass_k import (
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.shell import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, three, worst_first
+from pandaeval_collector.trials.passk.figures import CASE_HEAD, SUITE_HEAD, Figures, case_row, suite_row, worst_first
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 10, 10, 30
@@ -84,7 +84,6 @@ def _up(share: float) -> float:
     return _TOP + (1.0 - share) * (_HEIGHT - _TOP - _BOTTOM)
 
 
-_SUITE = ("k", "cases", "pass@k", "pass^k", "assessment")
 FARTHEST = 10
 """Curves go on to this k, or to the largest that was asked for."""
 MOST_PICTURES = 60
@@ -116,12 +115,8 @@ def page(found: Figures, source: str) -> str:
     """Returns the whole HTML page. ``source``: what the figures were read from."""
     farthest = max([FARTHEST, *(each.k for each in found.suite)])
     cases = sorted(found.trials.cases, key=worst_first)
-    suite = [
-        (str(each.k), f"{each.at.cases} of {each.at.of}", mean(each.at), mean(each.pow), band(each.label))
-        for each in found.suite
-    ]
-    estimates = [f"{name} {mode}" for name in ("pass@k", "pass^k") for mode in ("plug-in", "unbiased", "Bayesian")]
-    head = ("case", "trials", "passed", "undetermined", "k", *estimates, "assessment")
+    suite = table((f"{found.trials.per}s", *SUITE_HEAD), map(suite_row, found.suite))
+    each = table((found.trials.per, *CASE_HEAD), map(case_row, found.cases))
     body = [
         "<h1>Repeated trials</h1>",
         f'<p class="lead">{safe(source)}: a trial succeeds when {safe(found.trials.metric)} passes</p>',
@@ -131,10 +126,10 @@ def page(found: Figures, source: str) -> str:
         '<div class="cards two"><figure class="card">',
         suite_picture(found.trials.counts, farthest),
         "<figcaption>Mean over cases, 95 % interval</figcaption></figure>",
-        f'<div class="card scroll figures">{table(_SUITE, suite)}</div></div>',
+        f'<div class="card scroll figures">{suite}</div></div>',
         f"<h2>By {safe(found.trials.per)}, the least reliable first</h2>",
         f'<div class="cards three">{"".join(_card(case, farthest) for case in cases[:MOST_PICTURES])}</div>',
-        f'<h2>Figures</h2><div class="card scroll figures">{table(head, map(_case_row, found.cases))}</div>',
+        f'<h2>Figures</h2><div class="card scroll figures">{each}</div>',
     ]
     return still_page("Repeated trials", body)
 
@@ -146,12 +141,6 @@ def _card(case: CaseOutcomes, farthest: int) -> str:
         f'<figure class="card"><h3>{safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
         f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
     )
-
-
-def _case_row(each: CaseFigures) -> tuple[str, ...]:
-    case = each.case
-    counts = (str(number) for number in (case.n, case.c, case.undetermined, each.k))
-    return cut(case.id, 200), *counts, *three(each.at), *three(each.pow), band(each.label)
 
 
 def _of_suite(k: int, estimate: SuiteEstimate) -> Point:

@@ -94,7 +94,11 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
         per = "case" if any(_case(each, cases) for each in held) else "conversation"
     found = _by_case(held, cases) if per == "case" else _by_conversation(held)
     if not found:
-        raise UserError(_nothing(key, per))
+        nor = "" if per == "case" else ", nor is it about a step of a conversation"
+        cure = "count by conversation (--per conversation)" if per == "case" else "send session ids"
+        raise UserError(
+            f"no result of {key} belongs to a case{nor}: run each attempt within using_case(case, trial), or {cure}"
+        )
     return CaseTrials(key, per, tuple(found[name] for name in sorted(found)))
 
 
@@ -183,18 +187,6 @@ def _passed(results: Iterable[Mapping[str, Any]]) -> bool | None:
     if False in said:
         return False
     return True if True in said and "unscored" not in said and None not in said else None
-
-
-def _nothing(key: str, per: Per) -> str:
-    if per == "case":
-        return (
-            f"no result of {key} belongs to a case: run each attempt within using_case(case, trial), "
-            "or count by conversation (--per conversation)"
-        )
-    return (
-        f"no result of {key} belongs to a case, nor is it about a step of a conversation: run each attempt within "
-        "using_case(case, trial), or send session ids"
-    )
 
 
 def _about(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -67,7 +67,7 @@ class TestMultilingual:
         self, multilingual: MultilingualEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = multilingual.embed(TEXTS)
-        monkeypatch.setattr("pandaeval_collector.analysis.embedding.multilingual.CACHED_WORDS", 2)
+        monkeypatch.setattr("pandaeval_collector.analysis.embedding._wordpiece.CACHED_WORDS", 2)
         assert MultilingualEmbedder().embed(TEXTS).tobytes() == before.tobytes()
 
     @pytest.mark.parametrize(

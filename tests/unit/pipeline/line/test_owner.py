@@ -53,7 +53,7 @@ async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
         await both.owner.restart()
         await both.owner.settle()
         assert both.owner.results() == said
-        assert len(both.owner.store.session_traces("s")) == 2
+        assert len(both.owner.store.reads.session_traces("s")) == 2
 
 
 async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come
         assert both.owner.telemetry.total("pandaeval.spans", "rejected") == 0
         assert both.owner.results_of(trace)
         await both.owner.restart()
-        assert len(both.owner.store.session_traces("s")) == 1
+        assert len(both.owner.store.reads.session_traces("s")) == 1
         await both.owner.settle()
         assert both.owner.standing() == as_file([trace])
 
@@ -191,12 +191,12 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
-        first = store.outbox_after(MEMBERS, 0)
+        first = store.reads.outbox_after(MEMBERS, 0)
         await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
         await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
-        await owner.adopt([each.body for each in store.outbox_after(MEMBERS, first[-1].seq)])
+        await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
@@ -210,9 +210,9 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     line = Line(store, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
-    sent = [row.body for row in store.outbox_after(MEMBERS, 0)]
-    full = [with_contents(each, store.contents, 1 << 20) for each in sent]
-    assert [with_contents(each, store.contents, 10) for each in sent] == sent, "too large"
+    sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
+    full = [with_contents(each, store.reads.contents, 1 << 20) for each in sent]
+    assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
         found, missing = EarlierTraces(owner.store, None).whole("s")
@@ -220,7 +220,9 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
-        assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"
+        assert len(EarlierTraces(owner.store.reads, None).whole("s")[0][0].spans) == 1, (
+            "its own, once it has decided it"
+        )
     store.close()
 
 
@@ -229,12 +231,12 @@ async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
     line = Line(store, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
-    (decided,) = (row.body for row in store.outbox_after(MEMBERS, 0))
+    (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
     answered = Member.FromString(decided)
     answered.decided = False
     other = Member.FromString(decided)
     other.facts = replaced(other.facts, digest="f" * 32)
-    full = with_contents(decided, store.contents, 1 << 20)
+    full = with_contents(decided, store.reads.contents, 1 << 20)
     for name, words, parts in (
         ("together", [full, answered.SerializeToString()], 1),
         ("of other evidence", [full, other.SerializeToString()], 0),
@@ -242,7 +244,7 @@ async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path
     ):
         async with RunningLine(tmp_path / name) as owner:
             await owner.adopt(words)
-            assert len(owner.store.contents(trace.trace_id)) == parts, name
+            assert len(owner.store.reads.contents(trace.trace_id)) == parts, name
     store.close()
 
 

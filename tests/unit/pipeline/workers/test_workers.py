@@ -50,10 +50,10 @@ async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Pl
     async with line:
         await play(line)
         results = [{key: value for key, value in each.items() if key not in _MOMENTS} for each in line.results()]
-        reader = line.store._access.reader()
+        reader = line.store.reads.connection()
         jobs = reader.execute("SELECT id, trace_id, metric, body FROM jobs ORDER BY id").fetchall()
         sessions = {each["session_id"] for each in results if each["session_id"] is not None}
-        members = {id_: [_remembered(row) for row in line.store.session_traces(id_)] for id_ in sessions}
+        members = {id_: [_remembered(row) for row in line.store.reads.session_traces(id_)] for id_ in sessions}
         traces = reader.execute("SELECT trace_id, revision, digest FROM traces ORDER BY no").fetchall()
         counted = line.telemetry.counts()
     books = {key: count for key, count in counted.items() if key[0] != "pandaeval.workers"}
@@ -187,7 +187,7 @@ class TestWhatDies:
             assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_ended"] == 1
             assert line.telemetry.total("pandaeval.workers", "ended") == 4  # over all of them, then three times alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
-            decided = {row[0] for row in line.store._access.reader().execute("SELECT trace_id FROM traces")}
+            decided = {row[0] for row in line.store.reads.connection().execute("SELECT trace_id FROM traces")}
             assert decided == {trace.trace_id for trace in traces}
             aside = line.results_of(deadly)
             assert {(each["outcome"], each["why"]) for each in aside} == {("unscored", "metric_error")}

@@ -66,8 +66,15 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
         if (signal := trace.signals.get(kind)) is not None and signal.outcome == "scored" and signal.value is not None
     }
     ended = "response" if "response" in context.extra_signals else "error"  # its older name
-    if ended in context.extra_signals and (value := _ending(trace)) is not None:
-        found[ended] = value
+    response = trace.signals.get("response")
+    if ended in context.extra_signals:
+        if response is not None and response.value is not None:
+            if response.value < 1.0:
+                found[ended] = response.value
+        elif trace.crashed:
+            # A crash counts even if ``response`` gives it no score (its root span never came, or the metric is
+            # disabled): without it the session would look better than it was.
+            found[ended] = 0.0
     loop = trace.signals.get("tool_loop")
     if "tool_loop" in context.extra_signals and loop is not None and loop.value is not None and loop.value < 1.0:
         found["tool_loop"] = loop.value
@@ -77,19 +84,10 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
     return found
 
 
-def _ending(trace: TraceSummary) -> float | None:
-    """Returns the signal of a run that ended badly. A crash counts even if ``response`` gives it no score (its root
-    span never came, or the metric is disabled): without it the session would look better than it was."""
-    response = trace.signals.get("response")
-    if response is None or response.value is None:
-        return 0.0 if trace.crashed else None
-    return response.value if response.value < 1.0 else None
-
-
 def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
     """Returns in how many traces each signal was obtained, whether it spoke against the trace or not."""
     names = (*KINDS, *(name for name in context.extra_signals if name not in KINDS))
-    found = {name: sum(_obtained(trace, name) for trace in session.traces) for name in names}
+    found = {name: _count(session, name)[1] for name in names}
     return {name: count for name, count in found.items() if count}
 
 
@@ -132,8 +130,3 @@ def _count(session: SessionView, name: str) -> tuple[int, int]:
 def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     pairs = list(counts)
     return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-
-
-def _obtained(trace: TraceSummary, name: str) -> bool:
-    signal = trace.signals.get(name)
-    return signal is not None and signal.outcome == "scored"

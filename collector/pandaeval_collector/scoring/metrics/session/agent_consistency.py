@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from pandaeval_collector.analysis.stats.session import (
-    Consistency,
     agent_consistency,
     agent_reliability,
     consistency_band,
@@ -34,7 +33,15 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     signals = session_signals(session, context)
     found = agent_consistency(signals, context.weights)
     covered = coverage(session, context)
-    metadata = _metadata(session, found)
+    ids = [session.traces[position].trace_id for position in found.positions]
+    metadata: dict[str, Any] = {
+        "total_traces_in_session": found.total,
+        "traces_evaluated": found.evaluated,
+        "raw_instability": found.raw_instability,
+        "signal_weights": dict(found.weights),
+        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
+        "aggregation": {"method": "weighted_rms", "rms_value": found.raw_instability},
+    }
     if covered.thin:
         metadata["partial_score"] = found.score if found.evaluated else None
         reason = f"too few traces have a score for {', '.join(covered.thin)}"
@@ -52,18 +59,6 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
         f"({found.weighted_uncertainty[worst]:.2f}); instability over the session {found.raw_instability:.2f}"
     )
     return Score(found.score, reason, metadata, coverage=covered.share)
-
-
-def _metadata(session: SessionView, found: Consistency) -> dict[str, Any]:
-    ids = [session.traces[position].trace_id for position in found.positions]
-    return {
-        "total_traces_in_session": found.total,
-        "traces_evaluated": found.evaluated,
-        "raw_instability": found.raw_instability,
-        "signal_weights": dict(found.weights),
-        "per_trace_signals": {id_: dict(parts) for id_, parts in zip(ids, found.components, strict=True)},
-        "aggregation": {"method": "weighted_rms", "rms_value": found.raw_instability},
-    }
 
 
 METRIC = Metric(

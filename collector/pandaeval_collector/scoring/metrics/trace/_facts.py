@@ -3,7 +3,7 @@ that is asked of a model, where no message tells it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -53,25 +53,17 @@ async def task_of(trace: Trace, judge: Judge) -> str:
 
     Raises :class:`NoVerdictError`, also when the record does not tell what was to be done.
     """
-    told = _in_one_message(trace, judge.last_said)
-    if told is not None:
-        return told
+    said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
+    if 0 < len(said) <= _LONGEST:
+        words, last_said = len(said.split()), judge.last_said
+        if last_said and words < _SELF_CONTAINED:
+            return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
+        if words >= _FEWEST_WORDS:
+            return redact(said)
     found = await judge.ask(TASK)
     if not found.task.strip():
         raise NoVerdictError(Why.NO_CONTENT, "the record does not tell what the agent was to do")
     return found.task
-
-
-def _in_one_message(trace: Trace, last_said: str) -> str | None:
-    if len(trace.turns) != 1:
-        return None
-    said = (trace.turns[0].user or "").strip()
-    if not said or len(said) > _LONGEST:
-        return None
-    words = len(said.split())
-    if last_said and words < _SELF_CONTAINED:
-        return f"{redact(said)} (in answer to the agent: {elided(one_line(redact(last_said)), _REFERENT)})"
-    return redact(said) if words >= _FEWEST_WORDS else None
 
 
 # What verdicts of all judged metrics share: a number that may be unknown, and what becomes of one that is.
@@ -127,11 +119,8 @@ def says_something(text: str | None) -> bool:
     seen = visible(text or "")
     if len(seen) > _OPENING:
         return has_content(seen)
-    return has_content(seen) and _bare(seen) not in _OPENINGS
-
-
-def _bare(text: str) -> str:
-    return " ".join("".join(sign if sign.isalnum() else " " for sign in text.casefold()).split())
+    bare = " ".join("".join(sign if sign.isalnum() else " " for sign in seen.casefold()).split())
+    return has_content(seen) and bare not in _OPENINGS
 
 
 def answer_missing(trace: Trace) -> bool:
@@ -173,7 +162,9 @@ def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
 
 def tools_called(trace: Trace) -> list[dict[str, Any]]:
     """Returns ``{name, parameters}`` of the calls in order, without secrets; of more than 100 the first and last 50."""
-    return [{"name": call.name, "parameters": parameters(call)} for call in _ends(trace.tool_calls)]
+    calls, half = trace.tool_calls, _MAX_LISTED // 2
+    shown = calls if len(calls) <= _MAX_LISTED else (*calls[:half], *calls[-half:])
+    return [{"name": call.name, "parameters": parameters(call)} for call in shown]
 
 
 def available_tools(trace: Trace) -> list[dict[str, str]]:
@@ -213,8 +204,3 @@ def said_before(trace: Trace) -> dict[int, str]:
         for index, words in zip(indexes, asked[name], strict=True)
         if words
     }
-
-
-def _ends(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    half = _MAX_LISTED // 2
-    return calls if len(calls) <= _MAX_LISTED else (*calls[:half], *calls[-half:])

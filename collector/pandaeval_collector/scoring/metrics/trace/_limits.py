@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,9 @@ _LONGEST = 20_000
 def outcome(trace: Trace) -> dict[str, Any]:
     """Returns ``{results, answer}``, and ``{error}`` of a run that ended with one: only what was recorded, shortened
     and without secrets."""
-    found: dict[str, Any] = {"results": _results(trace) or "nothing was called", "answer": _answer(trace)}
+    said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
+    answer = " / ".join(said) or (trace.output or "").strip() or "(none)"
+    found: dict[str, Any] = {"results": _results(trace) or "nothing was called", "answer": _short(answer, _ANSWER)}
     if trace.error is not None:
         found["error"] = _short(trace.error, _ANSWER)
     return found
@@ -48,29 +50,22 @@ def as_sentences(found: dict[str, Any]) -> str:
 
 
 def _results(trace: Trace) -> list[str]:
-    told = [_told(call) for call in trace.tool_calls] + list(_documents(trace))
+    told: list[str] = []
+    for call in trace.tool_calls:
+        if failed(call):
+            told.append(f"{call.name} failed: {call.error or as_text(call.result)}")
+        else:
+            told.append(f"{call.name}: {as_text(call.result) if call.has_result else '(not captured)'}")
+    told += [
+        f"{span.name} found: {'; '.join(as_text(each) for each in span.documents)}"
+        for span in trace.spans
+        if span.kind is Kind.RETRIEVAL and span.documents
+    ]
     half = _MOST // 2
     shown = told if len(told) <= _MOST else [*told[:half], *told[-half:]]
     room = max(_SHORTEST, _RESULTS // max(1, len(shown)))
     lines = [_short(each, room) for each in shown]
     return lines if len(told) <= _MOST else [*lines[:half], f"({len(told) - _MOST} more)", *lines[half:]]
-
-
-def _told(call: ToolCall) -> str:
-    if failed(call):
-        return f"{call.name} failed: {call.error or as_text(call.result)}"
-    return f"{call.name}: {as_text(call.result) if call.has_result else '(not captured)'}"
-
-
-def _documents(trace: Trace) -> Iterator[str]:
-    for span in trace.spans:
-        if span.kind is Kind.RETRIEVAL and span.documents:
-            yield f"{span.name} found: {'; '.join(as_text(each) for each in span.documents)}"
-
-
-def _answer(trace: Trace) -> str:
-    said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
-    return _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
 
 
 def _short(text: str, most: int) -> str:
@@ -138,12 +133,17 @@ def completion_limit(trace: Trace) -> Limit:
         return NO_LIMIT
     undone = tuple(at + 1 for at in lost if _acts(trace, trace.tool_calls[at]))
     numbers = undone or tuple(at + 1 for at in lost)
-    reason = f"{_named(numbers)} failed, and nothing made up for it"
-    if _owned_up(trace, lost[-1]):
+    which = "call" if len(numbers) == 1 else "calls"
+    reason = f"{which} {', '.join(map(str, numbers[:10]))} failed, and nothing made up for it"
+    answers = [turn.assistant for turn in trace.turns] or [trace.output]
+    if any(answer is not None and owns_up(answer) for answer in answers) or any(
+        ends_run(call.name) and not failed(call) for call in trace.tool_calls[lost[-1] + 1 :]
+    ):
         return Limit(1.0, "failure_told", f"{reason}; the agent told of it or handed over", numbers)
     if undone:
         return Limit(LEFT_UNDONE, "failed_action", reason, undone)
-    nothing_known = all(failed(call) for call in trace.tool_calls) and not _found_elsewhere(trace)
+    found_elsewhere = any(span.kind is Kind.RETRIEVAL and span.documents for span in trace.spans)
+    nothing_known = all(failed(call) for call in trace.tool_calls) and not found_elsewhere
     return Limit(NOT_KNOWN if nothing_known else 1.0, "failed_call", reason, numbers)
 
 
@@ -161,19 +161,6 @@ def efficiency_limit(trace: Trace) -> Limit:
     )
 
 
-def _owned_up(trace: Trace, at: int) -> bool:
-    """Returns whether the agent told the user in any answer that something was not done, or asked how to go on, or
-    handed over after the call at this place."""
-    answers = [turn.assistant for turn in trace.turns] or [trace.output]
-    if any(answer is not None and owns_up(answer) for answer in answers):
-        return True
-    return any(ends_run(call.name) and not failed(call) for call in trace.tool_calls[at + 1 :])
-
-
-def _found_elsewhere(trace: Trace) -> bool:
-    return any(span.kind is Kind.RETRIEVAL and span.documents for span in trace.spans)
-
-
 def _acts(trace: Trace, call: ToolCall) -> bool:
     """Returns whether a call was to change something, by its definition or its name."""
     read_only = next((tool.read_only for tool in trace.tools if tool.name == call.name), None)
@@ -181,8 +168,3 @@ def _acts(trace: Trace, call: ToolCall) -> bool:
         return not read_only
     verb = _FIRST_WORD.search(_SEGMENT.split(call.name)[-1])
     return verb is not None and verb[0].casefold() in _ACTS
-
-
-def _named(numbers: tuple[int, ...]) -> str:
-    listed = ", ".join(str(number) for number in numbers[:10])
-    return f"call {listed}" if len(numbers) == 1 else f"calls {listed}"

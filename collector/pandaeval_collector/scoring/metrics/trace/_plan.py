@@ -82,18 +82,14 @@ def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | N
     out, or in what it wrote down through a tool. Without either, a judge could only make one up."""
     if not told(trace):
         return NOTHING_TOLD
-    if _could_hold_one(trace):
+    early = (turn.assistant for turn in trace.turns[:-1])
+    if any(says_something(text) for text in (*trace.reasoning, *said_on_the_way(trace), *early)):
+        return None
+    if any(_PLANS.search(call.name) for call in trace.tool_calls):
         return None
     if answered(trace) or trace.tool_calls:
         return NO_PLAN
     return Unscored(Why.NO_CONTENT, "neither thoughts nor steps nor an answer of the agent were captured")
-
-
-def _could_hold_one(trace: Trace) -> bool:
-    early = (turn.assistant for turn in trace.turns[:-1])
-    if any(says_something(text) for text in (*trace.reasoning, *said_on_the_way(trace), *early)):
-        return True
-    return any(_PLANS.search(call.name) for call in trace.tool_calls)
 
 
 async def declared_plan(trace: Trace, judge: Judge) -> Declared | None:

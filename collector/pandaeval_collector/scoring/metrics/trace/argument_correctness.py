@@ -201,7 +201,12 @@ def _short(text: str, room: int) -> str:
 
 
 def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
-    verdicts = [_decided(trace, number, found[number]) for number in sorted(found)]
+    verdicts: list[dict[str, Any]] = []
+    for number, said_of in sorted(found.items()):
+        if said_of is None or refused(trace.tool_calls[number - 1]):
+            verdicts.append({"call": number, "verdict": "no", "reason": _REFUSED})
+        else:
+            verdicts.append({"call": number, "verdict": said_of.verdict, "reason": said_of.reason})
     right = sum(each["verdict"] == "yes" for each in verdicts)
     known = sum(each["verdict"] != "unknown" for each in verdicts)
     if not known:
@@ -221,12 +226,6 @@ def _score(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
         coverage=known / len(trace.tool_calls),
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
     )
-
-
-def _decided(trace: Trace, number: int, found: CallVerdict | None) -> dict[str, Any]:
-    if found is None or refused(trace.tool_calls[number - 1]):
-        return {"call": number, "verdict": "no", "reason": _REFUSED}
-    return {"call": number, "verdict": found.verdict, "reason": found.reason}
 
 
 def _ranges(numbers: Sequence[int]) -> str:

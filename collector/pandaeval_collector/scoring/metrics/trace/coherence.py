@@ -34,10 +34,8 @@ from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_otel.model import Kind, Message, Trace, Turn
+from pandaeval_otel.model import Kind, Trace
 
-# Pairs a turn's message with its answer, as far as both name a subject; a message that names none goes with the turn
-# before it.
 MOST_BEFORE = 1000
 """Characters of each text before that are read: of a message the first, of an answer the last."""
 
@@ -52,57 +50,36 @@ class Pair:
     with_before: bool = False
 
 
-def spoken(turn: Turn) -> bool:
-    """Returns whether both sides of a turn say anything."""
-    return say_something(turn.user, turn.assistant)
-
-
 def pairs(trace: Trace) -> list[Pair]:
     """Returns the trace's turns in order, without those in which a side says nothing, or names no subject."""
     found = []
     for place, turn in enumerate(trace.turns):
-        if spoken(turn):
-            pair = _pair(trace, place, plain(turn.user or ""), plain(turn.assistant or ""))
-            if pair is not None:
-                found.append(pair)
+        if not say_something(turn.user, turn.assistant):
+            continue
+        message, answer = plain(turn.user or ""), plain(turn.assistant or "")
+        names, says = have_subjects(message, answer)
+        if names:
+            found.append(Pair(message, answer))
+        elif says and (before := _turn_before(trace, place)):
+            found.append(Pair(f"{before}\n{message}", answer, True))
     return found
-
-
-def _pair(trace: Trace, place: int, message: str, answer: str) -> Pair | None:
-    names, says = have_subjects(message, answer)
-    if not says:
-        return None
-    if names:
-        return Pair(message, answer)
-    before = _turn_before(trace, place)
-    return Pair(f"{before}\n{message}", answer, True) if before else None
 
 
 def _turn_before(trace: Trace, place: int) -> str:
     """Returns message and answer of the previous turn, "" if not captured: of this trace, else of the history that its
     first model call was given."""
+    asked = answered = ""
     if place:
         turn = trace.turns[place - 1]
-        return _joined(turn.user or "", turn.assistant or "")
-    for span in trace.spans:
-        if span.input and span.kind is not Kind.TOOL:
-            return _last_turn(span.input)
-    return ""
-
-
-def _last_turn(messages: tuple[Message, ...]) -> str:
-    """Joins the last user message before the newest one, and the answer that follows it."""
-    asked = answered = ""
-    newest = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
-    for message in messages[:newest]:
-        if message.role == "user" and message.text:
-            asked, answered = message.text, ""
-        elif message.role == "assistant" and message.text:
-            answered = message.text
-    return _joined(asked, answered)
-
-
-def _joined(asked: str, answered: str) -> str:
+        asked, answered = turn.user or "", turn.assistant or ""
+    else:
+        messages = next((span.input for span in trace.spans if span.input and span.kind is not Kind.TOOL), ())
+        newest = max((at for at, message in enumerate(messages) if message.role == "user"), default=0)
+        for message in messages[:newest]:
+            if message.role == "user" and message.text:
+                asked, answered = message.text, ""
+            elif message.role == "assistant" and message.text:
+                answered = message.text
     return "\n".join(text for text in (plain(asked)[:MOST_BEFORE], plain(answered)[-MOST_BEFORE:]) if text)
 
 
@@ -120,7 +97,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = pairs(trace)
     if not found:
         return _nothing(trace)
-    lacks = [_lacks(pair, context) for pair in found]
+    lacks: list[str] = []
+    """Why a pair cannot be scored, "" if it can."""
+    for pair in found:
+        shares = {"message": context.texts.known(pair.asked), "answer": context.texts.known(pair.answered)}
+        unknown = [f"does not know the {side}: {share.lacks}" for side, share in shares.items() if not share]
+        lacks.append(f"the embedder {context.texts.embedder} {unknown[0]}" if unknown else "")
     where = context.texts.direction
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
     asking = [(pair, asked, where(pair.answered)) for pair in known if (asked := where(pair.asked))]
@@ -134,15 +116,6 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if not pointing:
         return Unscored(Why.NO_CONTENT, "question or answer holds nothing that the embedder can read")
     return None  # nothing that was said could tell that the answer is off topic
-
-
-def _lacks(pair: Pair, context: TraceContext) -> str:
-    """Returns why a pair cannot be scored, "" if it can."""
-    for side, text in (("message", pair.asked), ("answer", pair.answered)):
-        known = context.texts.known(text)
-        if not known:
-            return f"the embedder {context.texts.embedder} does not know the {side}: {known.lacks}"
-    return ""
 
 
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
@@ -181,7 +154,7 @@ def _is_sure(score: float, context: TraceContext) -> bool:
 def _nothing(trace: Trace) -> Finding | None:
     if trace.error is not None or trace.ends_in_tool_call:
         return None  # there is no answer, and ``response`` says so
-    if any(spoken(turn) for turn in trace.turns):
+    if any(say_something(turn.user, turn.assistant) for turn in trace.turns):
         return None  # an exchange without a subject
     if any(turn.user and turn.assistant is not None for turn in trace.turns):
         return Unscored(Why.NO_CONTENT, "question or answer is captured, and says nothing")

@@ -16,12 +16,7 @@ from pandaeval_collector.base.score import Finding, Score, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import (
-    BY_THE_GUIDE,
-    Part,
-    shows_nothing,
-    undetermined,
-)
+from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, Part, shows_nothing, undetermined
 from pandaeval_otel.model import Trace
 
 

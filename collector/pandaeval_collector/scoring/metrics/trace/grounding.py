@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, grounding, looked, states_values
+from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, grounding, looked, states_values
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -93,7 +93,17 @@ def _metadata(found: Grounding) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "values_checked": found.total,
         "checked_by_kind": found.checked,
-        "not_grounded": [_described(each) for each in found.loose[:_MOST_LISTED]],
+        "not_grounded": [
+            {
+                "value": each.claim.value.text,
+                "kind": each.claim.value.kind,
+                "span_id": each.claim.span_id,
+                "text": each.claim.around,
+                **({"argument": each.claim.key} if each.claim.key else {}),
+                **({"but": each.instead} if each.instead else {}),
+            }
+            for each in found.loose[:_MOST_LISTED]
+        ],
     }
     if found.open:
         metadata |= {
@@ -104,14 +114,6 @@ def _metadata(found: Grounding) -> dict[str, Any]:
     if found.notes:
         metadata["note"] = "; ".join(found.notes)
     return metadata
-
-
-def _described(loose: Loose) -> dict[str, Any]:
-    value, claim = loose.claim.value, loose.claim
-    described = {"value": value.text, "kind": value.kind, "span_id": claim.span_id, "text": claim.around}
-    return (
-        described | ({"argument": claim.key} if claim.key else {}) | ({"but": loose.instead} if loose.instead else {})
-    )
 
 
 def _reason(found: Grounding) -> str:

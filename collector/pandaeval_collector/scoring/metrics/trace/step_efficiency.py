@@ -20,13 +20,7 @@ from pandaeval_collector.base.score import Finding, Why
 from pandaeval_collector.judge.desk import Judge
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.scoring.metric import Metric
-from pandaeval_collector.scoring.metrics.trace._facts import (
-    BY_THE_GUIDE,
-    TASK,
-    shows_nothing,
-    task_of,
-    undetermined,
-)
+from pandaeval_collector.scoring.metrics.trace._facts import BY_THE_GUIDE, TASK, shows_nothing, task_of, undetermined
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 from pandaeval_otel.model import Trace
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, running_away, tool_loop
+from pandaeval_collector.analysis.rules.tool_loop import running_away, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Metric, TraceContext
 from pandaeval_otel.model import Trace
@@ -36,51 +36,35 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     if found is None or (not found.calls and not found.cycles):
         return None
     if not found.cycles and found.unseen > found.calls * ENOUGH:
-        told = (
-            f"{found.unseen} of {found.calls} calls may have repeated another one: their arguments or results were not"
-        )
-        return Unscored(Why.NO_CONTENT, f"{told} captured")
+        told = f"{found.unseen} of {found.calls} calls may have repeated another one"
+        return Unscored(Why.NO_CONTENT, f"{told}: their arguments or results were not captured")
     calls = trace.tool_calls
     if calls and not found.cycles and not any(call.has_arguments or call.has_result for call in calls):
         return Unscored(Why.NO_CONTENT, "neither arguments nor results of any call were captured")
-    metadata = {
+    metadata: dict[str, Any] = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
         "wasted_seconds": found.seconds,
         "wasted_tokens": found.tokens,
-        "cycles": [_described(cycle) for cycle in found.cycles[:_MAX_CYCLES]],
+        "cycles": [
+            {**asdict(cycle), "span_ids": list(cycle.span_ids[:_MAX_SPANS])} for cycle in found.cycles[:_MAX_CYCLES]
+        ],
     }
     if not found.cycles:
-        return Score(1.0, _reason(found), metadata)
-    metadata["tool"] = " → ".join(_worst(found).tools) or None
-    span_ids = tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids))
+        reason = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
+        return Score(1.0, reason, metadata)
+    worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
+    tools = " → ".join(worst.tools)
+    metadata["tool"] = tools or None
+    what = f"{tools or ' ⇄ '.join(worst.agents)} {worst.rounds} times over"
     return Score(
         1.0 - found.ratio,
-        _reason(found),
+        f"{what}; {found.wasted_calls} of {found.calls} tool calls brought nothing new",
         metadata,
         label="loop" if found.looping else None,
         failed=found.looping,
-        span_ids=span_ids,
+        span_ids=tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids)),
     )
-
-
-def _described(cycle: LoopCycle) -> dict[str, Any]:
-    """Returns a cycle as metadata; only the first spans of a long one."""
-    described = asdict(cycle)
-    described["span_ids"] = list(cycle.span_ids[:_MAX_SPANS])
-    return described
-
-
-def _reason(found: ToolLoop) -> str:
-    if not found.cycles:
-        return "1 tool call" if found.calls == 1 else f"{found.calls} tool calls, none repeated in vain"
-    worst = _worst(found)
-    what = " → ".join(worst.tools) or " ⇄ ".join(worst.agents)
-    return f"{what} {worst.rounds} times over; {found.wasted_calls} of {found.calls} tool calls brought nothing new"
-
-
-def _worst(found: ToolLoop) -> LoopCycle:
-    return max(found.cycles, key=lambda cycle: cycle.wasted_calls)
 
 
 METRIC = Metric(

@@ -22,7 +22,6 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
 )
 
 
-# The templates that a metric of level turn may send, for people to read.
 def templates(part: QuestionPart[Any]) -> tuple[Rubric[Any], ...]:
     """Returns the extraction of the task, and the metric's own question; in a shared call its criteria stand word for
     word under its name."""
@@ -42,37 +41,26 @@ his own words. Answer each question by itself: an answer can be right and too lo
 
 async def asked(part: QuestionPart[P], view: TurnView, judge: Judge) -> P:
     """Returns the judge's answer to one question about the turn: from the call that it shares with others, or, if their
-    verdict does not hold, from a call of its own. Raises as :meth:`Judge.ask` does."""
-    given = await given_of(view, judge)
+    verdict does not hold, from a call of its own. Its goal is the stated one, else the task of the turn. Raises as
+    :meth:`Judge.ask` does."""
+    try:
+        goal = view.goal or await task_of(view.trace, judge)
+    except NoVerdictError:
+        goal = ""
+    stated = {"goal": goal, "profile": view.profile, "knowledge": "\n".join(f"- {each}" for each in view.knowledge)}
+    given = {**{name: text for name, text in stated.items() if text}, "calls": len(view.tool_calls)}
+    verdict: Any = None
     if part in judge.together and len(judge.together) > 1:
         try:
-            shared = await judge.ask(rubric_of(judge.together), given)
+            verdict = await judge.ask(rubric_of(judge.together), given)
         except NoVerdictError as error:
             if error.why is not Why.INVALID_VERDICT:
                 raise
-        else:
-            return _own(part, shared)
-    return _own(part, await judge.ask(rubric_of((part,)), given))
-
-
-def _own(part: QuestionPart[P], verdict: Any) -> P:
+    if verdict is None:
+        verdict = await judge.ask(rubric_of((part,)), given)
     found = getattr(verdict, part.name)
     assert isinstance(found, part.answer)
     return found
-
-
-async def given_of(view: TurnView, judge: Judge) -> dict[str, Any]:
-    """Returns the facts for every question about a turn. The goal is the stated one, else the task of this turn."""
-    given: dict[str, Any] = {"goal": view.goal or await _task(view, judge), "profile": view.profile}
-    given["knowledge"] = "\n".join(f"- {each}" for each in view.knowledge)
-    return {**{name: text for name, text in given.items() if text}, "calls": len(view.tool_calls)}
-
-
-async def _task(view: TurnView, judge: Judge) -> str:
-    try:
-        return await task_of(view.trace, judge)
-    except NoVerdictError:
-        return ""
 
 
 def answers(view: TurnView) -> bool:
@@ -155,7 +143,11 @@ def rated(
     part = QuestionPart(name, version, ABOUT, criteria, Rating, _check)
 
     async def ask(view: TurnView, judge: Judge) -> Finding | None:
-        return await rating(part, view, judge)
+        found = await asked(part, view, judge)
+        if found.rating is None:
+            return undetermined(found.reason)
+        value = (found.rating - LEAST) / (MOST - LEAST)
+        return Score(value, found.reason, metadata_of(view), raw=found.rating, scale=SCALE)
 
     return Metric(
         level="turn",
@@ -180,15 +172,6 @@ def _check(rating: Rating, given: Mapping[str, Any]) -> str | None:
     return None if any(map(str.isalnum, rating.reason)) else "reason: it says nothing"
 
 
-async def rating(part: QuestionPart[Rating], view: TurnView, judge: Judge) -> Finding:
-    """Makes the score of a turn from the judge's rating: 1 to 5 becomes 0 to 1."""
-    found = await asked(part, view, judge)
-    if found.rating is None:
-        return undetermined(found.reason)
-    value = (found.rating - LEAST) / (MOST - LEAST)
-    return Score(value, found.reason, about(view), raw=found.rating, scale=SCALE)
-
-
-def about(view: TurnView) -> dict[str, Any]:
+def metadata_of(view: TurnView) -> dict[str, Any]:
     """Returns the metadata of every result about a turn: which turn of its conversation it is."""
     return {"turn": view.turn_index}

@@ -27,9 +27,9 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
     ABOUT,
     MOST_CALLS,
     MOST_LABELS,
-    about,
     asked,
     labelled,
+    metadata_of,
     shows_nothing,
     templates,
     wrong,
@@ -116,7 +116,7 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
     if not found.labels:
         return undetermined(found.reason)
     spans = tuple(dict.fromkeys(view.tool_calls[number - 1].span_id for number in found.calls))
-    return labelled(found.labels, LABELS, found.reason, about(view), span_ids=spans)
+    return labelled(found.labels, LABELS, found.reason, metadata_of(view), span_ids=spans)
 
 
 METRIC = Metric(

@@ -31,9 +31,9 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
     MOST_CALLS,
     MOST_LABELS,
     NO_FAILURE,
-    about,
     asked,
     labelled,
+    metadata_of,
     shows_nothing,
     templates,
     wrong,
@@ -118,7 +118,7 @@ def _by_code(view: TurnView) -> Score | None:
     reason = f"{times} of {names} repeated an earlier one and brought nothing new (found by code)"
     spans = tuple(dict.fromkeys(calls[index].span_id for index in repeated[:_MOST]))
     numbers = {"repeated": [index + 1 for index in repeated[:_MOST]]}
-    return labelled([REPEATED], LABELS, reason, {**about(view), **numbers}, span_ids=spans)
+    return labelled([REPEATED], LABELS, reason, {**metadata_of(view), **numbers}, span_ids=spans)
 
 
 async def _ask(view: TurnView, judge: Judge) -> Finding | None:
@@ -128,7 +128,7 @@ async def _ask(view: TurnView, judge: Judge) -> Finding | None:
         return undetermined(found.reason)
     spans = tuple(view.tool_calls[number - 1].span_id for number in found.calls)
     if repeated is None:
-        return labelled(found.labels, LABELS, found.reason, about(view), span_ids=tuple(dict.fromkeys(spans)))
+        return labelled(found.labels, LABELS, found.reason, metadata_of(view), span_ids=tuple(dict.fromkeys(spans)))
     labels: list[str] = [label for label in found.labels if label != NO_FAILURE]
     reason = f"{found.reason} {repeated.reason}" if labels else repeated.reason
     labels.append(REPEATED)

@@ -20,6 +20,7 @@ from pandaeval_collector.store.failures.failure import HIGH, Failure, RootCause,
 MOST = 120
 """Failures in one question; what is said of each is cut, so that they fit into every judge's window."""
 _MOST_CHARS = 300
+_log = logging.getLogger(__name__)
 _HEAD = "## Failures of an agent, each with its number, its label and what was said of it"
 
 
@@ -92,20 +93,27 @@ def given(failures: Sequence[Failure]) -> dict[str, Any]:
 
 def record(failures: Sequence[Failure]) -> Pack:
     """Writes what the judge is shown: everything that came from traces, or from judges that read them, is fenced."""
+    lines = (f"{number}. {shown_line(_about(each), _MOST_CHARS)}" for number, each in enumerate(failures, 1))
+    return fenced((_HEAD, "\n".join(lines)))
+
+
+def _about(failure: Failure) -> str:
+    return f"[{failure.label}] {failure.agent + ': ' if failure.agent else ''}{failure.reason}"
+
+
+def fenced(*parts: tuple[str, str]) -> Pack:
+    """Writes a record of parts, each a headline and a text, which is fenced."""
     fence = secrets.token_hex(NONCE_DIGITS // 2)
-    lines = "\n".join(f"{number}. {_line(each)}" for number, each in enumerate(failures, 1))
-    text = f"{_HEAD}\n<<{fence}>>\n{lines.replace(fence, '[…]')}\n<</{fence}>>"
-    digest = hashlib.blake2b(lines.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    text = "\n\n".join(f"{head}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for head, held in parts)
+    shown = "\n".join(held for _, held in parts)
+    digest = hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return Pack(text, fence, digest, tokens(text), (), outset=len(text))
 
 
-def _line(failure: Failure) -> str:
-    about = f"[{failure.label}] {failure.agent + ': ' if failure.agent else ''}{failure.reason}"
-    return one_line(elided(neutral(about), _MOST_CHARS))
+def shown_line(text: str, most: int) -> str:
+    """Makes one line of a text that came from traces, of at most ``most`` characters."""
+    return one_line(elided(neutral(text), most))
 
-
-# Groups all failures of a run by one question to a judge.
-_log = logging.getLogger(__name__)
 
 Ask = Callable[[Sequence[Failure]], Awaitable[ErrorDeduplication]]
 """Puts the question about these failures to a judge; raises what keeps it from answering."""
@@ -136,7 +144,7 @@ async def grouped(failures: Sequence[Failure], ask: Ask) -> tuple[RootCause, ...
     """Puts each of the ``failures`` into exactly one group, gravest first. What the judge leaves out makes a group of
     its own. If there is no answer, the groups are code's, at severity ``high`` unless a metric declares another.
 
-    Of more than :data:`~pandaeval_collector.store.failures.question.MOST` failures the judge is asked about the first
+    Of more than :data:`MOST` failures the judge is asked about the first
     with causes of their own; others join the group of the one with the same cause, else code's.
     """
     if not failures:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pandaeval_collector.judge.neutral import elided, neutral, one_line, tokens
-from pandaeval_collector.judge.pack import NONCE_DIGITS, Pack
+from pandaeval_collector.jobs.grouping import fenced, shown_line
+from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
 from pandaeval_collector.store.failures.failure import Failure
 from pandaeval_collector.store.failures.live import SURE, Candidate, LiveGroups
@@ -66,14 +64,8 @@ async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | 
 
 def record(failure: Failure, found: Sequence[Candidate]) -> Pack:
     """Writes what the judge is shown of a failure and the groups found for it, all of it fenced."""
-    fence = secrets.token_hex(NONCE_DIGITS // 2)
-    new = _line(f"[{failure.label}] {failure.reason}")
-    known = "\n".join(f"{number}. [{failure.label}] {_line(each.text)}" for number, each in enumerate(found, 1))
-    parts = (("## The new failure", new), ("## Groups, each with its first failure", known))
-    text = "\n\n".join(f"{title}\n<<{fence}>>\n{held.replace(fence, '[…]')}\n<</{fence}>>" for title, held in parts)
-    digest = hashlib.blake2b(f"{new}\n{known}".encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return Pack(text, fence, digest, tokens(text), (), outset=len(text))
-
-
-def _line(text: str) -> str:
-    return one_line(elided(neutral(text), _MOST_CHARS))
+    known = "\n".join(
+        f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
+    )
+    new = shown_line(f"[{failure.label}] {failure.reason}", _MOST_CHARS)
+    return fenced(("## The new failure", new), ("## Groups, each with its first failure", known))
