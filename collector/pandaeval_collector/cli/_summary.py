@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pandaeval_collector.base.result import is_verdict
@@ -47,33 +46,28 @@ class AskedTwice:
 
 
 @dataclass(slots=True)
-class Sum:
-    """An exact sum in any order of its summands: keeps the parts of Shewchuk's algorithm, as ``math.fsum`` does."""
-
-    parts: list[float] = field(default_factory=list)
-
-    def add(self, value: float) -> None:
-        kept = []
-        for part in self.parts:
-            high = value + part
-            low = part - (high - value) if abs(value) >= abs(part) else value - (high - part)
-            if low:
-                kept.append(low)
-            value = high
-        self.parts = [*kept, value]
-
-    @property
-    def value(self) -> float:
-        return math.fsum(self.parts)
-
-
-@dataclass(slots=True)
 class Total:
-    """The sum of a metric's scores; ``value``: in the metric's own scale."""
+    """The exact sums of a metric's scores, and of its ``values`` in the metric's own scale, in any order: in units of
+    the smallest number, 2 ** -1074."""
 
-    score: Sum = field(default_factory=Sum)
-    value: Sum = field(default_factory=Sum)
+    scores: int = 0
+    values: int = 0
     count: int = 0
+
+    def add(self, score: float, value: float) -> None:
+        """Adds one score, and its value in the metric's own scale."""
+        self.scores += _units(score)
+        self.values += _units(value)
+        self.count += 1
+
+
+def _units(value: float) -> int:
+    over, under = value.as_integer_ratio()
+    return over << 1075 - under.bit_length()
+
+
+def _mean(total: int, count: int) -> float:
+    return total / (1 << 1074) / count
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +136,7 @@ class Summary:
         if result["outcome"] == "scored" and is_verdict(result):
             raw = result.get("raw")
             value = result["score"] if raw is None else raw
-            total = self._totals.setdefault(key, Total())
-            total.score.add(result["score"])
-            total.value.add(value)
-            total.count += 1
+            self._totals.setdefault(key, Total()).add(result["score"], value)
             self._note_worst(key, value, result)
             metadata = result.get("metadata") or {}
             retest = metadata.get("retest")
@@ -163,11 +154,11 @@ class Summary:
 
     def means(self) -> dict[str, float]:
         """Returns the mean score of each metric that has any."""
-        return {key: total.score.value / total.count for key, total in self._totals.items()}
+        return {key: _mean(total.scores, total.count) for key, total in self._totals.items()}
 
     def values(self) -> dict[str, float]:
         """Returns the mean of each metric in its own scale, which is that of its threshold."""
-        return {key: total.value.value / total.count for key, total in self._totals.items()}
+        return {key: _mean(total.values, total.count) for key, total in self._totals.items()}
 
     def worst(self, key: str) -> Sequence[Worst]:
         """Returns the results of a metric with the lowest values, lowest first."""
