@@ -173,15 +173,16 @@ class LocalApi(ApiClient):
     def __init__(self, store: Store, config: Config) -> None:
         from pandaeval_collector.base.telemetry import Telemetry
         from pandaeval_collector.runs.manager import Runs
-        from pandaeval_collector.show.api.app import api_app, work
+        from pandaeval_collector.show.api.app import api_app
         from pandaeval_collector.show.api.client import Asker
         from pandaeval_collector.show.api.read_threads import Reads
+        from pandaeval_collector.show.api.work import Work
         from pandaeval_collector.store.finding import Finder
 
         self._reads = Reads(Finder(store.path))
         self._runs: Runs = Runs(store, config, os.environ, Telemetry(), by_owner=True)
         self._task: asyncio.Task[None] | None = None
-        super().__init__(Asker.within(api_app(self._reads, work(), "0", lambda: self._runs)))
+        super().__init__(Asker.within(api_app(self._reads, Work(), "0", lambda: self._runs)))
 
     def __exit__(self, *error: object) -> None:
         if self._task is not None:
