@@ -25,8 +25,7 @@ from pandaeval_otel.model.raw import RawSpan
 _TYPE, _INPUTS, _OUTPUTS = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _KINDS = {
-    "LLM": Kind.LLM,
-    "CHAT_MODEL": Kind.LLM,
+    **dict.fromkeys(("LLM", "CHAT_MODEL"), Kind.LLM),
     "AGENT": Kind.AGENT,
     "WORKFLOW": Kind.WORKFLOW,
     "TOOL": Kind.TOOL,
@@ -34,9 +33,7 @@ _KINDS = {
     "EMBEDDING": Kind.EMBEDDING,
     "GUARDRAIL": Kind.GUARDRAIL,
     "EVALUATOR": Kind.EVALUATION,
-    "PARSER": Kind.STEP,
-    "RERANKER": Kind.STEP,
-    "MEMORY": Kind.STEP,
+    **dict.fromkeys(("PARSER", "RERANKER", "MEMORY"), Kind.STEP),
 }
 
 

@@ -15,9 +15,7 @@ KIND_BY_NAME = {
     "execute_tool": Kind.TOOL,
     "invoke_agent": Kind.AGENT,
     "invoke_workflow": Kind.WORKFLOW,
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
     "retrieval": Kind.RETRIEVAL,
 }

@@ -31,7 +31,8 @@ Row = Mapping[str, Any]
 @dataclass(slots=True)
 class TrialCount:
     """Counts trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
-    told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state."""
+    told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state;
+    ``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
 
     kind: str = ""
     correct: Counter[bool | None] = field(default_factory=Counter)
@@ -40,7 +41,6 @@ class TrialCount:
     cases: set[str] = field(default_factory=set)
     failed: str = ""
     first: str = ""
-    """``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
 
     def add(self, row: Row, case: str = "") -> None:
         """Counts one trial. ``case``: its case, if trials of several cases are counted."""

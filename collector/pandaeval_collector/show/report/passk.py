@@ -16,7 +16,15 @@ from pandaeval_collector.analysis.stats.pass_k import (
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.shell import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CASE_HEAD, SUITE_HEAD, Figures, case_row, suite_row, worst_first
+from pandaeval_collector.trials.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    Figures,
+    between,
+    case_row,
+    suite_row,
+    worst_first,
+)
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 10, 10, 30
@@ -50,10 +58,9 @@ def curves(title: str, at: Sequence[Point], power: Sequence[Point]) -> str:
         places = " ".join(f"{place(k):.1f},{_up(y):.1f}" for k, y, _, _ in points)
         parts.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for k, y, low, high in points:
-            interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
             parts.append(
                 f'<circle cx="{place(k):.1f}" cy="{_up(y):.1f}" r="2.5" fill="{colour}">'
-                f"<title>{escape(f'{name}, {k}: {y:.3f}{interval}')}</title></circle>"
+                f"<title>{escape(f'{name}, {k}: {between(y, low, high)}')}</title></circle>"
             )
     left = _LEFT
     for name, colour, _ in lines:
