@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pandaeval_collector.show.report.cures import spelled_out, verdict
-from pandaeval_collector.show.report.rows import Judged, rank
+from pandaeval_collector.show.report.rows import ScoredUnit, rank
 from pandaeval_collector.store.listed import NO_SCORE
 
 TURN = "turn "
@@ -46,7 +46,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class TraceSummaryRow(Judged[Cell]):
+class TraceSummaryRow(ScoredUnit[Cell]):
     """A trace with its results by metric, and the results of its turns by turn and metric."""
 
     trace_id: str

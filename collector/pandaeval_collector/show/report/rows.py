@@ -25,7 +25,7 @@ class _Signalled(Protocol):
 R = TypeVar("R", bound=_Signalled)
 
 
-class Judged(Generic[R]):
+class ScoredUnit(Generic[R]):
     """What has results, by which it is sorted: a trace or a session."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Judged(Generic[R]):
 
 
 @dataclass(slots=True)
-class _Shown(Judged[ShownResult]):
+class _Shown(ScoredUnit[ShownResult]):
     results: dict[str, ShownResult] = field(default_factory=dict, init=False)
 
     def add(self, made: ShownResult) -> None:
