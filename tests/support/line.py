@@ -13,7 +13,6 @@ import orjson
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.analysis.embedding import Embedder, load
-from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
 from pandaeval_collector.pipeline.adopting import MemberMessage
@@ -102,8 +101,7 @@ class RunningLine:
         if self._number:
             setup = TestedSetup(self.folder, self.settings, self._hands_over)
             environ = {**self._environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-            handlers = {"spent": CPU.add}
-            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self.timeout, handlers)
+            self.workers = LineProcesses(self._number, setup, environ, self.telemetry, self.timeout)
         self.pipeline = Pipeline(
             store,
             self.workers or LineHere(self.line),

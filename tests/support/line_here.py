@@ -10,7 +10,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.runtime.serving import Tell
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.decision import Judgement
 from pandaeval_collector.pipeline.line.line import Line
@@ -57,12 +57,12 @@ class TestedSetup:
     settings: EvaluatorSettings
     hands_over: bool
 
-    def open(self, _: Tell) -> Line:
+    def open(self, _: Telemetry) -> Line:
         return line_of(StoreReader(self.store), Evaluator(load("embedded"), self.settings), self.hands_over)
 
 
 def line_of(reads: StoreReader, evaluator: Evaluator, hands_over: bool) -> Line:
-    groups = LiveGroups(evaluator.embedder, reads.failure_groups.all())
+    groups = LiveGroups(evaluator.embedder, reads.failure_groups())
     return Line(reads, evaluator, failures=groups, hands_over=hands_over)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,14 +109,8 @@ class Collector:
         store = await self._open_store(health_server)
         outlets = await self._open_outlets(store)
         line = await self._start_line(store, outlets.signals)
-        pipeline = Pipeline(
-            store,
-            line,
-            timing(config),
-            self.telemetry,
-            hands_over=hands_over(config),
-            labels=config.labels.over_otlp,
-        )
+        ownership, labels = hands_over(config), config.labels.over_otlp
+        pipeline = Pipeline(store, line, timing(config), self.telemetry, hands_over=ownership, labels=labels)
         publish(self.telemetry, store, pipeline)
         watching = Watching(store, pipeline)
         readers = await self._sharing.readers(store, pipeline, outlets)
@@ -158,23 +152,18 @@ class Collector:
                 "%d series of the store had names that are too long or were too many: others hold them", others
             )
         self.telemetry.family(GroupGauges(store).values)
-        line = LineProcesses(
-            workers(config),
-            LineSetup(config, signals),
-            self._environ,
-            self.telemetry,
-            config.line.timeout,
-            {"spent": CPU.add},
-        )
+        setup = LineSetup(config, signals)
+        line = LineProcesses(workers(config), setup, self._environ, self.telemetry, config.line.timeout)
         self._parts.push_async_callback(line.close)
         await line.start()
         return line
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
-        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        # Later its series come from the store.
+        scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
+        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -221,9 +210,6 @@ class Collector:
 
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
-
-    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

@@ -165,7 +165,7 @@ class JudgeServer:
             checks=open_checks(configured, store, desks, telemetry),
             budgets=RecordBudgets(self._process.record_budget),
             shadow=shadow,
-            failures=LiveGroups(evaluator.embedder, self._reads.failure_groups.all()),
+            failures=LiveGroups(evaluator.embedder, self._reads.failure_groups()),
         )
         return Runner(store, attempts, SLOTS * configured.limits.concurrency, lambda: self._longest_wait)
 

@@ -67,7 +67,6 @@ class Shadow:
         return self._evaluator.answered(question, finding, judge.spent)
 
 
-
 def as_judge(settings: EvaluatorSettings, model: str) -> EvaluatorSettings:
     """Returns the settings with ``model`` as the judge of all metrics: one verdict each, of all traces."""
     assert settings.judge is not None

@@ -7,14 +7,15 @@ beside it. All read the store and write nothing, so any of them may be killed at
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from pandaeval_collector.base.metric_cpu import CPU, Spent
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
-from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.base.telemetry import Relayed, Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_otel.assembly import DueTrace
@@ -34,11 +35,11 @@ class LineSetup:
     config: Config
     signals: Collection[str] = ()
 
-    def open(self, tell: Callable[..., None]) -> Any:
-        """Makes the line, in its own process. ``tell``: sends the front a notice."""
+    def open(self, telemetry: Telemetry) -> Any:
+        """Makes the line, in its own process."""
         from pandaeval_collector.pipeline.line.main import live_line  # the front needs none of it
 
-        return live_line(self.config, self.signals, tell)
+        return live_line(self.config, self.signals, telemetry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,14 @@ class LineProcesses:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         timeout: float = 60.0,
-        handlers: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         """``number``: processes, at least 1; ``setup``: what they are told; ``timeout``: seconds that one may be at a
-        request, beside :data:`SECONDS_PER_BYTE`, before it is killed; ``handlers``: take what they tell."""
+        request, beside :data:`SECONDS_PER_BYTE`, before it is killed."""
+
+        def measured(spent: Spent, relayed: Relayed) -> None:
+            CPU.add(spent)
+            telemetry.take_in("line", relayed)
+
         count = partial(telemetry.add, "pandaeval.workers")
         self._all = [
             Calls(
@@ -84,7 +89,7 @@ class LineProcesses:
                 setup,
                 environ,
                 count=count,
-                handlers={"count": telemetry.add, **(handlers or {})},
+                handlers={"measured": measured},
                 in_turn=True,
                 keep=True,
             )

@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.metric_cpu import CPU
 from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
-from pandaeval_collector.base.runtime.serving import Tell
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.line.understanding import Understood
 from pandaeval_collector.pipeline.line_processes import MODULE, SECONDS_PER_BYTE
@@ -35,7 +35,7 @@ class FileSetup:
     embedding: str
     settings: EvaluatorSettings
 
-    def open(self, _: Tell) -> Line:
+    def open(self, _: Telemetry) -> Line:
         """Makes the line, in its own process."""
         return Line(StoreReader(self.store), Evaluator(load(self.embedding), self.settings))
 
@@ -45,7 +45,7 @@ class FileWorkers:
 
     def __init__(self, number: int, setup: FileSetup, environ: Mapping[str, str]) -> None:
         """Starts ``number`` processes. Raises ``UserError`` where one does not start."""
-        self._loop, handlers = asyncio.Runner(), {"spent": CPU.add}
+        self._loop, handlers = asyncio.Runner(), {"measured": lambda spent, _: CPU.add(spent)}
         self._processes: list[Calls] = []
         try:
             self._processes = [

@@ -18,6 +18,7 @@ from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.base.runtime.calls import Handlers
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
 from pandaeval_collector.base.runtime.serving import Tell, serve
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.decision import Decision
@@ -38,9 +39,9 @@ MOST_HELD = 8
 
 
 class OpensLine(Protocol):
-    """A setup: makes the line in its own process."""
+    """A setup: makes the line in its own process. The front is told what ``telemetry`` counts."""
 
-    def open(self, tell: Tell) -> Line: ...
+    def open(self, telemetry: Telemetry) -> Line: ...
 
 
 class LineServer:
@@ -116,32 +117,32 @@ def _decision(conclude: Callable[..., Conclusion], *arguments: Any) -> Decision:
     return conclude(*arguments).decision()
 
 
-def live_line(config: Config, signals: Collection[str], tell: Tell) -> Line:
-    """Makes the line of a running collector. ``signals``: which of ``logs`` and ``traces`` an exporter sends; ``tell``:
-    sends the front a notice."""
+def live_line(config: Config, signals: Collection[str], telemetry: Telemetry) -> Line:
+    """Makes the line of a running collector. ``signals``: which of ``logs`` and ``traces`` an exporter sends."""
     evaluator, store = live_evaluator(config), StoreReader(Path(config.store.path))
     labels = SeriesLabels(store.labels(), store.series_names(), config.exporters.max_series)
+    telemetry.gauge("pandaeval.series", lambda: labels.series)
     emitter = Emitter(
         signals,
         labels,
-        lambda results: tell("count", "pandaeval.series.folded", "", results),
+        lambda results: telemetry.add("pandaeval.series.folded", "", results),
         page=config.ui.url,
         shows_failed=config.spans.failed_status == "error",
     )
-    groups = LiveGroups(evaluator.embedder, store.failure_groups.all())
+    groups = LiveGroups(evaluator.embedder, store.failure_groups())
     hints = Hints(config.judge.model is not None)
     return Line(store, evaluator, emitter, failures=groups, hands_over=hands_over(config), hints=hints)
 
 
 def _open(setup: OpensLine, tell: Tell) -> Handlers:
-    server = LineServer(setup.open(tell))
+    telemetry = Telemetry()
+    server = LineServer(setup.open(telemetry))
 
     def telling(answer: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return answer(*arguments)
         finally:
-            if spent := CPU.take():
-                tell("spent", spent)
+            tell("measured", CPU.take(), telemetry.relay())
 
     spare_the_garbage_collector()
     return {name: partial(telling, handler) for name, handler in server.handlers().items()}
