@@ -25,7 +25,6 @@ def build() -> dashboard.Dashboard:
             ("What went out", (_sent(), _state(), _queues())),
             ("The machine", (_memory(), _store(), _disk_errors(), _metric_cpu())),
             ("The log", (_log_lag(), _log_silence(), _log_lost())),
-            ("How far to trust the scores", (_noticed(), _flagged())),
         ],
     )
 
@@ -184,25 +183,4 @@ def _log_lost() -> Panel:
         },
         width=8,
         stacked=True,
-    )
-
-
-def _noticed() -> Panel:
-    noticed = f'pandaeval_drill_noticed{_ON[:-1]}, gen_ai_evaluation_name="any"}}'
-    return graph(
-        "Planted faults that are noticed",
-        "Share of the last drill's copies that any metric fails, by fault. Needs drill.schedule.",
-        {"{{pandaeval_fault}}": f"avg by (pandaeval_fault) ({noticed})"},
-        "percentunit",
-        width=16,
-    )
-
-
-def _flagged() -> Panel:
-    return graph(
-        "Untouched runs of the drill that fail",
-        "Of the runs that the drill looked at, as they were stored, by metric.",
-        {"{{gen_ai_evaluation_name}}": f"avg by (gen_ai_evaluation_name) (pandaeval_drill_flagged{_ON})"},
-        "percentunit",
-        width=8,
     )

@@ -35,8 +35,8 @@ def build() -> dashboard.Dashboard:
         ],
         [
             folded(
-                "Can it be trusted? (votes, retest, second judge, canaries, labels: what is configured)",
-                (_agreement(), _discrimination(), _canaries(), _kappa(), _difference(), _retests()),
+                "Can it be trusted? (votes, retest, second judge, labels: what is configured)",
+                (_agreement(), _discrimination(), _kappa(), _difference(), _retests()),
             )
         ],
     )
@@ -162,8 +162,8 @@ def _agreement() -> Panel:
     return graph(
         "Agreement, and verdicts that flipped",
         "retest: of a verdict with a second one on the same question (judge.retest). second: with another judge's "
-        "(judge.second). canary: share of the runs with known verdicts that are judged as expected (judge.canaries). "
-        "Flips: share of pairs on two sides of the threshold. A judge that says one thing of all agrees with itself.",
+        "(judge.second). Flips: share of pairs on two sides of the threshold. A judge that says one thing of all "
+        "agrees with itself.",
         {f"{_LEGEND} agrees": compared.format("agreement"), f"{_LEGEND} flips": compared.format("flips")},
         "percentunit",
         width=8,
@@ -206,18 +206,6 @@ def _difference() -> Panel:
         {bound: "min by (pandaeval_metric, pandaeval_model) "
                 f'(pandaeval_judge_difference{{pandaeval_check="second", pandaeval_bound="{bound}"}})'
          for bound in ("estimate", "low", "high")},
-        width=8,
-    )  # fmt: skip
-
-
-def _canaries() -> Panel:
-    return graph(
-        "Verdicts on canaries",
-        "The newest on each run that you keep for this (judge.canaries); how far they are from those of the first "
-        "round in the mean (drift), and how many crossed their threshold.",
-        {"{{pandaeval_canary}} {{pandaeval_metric}}": "min by (pandaeval_canary, pandaeval_metric) "
-         "(pandaeval_judge_canary_score)",
-         "drift": "max(pandaeval_judge_drift)", "crossed": "max(pandaeval_judge_canaries_changed)"},
         width=8,
     )  # fmt: skip
 

@@ -154,7 +154,9 @@ class TraceAssembler:
         if trace is None:
             deciding = self._deciding.get(trace_id)
             if deciding is not None:
-                decided = _remembered(deciding)
+                decided = Decided(
+                    deciding.revision, deciding.known, deciding.chunks, deciding.size, final=deciding.capped
+                )
             known = decided.known if decided is not None else frozenset()
             new = sum(1 for item in items if item.id not in known)
             if decided is not None and not new:
@@ -309,7 +311,3 @@ class TraceAssembler:
 
 def _is_fragment(trace: _Open) -> bool:
     return trace.spans > 0 and not trace.has_root and not trace.missing and trace.remote_missing
-
-
-def _remembered(due: DueTrace) -> Decided:
-    return Decided(due.revision, due.known, due.chunks, due.size, final=due.capped)

@@ -92,7 +92,12 @@ def installed(group: str, attribute: str, check: Callable[[Plugin], None]) -> Pl
     for point in _points(group):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
         try:
-            plugin = _loaded(point, origin, attribute)
+            if point.attr:
+                raise NotUsableError(f"it names {point.value}, and has to name a module: {point.module}")
+            module = importlib.import_module(point.module)
+            if not hasattr(module, attribute):
+                raise NotUsableError(f"its module {point.module} holds no {attribute}")
+            plugin = Plugin(point.name, origin, module, getattr(module, attribute))
             check(plugin)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - other people's code costs itself, and nothing of ours
             lost.append(point.name)
@@ -113,15 +118,6 @@ def told(error: BaseException) -> str:
         where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames[1:] else ""
         text = f"{type(error).__name__}: {error}{where}"
     return escaped(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-
-
-def _loaded(point: EntryPoint, origin: str, attribute: str) -> Plugin:
-    if point.attr:
-        raise NotUsableError(f"it names {point.value}, and has to name a module: {point.module}")
-    module = importlib.import_module(point.module)
-    if not hasattr(module, attribute):
-        raise NotUsableError(f"its module {point.module} holds no {attribute}")
-    return Plugin(point.name, origin, module, getattr(module, attribute))
 
 
 def _points(group: str) -> Sequence[EntryPoint]:

@@ -7,7 +7,6 @@ Imports base, model.
 """
 
 from pandaeval_otel.dialects import readers
-from pandaeval_otel.dialects._found import dialects
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Dialect, Reading, dialects
 
 __all__ = ["Dialect", "Reading", "dialects", "readers"]

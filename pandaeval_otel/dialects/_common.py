@@ -10,9 +10,8 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._reading import Reading
-from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._tool_values import Outcome
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Recent, as_list, count, first, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, Message, Text, ToolDefinition, Usage
 from pandaeval_otel.model.raw import STATUS_ERROR, STATUS_OK, RawLog, RawSpan, Resource
 
@@ -24,7 +23,7 @@ MAX_ERROR = 500
 """Most characters of an error text: enough to tell what failed, too few to carry a conversation."""
 
 SessionIds = tuple[tuple[int, str], ...]
-Keys = tuple[str, ...]
+Keys = str | tuple[str, ...]
 CUT = ("messages were cut short by a length limit",)
 SESSION_WORDS = ("session_id", "conversation_id", "thread_id", "sessionId", "conversationId", "threadId", "chat_id")
 """Names under which applications put the id of a conversation into free metadata, best first."""
@@ -82,15 +81,12 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
 
 
 def usage_in(
-    source: Mapping[str, Any],
-    spent: Keys,
-    made: Keys,
-    cache_read: Keys = (),
-    cache_write: Keys = (),
-    thought: Keys = (),
+    source: Any, spent: Keys, made: Keys, cache_read: Keys = (), cache_write: Keys = (), thought: Keys = ()
 ) -> Usage | None:
-    """Returns the tokens of each side under the first of its keys that holds a number; ``None`` when neither ``spent``
-    nor ``made`` is there."""
+    """Returns the tokens of each side under its key, or the first of its keys that holds a number; ``None`` when
+    neither ``spent`` nor ``made`` is there, or ``source`` is no map."""
+    if not isinstance(source, Mapping):
+        return None
     given, answered = _tokens(source, spent), _tokens(source, made)
     if given is None and answered is None:
         return None
@@ -100,7 +96,7 @@ def usage_in(
 
 
 def _tokens(source: Mapping[str, Any], keys: Keys) -> int | None:
-    for key in keys:
+    for key in (keys,) if type(keys) is str else keys:
         value = source.get(key)
         if value is not None:
             found = value if type(value) is int and value >= 0 else count(value)
@@ -189,11 +185,6 @@ def _reads_only(item: dict[str, Any]) -> bool | None:
     if isinstance(read_only, bool):
         return read_only
     return False if hints.get("destructiveHint") is True else None
-
-
-def texts(value: Any) -> tuple[str, ...]:
-    """Returns the non-empty strings of a list, or the one string."""
-    return tuple(item for item in as_list(value) if type(item) is str and item)
 
 
 def agent_named(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._messages import Messages, message_of, messages_of, tells
 from pandaeval_otel.dialects._parts import blocks_of
-from pandaeval_otel.dialects._values import first, parsed
+from pandaeval_otel.dialects._values import as_list, first, parsed
 from pandaeval_otel.model import Message
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
@@ -60,9 +60,21 @@ def message_of_event(name: str, body: Any) -> Message | None:
     """Returns the message of one per-message event, given its name and its body (or its attributes, for a span event);
     ``None`` for other events. A message without any content is marked as not captured."""
     if name == semconv.CHOICE_EVENT:
-        return _choice(_body(body))
+        body = _body(body)
+        said = first(body, ("message", "content"))
+        inner = parsed(said)
+        if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
+            inner = {"content": blocks_of(said)}
+        rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
+        return message_of({"role": "assistant", **inner, **rest}, "assistant")
     role = _INPUT_ROLES.get(name)
-    return None if role is None else _message(_body(body), role)
+    if role is None:
+        return None
+    whole = _body(body)
+    content = whole.get("content")
+    if type(content) is dict and ("parts" in content or "role" in content):
+        return message_of(content, role)
+    return message_of({**whole, "role": role, "content": blocks_of(content)}, role)
 
 
 def is_input(name: str) -> bool:
@@ -113,22 +125,6 @@ def _body(body: Any) -> dict[str, Any]:
     return {} if body is None else {"content": body}
 
 
-def _message(body: dict[str, Any], role: str) -> Message:
-    content = body.get("content")
-    if type(content) is dict and ("parts" in content or "role" in content):
-        return message_of(content, role)
-    return message_of({**body, "role": role, "content": blocks_of(content)}, role)
-
-
-def _choice(body: dict[str, Any]) -> Message:
-    said = first(body, ("message", "content"))
-    inner = parsed(said)
-    if type(inner) is not dict or not inner.keys() & _MESSAGE_KEYS:
-        inner = {"content": blocks_of(said)}
-    rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
-    return message_of({"role": "assistant", **inner, **rest}, "assistant")
-
-
 def tool_values(span: RawSpan) -> tuple[Any, Any]:
     """Returns arguments and result of a tool span that records them as events (Strands): ``gen_ai.tool.message`` holds
     the arguments, ``gen_ai.choice`` the result. ``None`` where there is no such event."""
@@ -139,3 +135,19 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
         elif event.name == semconv.CHOICE_EVENT:
             result = event.attributes.get("message")
     return arguments, result
+
+
+def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
+    """Returns a model's input and answer from a list of per-message events in one attribute, each a map of the body's
+    members and its ``event.name``. ``None`` for a side that the list lacks or that was hidden."""
+    given: list[Message] = []
+    made: list[Message] = []
+    for item in as_list(value):
+        event = parsed(item)
+        if type(event) is not dict:
+            continue
+        name = str(event.get(semconv.EVENT_NAME) or "")
+        message = message_of_event(name, event)
+        if message is not None:
+            (given if is_input(name) else made).append(message)
+    return tuple(given) if tells(given) else None, tuple(made) if tells(made) else None

@@ -24,10 +24,8 @@ _CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use
 _OTHER_CALL_IDS = frozenset(_CALL_ID_KEYS) - {"id"}
 _REQUEST_MEMBERS, _RESPONSE_MEMBERS = 4, 3
 """Members of most requests (type, id, name and arguments) and of most responses (type, id and response)."""
-_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "server_tool_call")
 _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status may be anything
 _OUTPUT_TYPES = frozenset({"json", "text", "content"})
-_ERROR_TYPES = ("error-text", "error-json")
 _OUTPUT_KEYS = frozenset({"type", "value", "providerOptions"})
 """Members with which the Vercel AI SDK writes a tool's output in messages."""
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
@@ -95,7 +93,7 @@ def request_of(call: dict[str, Any]) -> ToolRequest:
         name = inner
     arguments = source.get("arguments")
     if arguments is None:
-        arguments = first(source, _ARGUMENT_KEYS)
+        arguments = first(source, ("arguments", "args", "input", "parameters", "server_tool_call"))
     if type(arguments) is not dict:
         arguments = None if hidden(arguments) else parsed(arguments)
     return ToolRequest(identifier(name), arguments, _call_id(call))
@@ -146,7 +144,7 @@ def result_value(value: Any) -> Any:
         and str(value.get("type")) in _OUTPUT_TYPES
     ):
         return result_value(value["value"])
-    if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in _ERROR_TYPES:
+    if type(value) is dict and value.keys() == {"type", "value"} and value["type"] in ("error-text", "error-json"):
         return {"content": result_value(value["value"]), "is_error": True}
     return value
 
@@ -218,8 +216,8 @@ def _media(block: dict[str, Any], word: str) -> Media:
     if uri.startswith("data:"):
         mime = mime or uri[5:].partition(";")[0][:100]
         uri = ""
-    modality = identifier(block.get("modality")) or _modality(word, mime)
-    return Media(modality, uri[:MAX_URI], identifier(mime))
+    kinds = (kind for kind in _MODALITIES[:4] if word.startswith(kind) or mime.startswith(kind))
+    return Media(identifier(block.get("modality")) or next(kinds, "document"), uri[:MAX_URI], identifier(mime))
 
 
 def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
@@ -229,13 +227,6 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
             if type(value) is str and value:
                 return value
     return ""
-
-
-def _modality(word: str, mime: str) -> str:
-    for modality in _MODALITIES[:4]:
-        if word.startswith(modality) or mime.startswith(modality):
-            return modality
-    return "document"
 
 
 _BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {

@@ -15,7 +15,7 @@ from pandaeval_otel.model import Message, Part, Reasoning, Text, ToolDefinition,
 _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _DSPY = "[[ ## "
 _THOUGHTS = frozenset({"next_thought", "reasoning", "rationale", "thought"})
-_TOOL, _ARGUMENTS, _END = "next_tool_name", "next_tool_args", "completed"
+_TOOL, _ARGUMENTS = "next_tool_name", "next_tool_args"
 _DSPY_TOOL = re.compile(r"\(\d{1,4}\) (\w{1,200}), whose description is <desc>")
 _DSPY_ARGUMENTS = re.compile(r"</desc>\. It takes arguments (\{.*\})\.$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thoughts?:")
@@ -83,7 +83,7 @@ def _dspy(fields: dict[str, str]) -> tuple[Part, ...]:
     arguments = parsed(fields.get(_ARGUMENTS))
     if tool and not is_final_answer(tool, arguments):
         parts.append(ToolRequest(tool, arguments))
-    rest = [text for name, text in fields.items() if name not in _THOUGHTS | {_TOOL, _ARGUMENTS, _END} and text]
+    rest = [text for name, text in fields.items() if name not in _THOUGHTS | {_TOOL, _ARGUMENTS, "completed"} and text]
     if rest:
         parts.append(Text("\n".join(rest)))
     return tuple(parts)

@@ -171,16 +171,11 @@ def _number(match: re.Match[str]) -> Any:
     return number if isfinite(number) else text
 
 
-def _angle(match: re.Match[str]) -> Any:
-    """Returns the value of ``<Role.USER: 'user'>``; ``None`` for ``<Client object at 0x7f>``."""
-    value = match["value"]
-    return value.strip("'\"") if value else None
-
-
 _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]] = {
     **dict.fromkeys("'\"", (_STRING, _string)),
     **dict.fromkeys("0123456789-", (_NUMBER, _number)),
-    "<": (_ANGLE, _angle),
+    # The value of <Role.USER: 'user'>; None for <Client object at 0x7f>.
+    "<": (_ANGLE, lambda match: match["value"].strip("'\"") if match["value"] else None),
 }
 
 
@@ -192,13 +187,9 @@ def _object(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "type": _PART_TYPES[name]}
     kind = name or str(fields.get("type", ""))
     if kind.endswith(("Message", "Event")):
-        return _message(kind, fields)
+        if "content" not in fields and "blocks" in fields:  # LlamaIndex
+            fields["content"] = fields.pop("blocks")
+        if "role" not in fields and "source" in fields:  # AutoGen: who speaks, by name
+            fields["role"] = "user" if fields["source"] == "user" else "assistant"
+        return fields if "role" in fields else {**fields, "type": kind}
     return fields
-
-
-def _message(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-    if "content" not in fields and "blocks" in fields:  # LlamaIndex
-        fields["content"] = fields.pop("blocks")
-    if "role" not in fields and "source" in fields:  # AutoGen: who speaks, by name
-        fields["role"] = "user" if fields["source"] == "user" else "assistant"
-    return fields if "role" in fields else {**fields, "type": kind}

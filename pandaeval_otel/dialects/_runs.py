@@ -3,12 +3,13 @@
 Instrumentations record a run's input and output as they were passed: plain text, a message list, a graph's state, the
 keyword arguments of a decorated function, the repr of a result object. Text is searched under the names that frameworks
 give it. Values with neither messages nor such a name are left out: the model calls below tell more.
+The transcript of a whole run is split into its question and all that followed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,8 @@ from pandaeval_otel.dialects._common import CUT
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, tells
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text
-from pandaeval_otel.dialects._salvage import salvage, starts_like_json
-from pandaeval_otel.dialects._values import hidden, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text
+from pandaeval_otel.dialects._values import hidden, parsed, salvage, starts_like_json
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Text, ToolRequest, ToolResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,19 +218,15 @@ class _Finder:
                 return None
             found += self.find(item, loose, nesting + 1) or ()
         if len(found) > 1 and all(type(item) is str for item in items):
-            return _together(found)
+            # Joins several strings of one speaker into one message.
+            if any(message.role != found[0].role for message in found):
+                return tuple(found)
+            return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
         return tuple(found) or None
 
 
 _FAILURE = frozenset({"error_code", "error_message"})
 _SPEAKERS = _MESSAGE_TYPES | {"user", "assistant"}
-
-
-def _together(found: list[Message]) -> Messages:
-    """Joins several strings of one speaker into one message."""
-    if any(message.role != found[0].role for message in found):
-        return tuple(found)
-    return (Message(found[0].role, tuple(part for message in found for part in message.parts)),)
 
 
 def _is_message(item: dict[str, Any]) -> bool:
@@ -259,3 +255,73 @@ def _is_plain(value: Any) -> bool:
     if type(value) is str:
         return not is_object_text(value)
     return value is None or isinstance(value, (int, float))
+
+
+_ANSWER_WRAPPER = frozenset({"response"})
+"""The one parameter of an output tool for answers that are no objects (Pydantic AI)."""
+
+
+def split_run(messages: Messages, earlier: int = 0) -> tuple[Messages, Messages]:
+    """Splits ``messages`` into all up to the question of this run, and all that followed it.
+
+    ``earlier``: how many requests and responses of previous runs come first, where consecutive messages of others than
+    the assistant are one request. If 0, the question is the last message in which a user speaks.
+    """
+    begin = _begin(messages, earlier) if earlier > 0 else None
+    if begin is not None:
+        asked = next((i for i in range(begin, len(messages)) if messages[i].role == "assistant"), len(messages))
+    else:
+        told = (
+            i + 1
+            for i in range(len(messages) - 1, -1, -1)
+            if messages[i].role == "user" and not messages[i].tool_responses
+        )
+        asked = next(told, 0)
+    return messages[:asked], messages[asked:]
+
+
+def _begin(messages: Messages, earlier: int) -> int | None:
+    """Returns the index of the first message after ``earlier`` requests and responses; ``None`` if there are fewer."""
+    passed = 0
+    for index, message in enumerate(messages):
+        if message.role == "assistant" or index == 0 or messages[index - 1].role == "assistant":
+            if passed == earlier:
+                return index
+            passed += 1
+    return None
+
+
+def with_answer(made: Messages, answer: str) -> Messages:
+    """Returns ``made`` with ``answer`` as the assistant's last words, unless they are that already."""
+    said = [message.text for message in made if message.role == "assistant" and message.text]
+    if said and (said[-1] == answer or parsed(said[-1]) == parsed(answer)):
+        return made
+    return (*made, Message("assistant", (Text(answer),)))
+
+
+def without_carriers(messages: Messages, carries: Callable[[str], bool]) -> Messages:
+    """Returns ``messages`` with calls of tools that only carry an answer (``carries`` tells by name) turned into text,
+    and without the responses to them."""
+    if not any(carries(request.name) for message in messages for request in message.tool_requests):
+        return messages
+    carried: set[str] = set()
+    found: list[Message] = []
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolRequest) and carries(part.name):
+                carried.add(part.id)
+                parts.append(_answer_in(part.arguments))
+            elif not (isinstance(part, ToolResponse) and (carries(part.name) or (part.id and part.id in carried))):
+                parts.append(part)
+        if parts or not message.parts:
+            found.append(Message(message.role, tuple(parts), message.finish_reason))
+    return tuple(found)
+
+
+def _answer_in(arguments: Any) -> Part:
+    if type(arguments) is dict and arguments.keys() == _ANSWER_WRAPPER:
+        arguments = arguments["response"]
+    if arguments is None:
+        return NOT_CAPTURED
+    return Text(arguments if type(arguments) is str else as_text(arguments))

@@ -1,16 +1,19 @@
-"""Arguments and results of tool calls, without what instrumentations and frameworks wrap around them."""
+"""Arguments and results of tool calls, without what instrumentations and frameworks wrap around them: messages, result
+objects and protocol replies, as JSON or as Python's ``repr``.
+
+Only unmistakable wrappers are removed: beside their content they have members that a tool's own answer hardly has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._salvage import salvage, starts_like_json
-from pandaeval_otel.dialects._values import hidden, identifier, parsed
+from pandaeval_otel.dialects._values import hidden, identifier, parsed, salvage, starts_like_json
 from pandaeval_otel.model import Captured
 
 FINAL_ANSWERS = frozenset({"final_answer", "final_result", "finalanswertool"})
@@ -26,6 +29,39 @@ _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status ma
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 _OF_SERVER = "mcp__"
+_MOST = 50
+"""Most nested wrappers; no message nests more structures."""
+_REPR = re.compile(
+    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
+    r"|(?:content|meta|status|blocks|tool_name|result)=)"
+)
+_SAYS_FAILED = re.compile(
+    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
+)
+_ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
+"""Members by which a message names the call that it answers."""
+_FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
+_BESIDE = (
+    _ANSWERS
+    | _FLAGS
+    | {
+        *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
+        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
+    }
+)
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
+"""Members of MCP's text content."""
+_WRAPS = frozenset(
+    {
+        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
+        "output",
+    }
+)
+"""Members of which every wrapper has at least one."""
+_ERRORS = ("error-text", "error-json")
+_VALUES = ("text", "json", "content", *_ERRORS)
+"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
 
 
 @lru_cache(maxsize=1024)
@@ -80,14 +116,10 @@ def _call_arguments(call: dict[str, Any], schema: Any) -> Any:
         return call
     if len(positional) == 1 and type(positional[0]) is dict and not named:
         return positional[0]
-    return {**_by_name(positional, schema), **named}
-
-
-def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
     schema = parsed(schema)
     parameters = schema.get("properties", schema) if type(schema) is dict else {}
     names = list(parameters) if type(parameters) is dict else []
-    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(values)}
+    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +144,16 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
 
 
 def _structure(value: Any) -> Any:
+    """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    around the result."""
     found = parsed(value)
-    return _from_text(found) if type(found) is str else found
-
-
-def _from_text(text: str) -> Any:
-    structure = from_repr(text)
+    if type(found) is not str:
+        return found
+    structure = from_repr(found)
     if type(structure) is dict and (structure.keys() & {"content", "result", "output"}):
         return structure
-    return (salvage(text) or text) if starts_like_json(text) and _is_wrapped(text) else text
-
-
-def _is_wrapped(text: str) -> bool:
-    """Returns whether cut JSON is a message or envelope around the result, rather than the result."""
-    head = text[:200]
-    return any(mark in head for mark in _WRAPPERS)
+    wrapped = starts_like_json(found) and any(mark in found[:200] for mark in _WRAPPERS)
+    return (salvage(found) or found) if wrapped else found
 
 
 def _outcome(found: Any, nesting: int) -> Outcome:
@@ -135,7 +162,12 @@ def _outcome(found: Any, nesting: int) -> Outcome:
     keys = found.keys()
     message = _tool_message(found)
     if message is not None:
-        return _message(message)
+        return Outcome(
+            Captured(result_value(message.get("content"))),
+            identifier(message.get("tool_call_id")),
+            identifier(message.get("name")),
+            message.get("status") in _FAILED,
+        )
     if "output" in keys and "kwargs" in keys and len(keys) == 2:
         return _outcome(_structure(found["output"]), nesting + 1)
     if keys == {"output"} and type(found["output"]) is dict and _tool_message(found["output"]) is not None:
@@ -148,7 +180,16 @@ def _outcome(found: Any, nesting: int) -> Outcome:
     if "response" in keys and keys <= _FUNCTION_RESPONSE:
         call_id, name = identifier(found.get("id")), identifier(found.get("name"))
         return Outcome(Captured(result_value(found["response"])), call_id, name)
-    return _envelope(found)
+    # MCP results, the str of result objects, and {"result": …} with a status.
+    flagged = found.get("isError") is True or found.get("is_error") is True
+    failed = flagged or found.get("status") in _FAILED
+    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
+        shown = found.get("structuredContent") or result_value(found["content"])
+        return Outcome(Captured(shown), failed=failed)
+    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
+        shown = found["result"] if found["result"] is not None else found.get("error")
+        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
+    return Outcome(Captured(found), failed=flagged)
 
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
@@ -159,23 +200,128 @@ def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
 
 
-def _message(message: dict[str, Any]) -> Outcome:
-    return Outcome(
-        Captured(result_value(message.get("content"))),
-        identifier(message.get("tool_call_id")),
-        identifier(message.get("name")),
-        message.get("status") in _FAILED,
+def unwrapped(value: Any) -> tuple[Any, bool]:
+    """Returns the result inside ``value``, and whether a wrapper says that the tool failed. Never raises; unwrapping
+    twice changes nothing."""
+    failed = False
+    for _ in range(_MOST):
+        inner = _inner(value)
+        if inner is None:
+            break
+        value, failed = result_value(inner[0]), failed or inner[1]
+    return value, failed
+
+
+def may_say_failed(value: Any) -> bool:
+    """Returns whether a wrapper in ``value`` may say that the tool failed: false positives occur, false negatives do
+    not."""
+    if type(value) is str:
+        return ("rror" in value or "ail" in value) and _SAYS_FAILED.search(value) is not None
+    return type(value) is dict or type(value) is list
+
+
+def _inner(value: Any) -> tuple[Any, bool] | None:
+    """Returns the content of one wrapper and whether it says "failed"; ``None`` where there is no wrapper."""
+    if type(value) is str:
+        found = _from_repr(value)
+        return None if found is None else _inner(found)
+    if type(value) is list:
+        # Reads a list of one message, or of text blocks.
+        if len(value) == 1 and type(value[0]) is dict and not _ANSWERS.isdisjoint(value[0]):
+            return _of_object(value[0])
+        return (_text_of(value), False) if _is_text(value) else None
+    return _of_object(value) if type(value) is dict else None
+
+
+def _from_repr(text: str) -> Any:
+    if _REPR.match(text) is None:
+        return None
+    if text.lstrip().startswith("["):
+        listed = from_repr(f"Result(items={text})")
+        return None if listed is None else listed["items"]
+    return from_repr(text)
+
+
+def _of_object(found: dict[str, Any]) -> tuple[Any, bool] | None:
+    if _WRAPS.isdisjoint(found):
+        return None
+    keys = found.keys()
+    for read in (_of_message, _of_llama_index, _of_reply):
+        inner = read(found)
+        if inner is not None:
+            return inner
+    if "response" in keys and keys <= _FUNCTION_RESPONSE and ("name" in keys or "id" in keys):
+        return found["response"], False
+    if found.get("type") == "tool-result" and ("output" in keys or "result" in keys):
+        shown = found.get("output", found.get("result"))
+        return shown, type(shown) is dict and shown.get("type") in _ERRORS
+    if keys <= _BLOCK and _is_text([found]):
+        return found["text"], False
+    if keys == {"type", "value"} and found["type"] in _VALUES:
+        return found["value"], found["type"] in _ERRORS
+    if len(found) == 1 or keys == {"output", "kwargs"}:
+        # Reads the only member, if it is named `result` or holds another wrapper.
+        inner = found.get("output", found.get("result"))
+        if "result" in found and inner is not None:
+            return inner, False
+        return (inner, False) if inner is not None and type(inner) is not str and _inner(inner) is not None else None
+    return None
+
+
+def _of_message(found: dict[str, Any]) -> tuple[Any, bool] | None:
+    """Reads a LangChain message in any of its forms, or the update that a graph's node returns instead."""
+    inner = found.get("kwargs") if "lc" in found or len(found) == 1 else None
+    if inner is None and found.get("type") == "tool":
+        inner = found.get("data")
+    if (
+        type(inner) is dict
+        and "content" in inner
+        and ("lc" in found or not _ANSWERS.isdisjoint(inner) or "data" in found)
+    ):
+        return inner["content"], inner.get("status") in _FAILED
+    update = found.get("update")
+    messages = update.get("messages") if type(update) is dict else None
+    if type(messages) is list and messages and type(messages[-1]) is dict:
+        return _of_message(messages[-1]) or _of_reply(messages[-1])
+    return None
+
+
+def _of_llama_index(found: dict[str, Any]) -> tuple[Any, bool] | None:
+    keys = found.keys()
+    if "tool_output" in keys and ("tool_id" in keys or "tool_name" in keys):
+        return found["tool_output"], False
+    if "raw_output" not in keys and not ("blocks" in keys and "tool_name" in keys):
+        return None
+    raw = found.get("raw_output")
+    shown = found.get("content", found.get("blocks")) if raw is None else raw
+    return shown if type(shown) is not list else _text_of(shown), found.get("is_error") is True
+
+
+def _of_reply(found: dict[str, Any]) -> tuple[Any, bool] | None:
+    """Reads a result beside a status or the id of its call, as protocols and providers send it."""
+    keys = found.keys()
+    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
+    if "content" in keys and keys <= _BESIDE:
+        content = found["content"]
+        if not (keys & (_ANSWERS | _FLAGS)) and not (type(content) is list and content and _is_text(content)):
+            return None
+        shown = found.get("structuredContent") or found.get("structured_content") or content
+        return (_text_of(shown) if type(shown) is list else shown), failed
+    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys):
+        error = found.get("error")
+        return (found["result"] if found["result"] is not None else error), failed or bool(error)
+    return None
+
+
+def _is_text(blocks: list[Any]) -> bool:
+    """Returns whether all blocks are text."""
+    return bool(blocks) and all(
+        type(block) is dict
+        and type(block.get("text")) is str
+        and (block.get("type", block.get("block_type")) in _TEXTS or len(block) == 1)
+        for block in blocks
     )
 
 
-def _envelope(found: dict[str, Any]) -> Outcome:
-    """Reads MCP results, ``str`` of result objects, and ``{"result": …}`` with a status."""
-    keys = found.keys()
-    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
-    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
-        shown = found.get("structuredContent") or result_value(found["content"])
-        return Outcome(Captured(shown), failed=failed)
-    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
-        shown = found["result"] if found["result"] is not None else found.get("error")
-        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
-    return Outcome(Captured(found), failed=found.get("isError") is True or found.get("is_error") is True)
+def _text_of(blocks: list[Any]) -> Any:
+    return "\n".join(block["text"] for block in blocks) if _is_text(blocks) else blocks

@@ -1,14 +1,19 @@
-"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text.
+"""Reads attribute values of any form: JSON, JSON in JSON, Python's repr, placeholders, numbers as text; and JSON that a
+length limit cut short (``OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT``, Tempo's 2048 bytes), as half a message list is still
+most of a conversation.
 
-Nothing here raises, whatever the value is. Unreadable values stay as they are.
+Nothing here raises, whatever the value is. Unreadable values stay as they are. Readings of texts that recur are
+remembered: a run repeats its tools, its instructions and its question with every model call and on every span around
+it.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from pandaeval_otel.base._json import loads, loads_repr
 
@@ -197,3 +202,149 @@ def first(source: Mapping[str, Any], keys: Iterable[str]) -> Any:
         if value is not None:
             return value
     return None
+
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"|[\[\]{},:]', re.DOTALL)
+_JSON_START = re.compile(r'\s*[\[{]\s*["\[{]')
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_TRIES = 4
+
+
+def starts_like_json(text: str) -> bool:
+    """Returns whether ``text`` begins like a JSON array or object of strings or containers, as prose does not."""
+    return _JSON_START.match(text) is not None
+
+
+def salvage(text: str) -> list[Any] | dict[str, Any] | None:
+    """Returns the structure that ``text`` begins to spell: its complete leading items, and the beginning of a string
+    that was cut in two. ``None`` if ``text`` is no cut JSON array or object, or too little is left of it."""
+    text = text.lstrip()
+    if len(text) > MAX_JSON or not starts_like_json(text):
+        return None
+    scan = _scan(text)
+    if scan is None:
+        return None
+    end, stack, places = scan
+    closing = _string_end(text[end:])
+    candidates = [] if closing is None else [(text[:end] + closing, stack)]
+    candidates += [(text[:position], brackets) for position, brackets in reversed(places)]
+    for head, brackets in candidates:
+        try:
+            found = loads(head + brackets[::-1])
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(found, (list, dict)) or too_deep(found):
+            return None
+        _trim(found)
+        return found or None
+    return None
+
+
+def _trim(container: list[Any] | dict[str, Any]) -> None:
+    """Removes containers at the end that were opened and are still empty."""
+    if not container:
+        return
+    last: Any = len(container) - 1 if isinstance(container, list) else next(reversed(container))
+    inner = container[last]
+    if isinstance(inner, (list, dict)):
+        _trim(inner)
+        if not inner:
+            del container[last]
+
+
+def _scan(text: str) -> tuple[int, str, deque[tuple[int, str]]] | None:
+    """Returns where the last whole token ends, the closers then due (innermost last), and the last places to cut back
+    to. ``None`` for text that is complete, too deep or no JSON at all."""
+    stack = ""
+    end = 0
+    places: deque[tuple[int, str]] = deque(maxlen=_TRIES)
+    for match in _TOKEN.finditer(text):
+        mark = match[0]
+        if mark == '"':  # never closed: this is where the text was cut
+            return match.start(), stack, places
+        end = match.end()
+        if mark in "[{":
+            stack += "]" if mark == "[" else "}"
+            places.append((end, stack))
+        elif mark in "]}":
+            if stack[-1:] != mark or len(stack) == 1:
+                return None
+            stack = stack[:-1]
+        elif mark == ",":
+            places.append((match.start(), stack))
+        if len(stack) > MAX_DEPTH:
+            return None
+    return end, stack, places
+
+
+def _string_end(rest: str) -> str | None:
+    """Returns ``rest`` (the text after the last whole token) as a closed string; ``""`` if it is empty; ``None`` if it
+    begins a number or a word, whose value cannot be known."""
+    rest = rest.lstrip()
+    if not rest:
+        return ""
+    if rest[0] != '"':
+        return None
+    half = _HALF_ESCAPE.search(rest)
+    if half:
+        rest = rest[: half.start(1)]
+    return _HALF_PAIR.sub("", rest) + '"'
+
+
+_Read = TypeVar("_Read")
+
+KEPT = 16
+MAX_CHARS = 128 << 10
+"""Longer texts are not kept: a reading takes several times the memory of its text."""
+LISTS_KEPT = 8
+"""How many growing conversations are remembered."""
+
+
+class Recent(Generic[_Read]):
+    """Calls ``read`` and remembers the reading of the last text of each length, for at least :data:`KEPT` and at most
+    twice as many lengths. Callers share what it returns and must not change it.
+
+    It finds a text by its length and then compares, which costs far less than hashing. Safe on any thread: two may read
+    the same text.
+    """
+
+    def __init__(self, read: Callable[[str], _Read]) -> None:
+        self._read = read
+        self._new: dict[int, tuple[str, _Read]] = {}
+        self._old: dict[int, tuple[str, _Read]] = {}
+
+    def __call__(self, text: str) -> _Read:
+        """Returns what ``read`` makes of ``text``."""
+        size = len(text)
+        known = self._new.get(size) or self._old.get(size)
+        if known is not None and known[0] == text:
+            return known[1]
+        found = self._read(text)
+        if size <= MAX_CHARS:
+            if len(self._new) >= KEPT:
+                self._old, self._new = self._new, {}
+            self._new[size] = (text, found)
+        return found
+
+
+class GrowingList(Generic[_Read]):
+    """Remembers the readings of the last lists, for texts that append items to one of them, as a conversation that
+    every model call repeats."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[str, _Read], ...] = ()
+
+    def keep(self, text: str, found: _Read) -> None:
+        """Remembers ``found`` as the items of the JSON array in ``text``."""
+        if text.endswith("]") and len(text) <= MAX_CHARS:
+            self._known = ((text[:-1], found), *self._known[: LISTS_KEPT - 1])
+
+    def split(self, text: str) -> tuple[_Read, str] | None:
+        """Returns the reading of the list that ``text`` begins with, and the rest of it as an array of its own;
+        ``None`` if it begins like none of the last lists."""
+        for beginning, found in self._known if len(text) <= MAX_CHARS else ():
+            if text.startswith(beginning):
+                rest = text[len(beginning) :].lstrip()
+                return (found, f"[{rest[1:]}") if rest.startswith(",") else None
+        return None

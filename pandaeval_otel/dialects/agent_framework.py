@@ -11,8 +11,6 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _RUN = "workflow.run"
 _STEPS = ("workflow.build", "executor.process", "edge_group.process", "message.send")
-_FAILED = "workflow.error"
-_MESSAGE = "error.message"
 
 
 class AgentFramework(Dialect):
@@ -31,9 +29,10 @@ class AgentFramework(Dialect):
         if not span.name.startswith(_RUN):
             return None
         reading = Reading(kind=Kind.WORKFLOW)
-        failed = next((event for event in span.events if event.name == _FAILED), None)
+        failed = next((event for event in span.events if event.name == "workflow.error"), None)
         if failed is not None:
-            reading.error = error_of(span) or str(failed.attributes.get(_MESSAGE) or "workflow error")[:MAX_ERROR]
+            said = str(failed.attributes.get("error.message") or "workflow error")[:MAX_ERROR]
+            reading.error = error_of(span) or said
         return reading
 
 

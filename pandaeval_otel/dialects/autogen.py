@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pandaeval_otel.dialects._common import usage_in
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
+from pandaeval_otel.dialects._values import as_list, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, ToolResponse, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PROCESS = "autogen process"
-_MESSAGE, _RECIPIENT = "message", "recipient_agent_class"
 _CONTAINER = "ChatAgentContainer"
 """Class that holds an agent of a team; all other recipients of a team's messages are managers."""
 _RESPONSES = ("response", "agent_response")
@@ -34,25 +34,22 @@ class AutoGen(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if not span.name.startswith(_PROCESS) or attributes.get(_RECIPIENT) == _CONTAINER:
+        if not span.name.startswith(_PROCESS) or attributes.get("recipient_agent_class") == _CONTAINER:
             return None
         if not any(link.trace_id == span.trace_id for link in span.links):
             return None
-        body = parsed(attributes.get(_MESSAGE))
+        body = parsed(attributes.get("message"))
         if type(body) is not dict:
             return None
         response = next((body[key] for key in _RESPONSES if type(body.get(key)) is dict), None)
         if response is not None:
             return _answered(response)
-        return _asked(body.get("messages"))
+        said = [_message(item) for item in as_list(body.get("messages")) if type(item) is dict]
+        is_question = any(message.role == "user" for message in said)
+        return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if is_question else None
 
 
 DIALECT = AutoGen()
-
-
-def _asked(messages: Any) -> Reading | None:
-    said = [_message(item) for item in as_list(messages) if type(item) is dict]
-    return Reading(kind=Kind.WORKFLOW, input=tuple(said)) if any(message.role == "user" for message in said) else None
 
 
 def _answered(response: dict[str, Any]) -> Reading | None:
@@ -61,7 +58,8 @@ def _answered(response: dict[str, Any]) -> Reading | None:
         return None
     inner = [item for item in as_list(response.get("inner_messages")) if type(item) is dict]
     output: Messages = tuple(_message(item) for item in (*inner, chat))
-    usages = [usage for item in (*inner, chat) if (usage := _usage(item.get("models_usage"))) is not None]
+    spent = [item["models_usage"] for item in (*inner, chat) if type(item.get("models_usage")) is dict]
+    usages = [usage_in(tokens, "prompt_tokens", "completion_tokens") or Usage() for tokens in spent]
     return Reading(
         kind=Kind.AGENT,
         agent_name=identifier(chat.get("source")),
@@ -87,9 +85,3 @@ def _message(item: dict[str, Any]) -> Message:
             parts.append(request_of(block))
     answers = bool(parts) and all(isinstance(part, ToolResponse) for part in parts)
     return Message("tool" if answers else role, tuple(parts))
-
-
-def _usage(value: Any) -> Usage | None:
-    if type(value) is not dict:
-        return None
-    return Usage(input=count(value.get("prompt_tokens")) or 0, output=count(value.get("completion_tokens")) or 0)

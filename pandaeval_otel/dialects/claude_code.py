@@ -8,16 +8,17 @@ of the command line allow it. Log records of the interaction's span tell what no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user
+from pandaeval_otel.dialects._common import MAX_ERROR, captured, error_of, said_by_user, usage_in
 from pandaeval_otel.dialects._events import log_name
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_of_server
 from pandaeval_otel.dialects._values import count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest, Usage
+from pandaeval_otel.model import Captured, Kind, Message, Text, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _PREFIX = "claude_code."
@@ -28,29 +29,12 @@ _KINDS = {
 }
 _EXECUTION = "claude_code.tool.execution"
 """A span inside of the tool's, with the same call id and what the tool raised: the same call a second time."""
-_PROMPT, _PROMPT_EVENT = "user_prompt", ("claude_code.user_prompt", "user_prompt")
-_MODEL = "model"
-_SPENT, _MADE, _CACHE_READ, _CACHE_WRITE = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_creation_tokens",
-)
-_GIVEN, _SAID = "new_context", ("response.model_output", "model_response")
 _TOOL, _TOOL_INPUT, _TOOL_CALL_ID = "tool_name", "tool_input", "tool_use_id"
 _PLACES = {"full_command": "command", "file_path": "file_path"}
 """Arguments of the commonest tools, for spans without the whole input."""
-_TOOL_OUTPUT = "tool.output"
-_OUTPUTS = ("output", "content", "diff", "result")
-_SUCCESS, _ERROR = "success", "error"
-_RESPONSE_EVENTS = ("claude_code.assistant_response", "assistant_response")
-_RESULT_EVENTS = ("claude_code.tool_result", "tool_result")
-_RESPONSE, _PARAMETERS, _MCP_TOOL = "response", "tool_parameters", "mcp_tool_name"
-_SOURCE, _SUBAGENT = "query_source", "agent"
-_SEQUENCE = "event.sequence"
 
 
-class ClaudeCode(Dialect):
+class ClaudeCode(ByKind):
     """Reads ``claude_code.*`` spans."""
 
     name = "claude_code"
@@ -58,55 +42,70 @@ class ClaudeCode(Dialect):
     scopes = ("com.anthropic.claude_code",)
     names = (_PREFIX,)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if not span.name.startswith(_PREFIX):
             return None
-        attributes = span.attributes
-        kind = _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
         if span.name == _EXECUTION and _call_id(attributes):
-            kind = Kind.TOOL
-        reading = Reading(kind=kind)
-        if kind is Kind.AGENT:
-            _read_interaction(reading, attributes, logs)
-        elif kind is Kind.LLM:
-            _read_request(reading, attributes)
-        elif kind is Kind.TOOL:
-            _read_tool(reading, span)
-        if attributes.get(_SUCCESS) in (False, "false"):
-            reading.error = error_of(span) or str(attributes.get(_ERROR) or "error")[:MAX_ERROR]
+            return Kind.TOOL
+        return _KINDS.get(span.name.removeprefix(_PREFIX), Kind.STEP)
+
+    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        reading = super().read(span, logs)
+        if reading is not None and reading.kind is Kind.AGENT:
+            prompt = span.attributes.get("user_prompt")
+            if hidden(prompt):
+                names = ("claude_code.user_prompt", "user_prompt")
+                told = (log.attributes.get("prompt") for log in logs if log_name(log) in names)
+                prompt = next((text for text in told if not hidden(text)), None)
+            if type(prompt) is str:
+                reading.input = said_by_user(prompt)
+            reading.output = _told(logs)
         return reading
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if attributes.get("success") in (False, "false"):
+            reading.error = error_of(span) or str(attributes.get("error") or "error")[:MAX_ERROR]
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.request_model = identifier(attributes.get("model"))
+        reading.input = messages_of(attributes.get("new_context"), "user")
+        reading.output = messages_of(first(attributes, ("response.model_output", "model_response")), "assistant")
+        usage = usage_in(attributes, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+        # The API counts without what came from or went into the cache.
+        reading.usage = usage and replace(usage, input=usage.input + usage.cache_read + usage.cache_write)
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))
+        reading.tool_call_id = _call_id(attributes)
+        reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
+        if reading.arguments is None:
+            places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
+            reading.arguments = Captured(places) if places else None
+        for event in span.events:
+            if event.name == "tool.output":
+                reading.result = captured(first(event.attributes, ("output", "content", "diff", "result")))
 
 
 DIALECT = ClaudeCode()
 
 
-def _read_interaction(reading: Reading, attributes: Mapping[str, Any], logs: Sequence[RawLog]) -> None:
-    prompt = attributes.get(_PROMPT)
-    if hidden(prompt):
-        told = (log.attributes.get("prompt") for log in logs if log_name(log) in _PROMPT_EVENT)
-        prompt = next((text for text in told if not hidden(text)), None)
-    if type(prompt) is str:
-        reading.input = said_by_user(prompt)
-    reading.output = _told(logs)
-
-
 def _told(logs: Sequence[RawLog]) -> Messages | None:
     """Returns the answers and tool calls that log records tell, in order; those of subagents are left out."""
     found: list[Message] = []
-    for log in sorted(logs, key=lambda log: (count(log.attributes.get(_SEQUENCE)) or 0, log.time_ns)):
-        if _SUBAGENT in str(log.attributes.get(_SOURCE, "")):
+    for log in sorted(logs, key=lambda log: (count(log.attributes.get("event.sequence")) or 0, log.time_ns)):
+        if "agent" in str(log.attributes.get("query_source", "")):
             continue
-        name = log_name(log)
-        if name in _RESPONSE_EVENTS and not hidden(text := log.attributes.get(_RESPONSE)):
+        name, text = log_name(log).removeprefix(_PREFIX), log.attributes.get("response")
+        if name == "assistant_response" and not hidden(text):
             found.append(Message("assistant", (Text(str(text)),)))
-        elif name in _RESULT_EVENTS:
+        elif name == "tool_result":
             found.append(Message("assistant", (_request(log.attributes),)))
     return tuple(found) or None
 
 
 def _request(attributes: Mapping[str, Any]) -> ToolRequest:
-    parameters = parsed(attributes.get(_PARAMETERS))
-    name = parameters.get(_MCP_TOOL) if type(parameters) is dict else None
+    parameters = parsed(attributes.get("tool_parameters"))
+    name = parameters.get("mcp_tool_name") if type(parameters) is dict else None
     given = tool_arguments(attributes.get(_TOOL_INPUT))
     return ToolRequest(
         identifier(name) or identifier(attributes.get(_TOOL)),
@@ -115,35 +114,5 @@ def _request(attributes: Mapping[str, Any]) -> ToolRequest:
     )
 
 
-def _read_request(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.request_model = identifier(attributes.get(_MODEL))
-    given, said = attributes.get(_GIVEN), first(attributes, _SAID)
-    reading.input = None if given is None else messages_of(given, "user")
-    reading.output = None if said is None else messages_of(said, "assistant")
-    spent, made = count(attributes.get(_SPENT)), count(attributes.get(_MADE))
-    if spent is None and made is None:
-        return
-    read, written = count(attributes.get(_CACHE_READ)) or 0, count(attributes.get(_CACHE_WRITE)) or 0
-    reading.usage = Usage(
-        input=(spent or 0) + read + written,  # as the API counts: without what came from or went into the cache
-        output=made or 0,
-        cache_read=read,
-        cache_write=written,
-    )
-
-
 def _call_id(attributes: Mapping[str, Any]) -> str:
     return identifier(first(attributes, (semconv.TOOL_CALL_ID, _TOOL_CALL_ID)))
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    reading.tool_name = tool_of_server(identifier(first(attributes, (semconv.TOOL_NAME, _TOOL))))
-    reading.tool_call_id = _call_id(attributes)
-    reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
-    if reading.arguments is None:
-        places = {name: attributes[key] for key, name in _PLACES.items() if not hidden(attributes.get(key))}
-        reading.arguments = Captured(places) if places else None
-    for event in span.events:
-        if event.name == _TOOL_OUTPUT:
-            reading.result = captured(first(event.attributes, _OUTPUTS))

@@ -6,13 +6,12 @@ OpenLLMetry and OpenInference have their own ``crewai.*`` keys, which their dial
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR, error_of, said_by_user, usage_in
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._messages import messages_of
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
@@ -26,21 +25,10 @@ from pandaeval_otel.model import (
     ToolRequest,
     ToolResponse,
 )
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
 _SCOPE = "crewai"
-_ROLE = "crewai.agent.role"
-_INPUTS = ("crewai.crew.inputs", "crewai.flow.inputs")
-_RESULTS = ("crewai.crew.output", "crewai.flow.result")
-_USAGE = ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")
-_TOKENS = (
-    ("prompt_tokens",),
-    ("completion_tokens",),
-    ("cached_prompt_tokens",),
-    ("cache_creation_tokens",),
-    ("reasoning_tokens",),
-)
-_PLAN = "crewai.reasoning.plan"
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_prompt_tokens", "cache_creation_tokens", "reasoning_tokens")
 _FAILURE = "crewai.tool.failure.message"
 _FROM_MCP, _TO_MCP = "crewai.mcp.tool_result", "crewai.mcp.tool_args"
 _QUERIES = ("crewai.memory.query", "crewai.knowledge.query", "crewai.knowledge.task_prompt")
@@ -48,78 +36,81 @@ _FOUND = ("crewai.memory.results", "crewai.memory.content", "crewai.knowledge.re
 _TASK, _RULES = "Current Task:", "This is the expected criteria for your final answer"
 """Texts before and behind a task's description in prompts."""
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
-_QUOTED = '"name": "\''
-_TRUNCATED = (".truncated", "gen_ai.")
 
 _KINDS = {
-    "execute crew": Kind.WORKFLOW,
-    "execute flow": Kind.WORKFLOW,
-    "execute agent": Kind.AGENT,
-    "execute lite agent": Kind.AGENT,
+    **dict.fromkeys(("execute crew", "execute flow"), Kind.WORKFLOW),
+    **dict.fromkeys(("execute agent", "execute lite agent"), Kind.AGENT),
     "call llm": Kind.LLM,
-    "call tool": Kind.TOOL,
-    "execute mcp tool": Kind.TOOL,
+    **dict.fromkeys(("call tool", "execute mcp tool"), Kind.TOOL),
     "evaluate guardrail": Kind.GUARDRAIL,
-    "query memory": Kind.RETRIEVAL,
-    "retrieve memory": Kind.RETRIEVAL,
-    "query knowledge": Kind.RETRIEVAL,
-    "search knowledge": Kind.RETRIEVAL,
+    **dict.fromkeys(("query memory", "retrieve memory", "query knowledge", "search knowledge"), Kind.RETRIEVAL),
 }
 
 
-class CrewAI(Dialect):
+class CrewAI(ByKind):
     """Reads ``crewai.*`` on spans of the scope ``crewai``."""
 
     name = "crewai"
     priority = 75
     scopes = (_SCOPE,)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         if span.scope.name != _SCOPE and not span.scope.name.startswith(f"{_SCOPE}."):
             return None
-        attributes = span.attributes
-        kind = _KINDS.get(span.name, Kind.STEP)
-        reading = Reading(kind=kind)
-        reading.agent_name = identifier(attributes.get(_ROLE)).strip()
-        if kind is Kind.WORKFLOW:
-            _read_run(reading, attributes)
-        elif kind is Kind.TOOL:
-            _read_tool(reading, span)
-        elif kind in (Kind.AGENT, Kind.LLM):
-            reading.input = _said(attributes.get(semconv.INPUT_MESSAGES))
-        elif kind is Kind.RETRIEVAL:
-            _read_retrieval(reading, attributes)
-        elif _PLAN in attributes and not hidden(attributes[_PLAN]):
-            reading.output = (Message("assistant", (Reasoning(str(attributes[_PLAN])),)),)
-        if any(key.endswith(_TRUNCATED[0]) and key.startswith(_TRUNCATED[1]) for key in attributes):
+        return _KINDS.get(span.name, Kind.STEP)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = identifier(attributes.get("crewai.agent.role")).strip()
+        if any(key.endswith(".truncated") and key.startswith("gen_ai.") for key in attributes):
             reading.notes = CUT
-        return reading
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        """Removes the framework's rules around a task's description from messages, and restores calls and results that
+        were written as text. Reads nothing where there is nothing to mend."""
+        value = attributes.get(semconv.INPUT_MESSAGES)
+        if type(value) is str and (_RULES in value or '"name": "\'' in value):
+            reading.input = messages_of(value, "user")
+            reading.input = reading.input and tuple(_mended(message) for message in reading.input)
+
+    read_llm = read_agent
+
+    def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        plan = attributes.get("crewai.reasoning.plan")
+        if not hidden(plan):
+            reading.output = (Message("assistant", (Reasoning(str(plan)),)),)
+
+    read_guardrail = read_step
+
+    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        inputs = first(attributes, ("crewai.crew.inputs", "crewai.flow.inputs"))
+        if parsed(inputs) in (None, "", "null", {}, []):
+            # Without inputs the tasks are the question; the messages of the crew's span say "null".
+            reading.input = (Message("user", (NOT_CAPTURED,)),)
+        else:
+            reading.input = asked(inputs)[0] or said_by_user(str(inputs))
+        result = first(attributes, ("crewai.crew.output", "crewai.flow.result"))
+        if not hidden(result):
+            reading.output = (Message("assistant", (Text(str(result)),)),)
+        metrics = parsed(first(attributes, ("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics")))
+        reading.usage = usage_in(metrics, *_TOKENS)
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if semconv.TOOL_ARGUMENTS not in attributes and not hidden(attributes.get(_TO_MCP)):
+            reading.arguments = Captured(parsed(attributes[_TO_MCP]))
+        if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_FROM_MCP)):
+            reading.result = Captured(parsed(attributes[_FROM_MCP]))
+        if _FAILURE in attributes:
+            reading.error = error_of(span) or str(attributes[_FAILURE])[:MAX_ERROR]
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        query = first(attributes, _QUERIES)
+        if type(query) is str and not hidden(query):
+            reading.input = said_by_user(query)
+        found = first(attributes, _FOUND)
+        reading.documents = () if hidden(found) else tuple(as_list(found))
 
 
 DIALECT = CrewAI()
-
-
-def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    inputs = first(attributes, _INPUTS)
-    if parsed(inputs) in (None, "", "null", {}, []):
-        # Without inputs the tasks are the question; the messages of the crew's span say "null".
-        reading.input = (Message("user", (NOT_CAPTURED,)),)
-    else:
-        reading.input = asked(inputs)[0] or said_by_user(str(inputs))
-    result = first(attributes, _RESULTS)
-    if not hidden(result):
-        reading.output = (Message("assistant", (Text(str(result)),)),)
-    metrics = parsed(first(attributes, _USAGE))
-    reading.usage = usage_in(metrics, *_TOKENS) if type(metrics) is dict else None
-
-
-def _said(value: Any) -> Messages | None:
-    """Returns messages with the framework's rules around a task's description removed, and with calls and results that
-    were written as text restored. ``None`` where there is nothing to mend."""
-    if type(value) is not str or not (_RULES in value or _QUOTED in value):
-        return None
-    found = messages_of(value, "user")
-    return found and tuple(_mended(message) for message in found)
 
 
 def _mended(message: Message) -> Message:
@@ -141,21 +132,3 @@ def _unquoted(value: Any) -> Any:
     if type(value) is not str or len(value) < 2 or value[0] != "'" or value[-1] != "'":
         return value
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), value[1:-1])
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    if semconv.TOOL_ARGUMENTS not in attributes and not hidden(attributes.get(_TO_MCP)):
-        reading.arguments = Captured(parsed(attributes[_TO_MCP]))
-    if semconv.TOOL_RESULT not in attributes and not hidden(attributes.get(_FROM_MCP)):
-        reading.result = Captured(parsed(attributes[_FROM_MCP]))
-    if _FAILURE in attributes:
-        reading.error = error_of(span) or str(attributes[_FAILURE])[:MAX_ERROR]
-
-
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    query = first(attributes, _QUERIES)
-    if type(query) is str and not hidden(query):
-        reading.input = said_by_user(query)
-    found = first(attributes, _FOUND)
-    reading.documents = () if hidden(found) else tuple(as_list(found))

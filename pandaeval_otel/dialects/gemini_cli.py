@@ -15,8 +15,6 @@ from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.model import Captured, Kind, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_SCOPE = "gemini-cli"
-_TOOL_CALL_ID = "gen_ai.tool.call_id"
 _CUT = "...[TRUNCATED: original length "
 
 
@@ -25,7 +23,7 @@ class GeminiCLI(Dialect):
 
     name = "gemini_cli"
     priority = 70
-    scopes = (_SCOPE,)
+    scopes = ("gemini-cli",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -35,11 +33,14 @@ class GeminiCLI(Dialect):
         reading = Reading(notes=CUT if cut_in or cut_out else ())
         if operation == "tool_call":
             reading.kind = Kind.TOOL
-            reading.tool_call_id = identifier(attributes.get(_TOOL_CALL_ID))
+            reading.tool_call_id = identifier(attributes.get("gen_ai.tool.call_id"))
             _read_tool(reading, parsed(given), parsed(made))
         elif operation == "agent_call":
             reading.kind = Kind.AGENT
-            reading.input, reading.output = asked(given)[0], answered(_model_content(parsed(made)))[0]
+            # The part of a subagent's result that is for the model rather than for the screen.
+            result = parsed(made)
+            reading.input = asked(given)[0]
+            reading.output = answered(result.get("llmContent", result) if type(result) is dict else result)[0]
         elif cut_in or cut_out:
             reading.input = read_messages(given, "user")[0] if cut_in else None
             reading.output = read_messages(made, "assistant")[0] if cut_out else None
@@ -72,8 +73,3 @@ def _read_tool(reading: Reading, request: Any, call: Any) -> None:
         error = response.get("error")
         said = error.get("message") if type(error) is dict else error
         reading.error = str(said or shown or "tool error")[:MAX_ERROR]
-
-
-def _model_content(result: Any) -> Any:
-    """Returns the part of a subagent's result that is for the model rather than for the screen."""
-    return result.get("llmContent", result) if type(result) is dict else result

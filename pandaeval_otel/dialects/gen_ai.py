@@ -15,7 +15,6 @@ from pandaeval_otel.dialects._common import (
     error_of,
     session_candidates,
     system_of,
-    texts,
     tool_definitions,
     usage_of,
 )
@@ -103,7 +102,15 @@ class GenAI(Dialect):
         if kind is _RETRIEVAL:
             _read_retrieval(reading, attributes)
         if not _RARE.isdisjoint(attributes):
-            _read_rare(reading, span, attributes)
+            reading.user_id = identifier(first(attributes, _USER_KEYS))
+            if not _CONTENT_REFS.isdisjoint(attributes):
+                refs = (ref for key in semconv.CONTENT_REFS for ref in as_list(attributes.get(key)))
+                reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
+            if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
+                found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
+                reading.tools = found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
+            if attributes.get(semconv.TOOL_STATUS) == "error":
+                reading.error = error_of(span) or "tool error"
         return reading
 
 
@@ -141,37 +148,18 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         or _THREAD_ID in attributes
         or span.resource.names_session
     ):
-        _read_session(reading, span, attributes, chat)
+        conversation = attributes.get(_CONVERSATION_ID)
+        if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
+            reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
+        if conversation and not reading.session_ids and not reading.previous_response_id:
+            # Agent Framework writes a response id in place of the conversation's.
+            found = identifier(conversation)
+            reading.previous_response_id = found if found.startswith("resp_") else ""
     if reading.kind is _AGENT and not reading.agent_name:
         name = kind_by_name(span.name)[1]  # agents without a name are called by their model (Vercel AI SDK)
         reading.agent_name = "" if name == reading.request_model else name
     if reading.kind is _AGENT and not reading.agent_name and semconv.WORKFLOW_NAME in attributes:
         reading.agent_name = identifier(attributes[semconv.WORKFLOW_NAME])
-
-
-def _read_session(reading: Reading, span: RawSpan, attributes: Mapping[str, Any], chat: bool) -> None:
-    conversation = attributes.get(_CONVERSATION_ID)
-    if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
-        reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
-    if conversation and not reading.session_ids and not reading.previous_response_id:
-        reading.previous_response_id = _response_id(conversation)
-
-
-def _read_rare(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
-    reading.user_id = identifier(first(attributes, _USER_KEYS))
-    if not _CONTENT_REFS.isdisjoint(attributes):
-        reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(attributes.get(key)))
-    if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
-        reading.tools = _tools(attributes)
-    if attributes.get(semconv.TOOL_STATUS) == "error":
-        reading.error = error_of(span) or "tool error"
-
-
-def _response_id(value: Any) -> str:
-    """Returns ``value`` if it is a response id, which Agent Framework writes in place of the conversation's, else
-    ``""``."""
-    found = identifier(value)
-    return found if found.startswith("resp_") else ""
 
 
 def _read_tool(reading: Reading, span: RawSpan, attributes: Mapping[str, Any]) -> None:
@@ -245,11 +233,6 @@ def _with_reasoning(output: Messages | None, thought: Any) -> Messages | None:
     return (Message(head.role, (Reasoning(thought), *head.parts), head.finish_reason), *rest)
 
 
-def _tools(attributes: Mapping[str, Any]) -> Any:
-    found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
-    return found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
-
-
 def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
     found = first(attributes, (semconv.RETRIEVAL_DOCUMENTS, semconv.MEMORY_RECORDS))
     if not hidden(found):
@@ -303,18 +286,14 @@ def without_chunks(output: Messages | None) -> Messages | None:
     parts: list[Part] = []
     for message in output:
         for part in message.parts:
-            _append(parts, part)
+            last = parts[-1] if parts else None
+            if isinstance(part, Text) and isinstance(last, Text) and _continues(last.text, part.text):
+                parts[-1] = Text(last.text + part.text)
+            elif isinstance(part, Reasoning) and isinstance(last, Reasoning) and _continues(last.text, part.text):
+                parts[-1] = Reasoning(last.text + part.text)
+            else:
+                parts.append(part)
     return (Message("assistant", tuple(parts), output[-1].finish_reason),)
-
-
-def _append(parts: list[Part], part: Part) -> None:
-    last = parts[-1] if parts else None
-    if isinstance(part, Text) and isinstance(last, Text) and _continues(last.text, part.text):
-        parts[-1] = Text(last.text + part.text)
-    elif isinstance(part, Reasoning) and isinstance(last, Reasoning) and _continues(last.text, part.text):
-        parts[-1] = Reasoning(last.text + part.text)
-    else:
-        parts.append(part)
 
 
 def _continues(before: str, after: str) -> bool:

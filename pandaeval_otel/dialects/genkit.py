@@ -5,39 +5,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions
+from pandaeval_otel.dialects._common import error_of, one_session, run_kind, system_of, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning
+from pandaeval_otel.model.raw import RawSpan
 
 _TYPE, _SUBTYPE, _NAME = "genkit:type", "genkit:metadata:subtype", "genkit:name"
 _INPUT, _OUTPUT = "genkit:input", "genkit:output"
-_STATE, _FAILED, _SESSION = "genkit:state", "error", "genkit:sessionId"
-_ACTION = "action"
+_FAILED = "error"
 _KINDS = {
     "flow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
-    "model": Kind.LLM,
-    "background-model": Kind.LLM,
-    "tool": Kind.TOOL,
-    "tool.v2": Kind.TOOL,
+    **dict.fromkeys(("model", "background-model"), Kind.LLM),
+    **dict.fromkeys(("tool", "tool.v2"), Kind.TOOL),
     "retriever": Kind.RETRIEVAL,
     "embedder": Kind.EMBEDDING,
     "evaluator": Kind.EVALUATION,
 }
 _RUNS = frozenset({"util", "generate", "helper", "dotprompt", "prompt", "executable-prompt"})
 """Types that are the run itself if no flow is around them."""
-_NAMED_RUNS = frozenset({Kind.WORKFLOW, Kind.AGENT})
 
 
-class Genkit(Dialect):
+class Genkit(ByKind):
     """Reads ``genkit:*``."""
 
     name = "genkit"
@@ -45,62 +41,73 @@ class Genkit(Dialect):
     roots = frozenset({_TYPE, _SUBTYPE})
     scopes = ("genkit-tracer",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         word = attributes.get(_TYPE)
         if type(word) is not str:
             return None
-        if word == _ACTION or word not in _RUNS:
+        if word == "action" or word not in _RUNS:
             word = str(attributes.get(_SUBTYPE) or word)
-        kind = run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
-        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
-        if attributes.get(_STATE) == _FAILED:
+        return run_kind(not span.parent_id) if word in _RUNS else _KINDS.get(word, Kind.STEP)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = one_session(attributes.get("genkit:sessionId"))
+        if attributes.get("genkit:state") == _FAILED:
             reading.error = error_of(span) or _FAILED
+
+    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
-        if kind in _NAMED_RUNS:
-            _read_run(reading, attributes, word, given, made)
-        elif kind is Kind.LLM:
-            _read_call(reading, attributes, given, made)
-        elif kind is Kind.TOOL:
-            reading.tool_name = identifier(attributes.get(_NAME))
-            reading.arguments = tool_arguments(given)
-            reading.result = None if hidden(made) and _OUTPUT not in attributes else Captured(made)
-        elif kind is Kind.RETRIEVAL:
-            _read_retrieval(reading, given, made)
-        return reading
+        if attributes[_TYPE] not in _RUNS and str(attributes.get(_SUBTYPE)) not in _RUNS:
+            reading.agent_name = identifier(attributes.get(_NAME))
+        if type(given) is dict and type(given.get("messages")) is list:
+            reading.input = _messages(given["messages"], "user")
+        else:
+            reading.input = asked(given)[0]
+        answer = _answer(made)
+        reading.output = (answer,) if answer else answered(made)[0]
+
+    read_agent = read_workflow
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
+        # "googleai/gemini-x": the plugin, then the provider's own name.
+        name = identifier(attributes.get(_NAME))
+        reading.request_model = name.partition("/")[2] or name
+        if type(given) is dict:
+            reading.input = _messages(given.get("messages"), "user")
+            reading.system = system_of(reading.input)
+            reading.tools = tool_definitions(given.get("tools"))
+        if type(made) is not dict:
+            return
+        answer = _answer(made)
+        reading.output = (answer,) if answer else None
+        spent = made.get("usage")
+        usage = usage_in(spent, "inputTokens", "outputTokens", "cachedContentTokens", thought="thoughtsTokens")
+        in_all = count(spent.get("totalTokens")) if type(spent) is dict else None
+        if usage and (in_all or 0) >= usage.input + usage.output + usage.reasoning:
+            usage = replace(usage, output=usage.output + usage.reasoning)  # Gemini counts thoughts beside the answer
+        reading.usage = usage
+        raw = made.get("raw")
+        if type(raw) is dict:
+            reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
+            if answer and not any(isinstance(part, Reasoning) for part in answer.parts):
+                # The provider's raw response has the thoughts, which not every plugin passes on.
+                told = [part for message in model_output(raw)[0] or () for part in message.parts]
+                thoughts = [part for part in told if isinstance(part, Reasoning)]
+                reading.output = (Message(answer.role, (*thoughts, *answer.parts), answer.finish_reason),)
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        made = parsed(attributes.get(_OUTPUT))
+        reading.tool_name = identifier(attributes.get(_NAME))
+        reading.arguments = tool_arguments(parsed(attributes.get(_INPUT)))
+        reading.result = None if hidden(made) and _OUTPUT not in attributes else Captured(made)
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        given, made = parsed(attributes.get(_INPUT)), parsed(attributes.get(_OUTPUT))
+        reading.input = asked(given.get("query") if type(given) is dict else given)[0]
+        reading.documents = tuple(as_list(made.get("documents") if type(made) is dict else made))
 
 
 DIALECT = Genkit()
-
-
-def _read_run(reading: Reading, attributes: Mapping[str, Any], word: str, given: Any, made: Any) -> None:
-    if word not in _RUNS:
-        reading.agent_name = identifier(attributes.get(_NAME))
-    if type(given) is dict and type(given.get("messages")) is list:
-        reading.input = _messages(given["messages"], "user")
-    else:
-        reading.input = asked(given)[0]
-    answer = _answer(made)
-    reading.output = (answer,) if answer else answered(made)[0]
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
-    # "googleai/gemini-x": the plugin, then the provider's own name.
-    name = identifier(attributes.get(_NAME))
-    reading.request_model = name.partition("/")[2] or name
-    if type(given) is dict:
-        reading.input = _messages(given.get("messages"), "user")
-        reading.system = system_of(reading.input)
-        reading.tools = tool_definitions(given.get("tools"))
-    if type(made) is not dict:
-        return
-    answer = _answer(made)
-    reading.output = (answer,) if answer else None
-    reading.usage = _usage(made.get("usage"))
-    raw = made.get("raw")
-    if type(raw) is dict:
-        reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
-        reading.output = _with_thoughts(answer, raw) if answer else None
 
 
 def _answer(made: Any) -> Message | None:
@@ -115,26 +122,17 @@ def _answer(made: Any) -> Message | None:
     return Message(found[0].role, found[0].parts, reason) if found else None
 
 
-def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
-    """Adds the thoughts in the provider's raw response, which not every plugin passes on."""
-    if any(isinstance(part, Reasoning) for part in answer.parts):
-        return (answer,)
-    told = [part for message in model_output(raw)[0] or () for part in message.parts]
-    thoughts = [part for part in told if isinstance(part, Reasoning)]
-    return (Message(answer.role, (*thoughts, *answer.parts), answer.finish_reason),)
-
-
 def _messages(items: Any, role: str) -> Messages | None:
     if not isinstance(items, (list, tuple)):
         return None
-    found = [{**item, "content": _blocks(item.get("content"))} for item in items if type(item) is dict]
+    found = []
+    for item in items:
+        if type(item) is dict:
+            content = item.get("content")
+            if isinstance(content, (list, tuple)):
+                content = [_block(part) if type(part) is dict else part for part in content]
+            found.append({**item, "content": content})
     return messages_of(found, role) if found else None
-
-
-def _blocks(content: Any) -> Any:
-    if not isinstance(content, (list, tuple)):
-        return content
-    return [_block(part) if type(part) is dict else part for part in content]
 
 
 def _block(part: dict[str, Any]) -> dict[str, Any]:
@@ -150,22 +148,3 @@ def _block(part: dict[str, Any]) -> dict[str, Any]:
 
 def _named(call: dict[str, Any]) -> dict[str, Any]:
     return {"name": call.get("name"), "id": call.get("ref")}
-
-
-def _usage(told: Any) -> Usage | None:
-    if type(told) is not dict:
-        return None
-    spent, made = count(told.get("inputTokens")), count(told.get("outputTokens"))
-    if spent is None and made is None:
-        return None
-    spent, made = spent or 0, made or 0
-    thought = count(told.get("thoughtsTokens")) or 0
-    if thought and (count(told.get("totalTokens")) or 0) >= spent + made + thought:
-        made += thought  # Gemini counts thoughts beside the answer
-    return Usage(input=spent, output=made, cache_read=count(told.get("cachedContentTokens")) or 0, reasoning=thought)
-
-
-def _read_retrieval(reading: Reading, given: Any, made: Any) -> None:
-    query = given.get("query") if type(given) is dict else given
-    reading.input = asked(query)[0]
-    reading.documents = tuple(as_list(made.get("documents") if type(made) is dict else made))

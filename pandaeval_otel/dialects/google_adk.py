@@ -5,29 +5,25 @@ With content capture off every content attribute is ``{}``; on a tool span the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions
+from pandaeval_otel.dialects._common import CUT, one_session, tool_definitions, usage_in
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages, system_text
 from pandaeval_otel.dialects._parts import result_value
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text, Usage
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._values import count, hidden, identifier, parsed, salvage
+from pandaeval_otel.model import Captured, Kind, Message, Reasoning, Text
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE = "gcp.vertex.agent"
-_REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
-_ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
-_SESSION = "gcp.vertex.agent.session_id"
+_REQUEST = "gcp.vertex.agent.llm_request"
 _OPENINFERENCE, _INPUT, _OUTPUT = "openinference.span.kind", "input.value", "output.value"
 """OpenInference writes each model call onto the agent's span, the next over the last one: lists that are spread over
 keys are a mixture afterwards, only these two values are of one call."""
-_EMPTY, _NONE = "{}", "N/A"
-_MERGED = "execute_tool (merged)"
-_THOUGHT = "gen_ai.usage.reasoning.output_tokens"
+_EMPTY = "{}"
 _GUESSED = ("thoughts were told from the answer by their place",)
 
 # Kinds by the first word of a span's name; releases before 1.15 put the agent's or tool's name in brackets.
@@ -35,12 +31,11 @@ _KINDS = {
     "invocation": Kind.WORKFLOW,
     "agent_run": Kind.AGENT,
     "call_llm": Kind.LLM,
-    "execute_tool": Kind.TOOL,
-    "tool_call": Kind.TOOL,
+    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
 }
 
 
-class GoogleADK(Dialect):
+class GoogleADK(ByKind):
     """Reads ``gcp.vertex.agent.*``."""
 
     name = "google_adk"
@@ -48,69 +43,66 @@ class GoogleADK(Dialect):
     roots = frozenset({"gcp"})
     scopes = (_SCOPE,)
 
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        if span.name == "execute_tool (merged)":
+            return Kind.STEP
+        if not span.scope.name.startswith(_SCOPE):
+            return Kind.LLM if attributes.get(_REQUEST, _EMPTY) != _EMPTY else None
+        if semconv.OPERATION in attributes:
+            return None
+        return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
+
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        kind = _kind(span)
-        reading = Reading(kind=kind, session_ids=one_session(attributes.get(_SESSION)))
-        operation = attributes.get(semconv.OPERATION)
-        if kind is Kind.TOOL or (kind is None and operation == "execute_tool"):
-            _read_tool(reading, span)
-        elif kind is Kind.AGENT:
-            reading.agent_name = _in_brackets(span.name)
-        elif kind is Kind.LLM or operation == "generate_content":
-            _read_call(reading, attributes)
+        reading = self.read_as(self.kind_of(span, span.attributes), span)
         return None if reading == Reading() else reading
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = one_session(attributes.get("gcp.vertex.agent.session_id"))
+
+    def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        operation = attributes.get(semconv.OPERATION)
+        if operation == "execute_tool":
+            self.read_tool(reading, span, attributes)
+        elif operation == "generate_content":
+            self.read_llm(reading, span, attributes)
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = _in_brackets(span.name)
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if semconv.TOOL_NAME not in attributes:
+            reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
+        arguments = attributes.get("gcp.vertex.agent.tool_call_args")
+        result = attributes.get("gcp.vertex.agent.tool_response")
+        off = arguments == _EMPTY and result in (None, _EMPTY)
+        if not off and not hidden(arguments) and arguments != "N/A":
+            reading.arguments = Captured(parsed(arguments))
+        if hidden(result) or off:
+            result = attributes.get(semconv.TOOL_RESULT)
+        if not hidden(result):
+            made = result_value(result)
+            # ADK puts a value into a map if it is none.
+            alone = type(made) is dict and made.keys() == {"result"}
+            reading.result = Captured(parsed(made["result"]) if alone else made)
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        request, response = attributes.get(_REQUEST), attributes.get("gcp.vertex.agent.llm_response")
+        if _OPENINFERENCE in attributes:
+            request, response = request or attributes.get(_INPUT), response or attributes.get(_OUTPUT)
+        if request is not None and request != _EMPTY:
+            _read_request(reading, request)
+        if response is not None and response != _EMPTY:
+            _read_response(reading, response)
+        elif count(attributes.get("gen_ai.usage.reasoning.output_tokens")) and semconv.OUTPUT_MESSAGES in attributes:
+            reading.output = _with_thought(messages_of(attributes[semconv.OUTPUT_MESSAGES], "assistant"))
+            reading.notes = _GUESSED if reading.output else ()
 
 
 DIALECT = GoogleADK()
 
 
-def _kind(span: RawSpan) -> Kind | None:
-    if span.name == _MERGED:
-        return Kind.STEP
-    if not span.scope.name.startswith(_SCOPE):
-        return Kind.LLM if span.attributes.get(_REQUEST, _EMPTY) != _EMPTY else None
-    if semconv.OPERATION in span.attributes:
-        return None
-    return _KINDS.get(span.name.partition(" ")[0], Kind.STEP)
-
-
 def _in_brackets(name: str) -> str:
     return identifier(name.partition("[")[2].rpartition("]")[0])
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    if semconv.TOOL_NAME not in attributes:
-        reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
-    arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
-    off = arguments == _EMPTY and result in (None, _EMPTY)
-    if not off and not hidden(arguments) and arguments != _NONE:
-        reading.arguments = Captured(parsed(arguments))
-    if hidden(result) or off:
-        result = attributes.get(semconv.TOOL_RESULT)
-    if not hidden(result):
-        reading.result = Captured(_unwrapped(result_value(result)))
-
-
-def _unwrapped(result: Any) -> Any:
-    """Returns the value that ADK put into a map because it was none."""
-    if type(result) is dict and result.keys() == {"result"}:
-        return parsed(result["result"])
-    return result
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
-    if _OPENINFERENCE in attributes:
-        request, response = request or attributes.get(_INPUT), response or attributes.get(_OUTPUT)
-    if request is not None and request != _EMPTY:
-        _read_request(reading, request)
-    if response is not None and response != _EMPTY:
-        _read_response(reading, response)
-    elif count(attributes.get(_THOUGHT)) and semconv.OUTPUT_MESSAGES in attributes:
-        reading.output = _with_thought(messages_of(attributes[semconv.OUTPUT_MESSAGES], "assistant"))
-        reading.notes = _GUESSED if reading.output else ()
 
 
 def _read_request(reading: Reading, value: Any) -> None:
@@ -141,20 +133,16 @@ def _read_response(reading: Reading, value: Any) -> None:
     if response.get("content") is not None:
         reading.output = messages_of(response, "assistant")
     reading.response_model = identifier(response.get("model_version"))
-    reading.usage = _usage(response.get("usage_metadata"))
+    usage = usage_in(
+        response.get("usage_metadata"),
+        "prompt_token_count",
+        "candidates_token_count",
+        "cached_content_token_count",
+        thought="thoughts_token_count",
+    )
+    reading.usage = usage and replace(usage, output=usage.output + usage.reasoning)
     if response.get("error_code") is not None and not reading.output:
         reading.error = str(response.get("error_message") or response["error_code"])
-
-
-def _usage(metadata: Any) -> Usage | None:
-    if type(metadata) is not dict:
-        return None
-    spent, made = count(metadata.get("prompt_token_count")), count(metadata.get("candidates_token_count"))
-    if spent is None and made is None:
-        return None
-    thought = count(metadata.get("thoughts_token_count")) or 0
-    cached = count(metadata.get("cached_content_token_count")) or 0
-    return Usage(input=spent or 0, output=(made or 0) + thought, cache_read=cached, reasoning=thought)
 
 
 def _with_thought(output: Messages | None) -> Messages | None:

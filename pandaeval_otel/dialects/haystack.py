@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, said_by_user, system_of, tool_definitions
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._runs import answered, asked, read_sides
+from pandaeval_otel.dialects._common import (
+    CUT,
+    MAX_ERROR,
+    captured,
+    said_by_user,
+    system_of,
+    tool_definitions,
+    usage_in,
+)
+from pandaeval_otel.dialects._messages import messages_of
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._transcripts import split_run
-from pandaeval_otel.dialects._values import as_list, count, first, hidden, identifier, parsed
-from pandaeval_otel.model import Kind, Usage
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.model import Kind
+from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
-    "haystack.pipeline.run": Kind.WORKFLOW,
-    "haystack.async_pipeline.run": Kind.WORKFLOW,
+    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run"), Kind.WORKFLOW),
     "haystack.agent.run": Kind.AGENT,
     "haystack.agent.step.llm": Kind.LLM,
     "haystack.agent.step.tool": Kind.TOOL,
 }
-_COMPONENT = "haystack.component.run"
-_TYPE = "haystack.component.type"
+_SPENT, _MADE = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+_CACHED, _THOUGHT = "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"
+_COMPONENTS = {"Generator": Kind.LLM, "Retriever": Kind.RETRIEVAL, "Embedder": Kind.EMBEDDING}
+"""Kinds of components by the ends of their classes' names."""
 _INPUTS = (
     "haystack.agent.step.llm.input",
     "haystack.agent.input",
@@ -36,12 +43,9 @@ _OUTPUTS = (
     "haystack.component.output",
     "haystack.pipeline.output_data",
 )
-_AGENT_TOOLS = "haystack.agent.tools"
-_TOOL, _TOOL_ERROR = "haystack.tool.name", "haystack.tool.error"
-_TOOL_INPUT, _TOOL_OUTPUT = "haystack.agent.step.tool.input", "haystack.agent.step.tool.output"
 
 
-class Haystack(Dialect):
+class Haystack(ByKind):
     """Reads ``haystack.*``."""
 
     name = "haystack"
@@ -49,68 +53,71 @@ class Haystack(Dialect):
     roots = frozenset({"haystack"})
     names = ("haystack.",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        kind = _kind(span)
-        if kind is None:
-            return None
-        reading = Reading(kind=kind)
-        if kind is Kind.LLM:
-            _read_call(reading, attributes)
-        elif kind is Kind.TOOL:
-            _read_tool(reading, attributes)
-        elif kind is Kind.AGENT:
-            _read_agent(reading, attributes)
-        elif kind is Kind.WORKFLOW:
-            read_sides(reading, first(attributes, _INPUTS), first(attributes, _OUTPUTS))
-        elif kind is Kind.RETRIEVAL:
-            _read_retrieval(reading, attributes)
-        return reading
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        if span.name != "haystack.component.run":
+            return _KINDS.get(span.name, Kind.STEP) if span.name.startswith("haystack.") else None
+        component = str(attributes.get("haystack.component.type") or "")
+        return next((kind for suffix, kind in _COMPONENTS.items() if component.endswith(suffix)), Kind.STEP)
+
+    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        read_sides(reading, first(attributes, _INPUTS), first(attributes, _OUTPUTS))
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
+        if type(given) is dict:
+            reading.input, prompt = messages_of(given.get("messages"), "user"), given.get("prompt")
+            if not reading.input:
+                reading.input = said_by_user(prompt) if type(prompt) is str and not hidden(prompt) else None
+            reading.tools = tool_definitions(_definitions(given.get("tools")))
+        elif given is not None:
+            reading.input, reading.notes = messages_of(given, "user"), CUT
+        reading.system = system_of(reading.input)
+        if type(made) is dict:
+            reading.output = messages_of(made.get("replies"), "assistant")
+            metas = as_list(made.get("meta")) or [
+                reply.get("meta") for reply in as_list(made.get("replies")) if type(reply) is dict
+            ]
+            meta = next((meta for meta in metas if type(meta) is dict), {})
+            reading.response_model = identifier(meta.get("model"))
+            usage = meta.get("usage")
+            if type(usage) is dict:
+                details = {name: inner for name, inner in usage.items() if type(inner) is dict}
+                flat = {f"{name}.{key}": value for name, inner in details.items() for key, value in inner.items()}
+                reading.usage = usage_in({**usage, **flat}, _SPENT, _MADE, _CACHED, thought=_THOUGHT)
+        elif made is not None:
+            reading.output, reading.notes = messages_of(made, "assistant"), CUT
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get("haystack.tool.name"))
+        reading.arguments = tool_arguments(attributes.get("haystack.agent.step.tool.input"))
+        reading.result = captured(attributes.get("haystack.agent.step.tool.output"))
+        if attributes.get("haystack.tool.error") in (True, "true", "True"):
+            value = reading.result.value if reading.result else None
+            said = value.get("error") if type(value) is dict else value
+            reading.error = str(said or "tool error")[:MAX_ERROR]
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tools = tool_definitions(_definitions(attributes.get("haystack.agent.tools")))
+        given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
+        reading.input = messages_of(given.get("messages"), "user") if type(given) is dict else asked(given)[0]
+        if type(made) is not dict:
+            reading.output, cut = answered(made)
+            reading.notes = CUT if cut else ()
+            return
+        whole = messages_of(made.get("messages"), "assistant")
+        if whole:
+            question, reading.output = split_run(whole)
+            reading.system = system_of(question)
+        if not reading.output and made.get("last_message") is not None:
+            reading.output = messages_of([made["last_message"]], "assistant")
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.input = asked(first(attributes, _INPUTS))[0]
+        found = parsed(first(attributes, _OUTPUTS))
+        reading.documents = tuple(as_list(found.get("documents"))) if type(found) is dict else ()
 
 
 DIALECT = Haystack()
-
-
-def _kind(span: RawSpan) -> Kind | None:
-    if span.name == _COMPONENT:
-        return _component_kind(str(span.attributes.get(_TYPE) or ""))
-    if not span.name.startswith("haystack."):
-        return None
-    return _KINDS.get(span.name, Kind.STEP)
-
-
-def _component_kind(component: str) -> Kind:
-    if component.endswith("Generator"):
-        return Kind.LLM
-    if component.endswith("Retriever"):
-        return Kind.RETRIEVAL
-    return Kind.EMBEDDING if component.endswith("Embedder") else Kind.STEP
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
-    if type(given) is dict:
-        reading.input = _said(given.get("messages")) or _prompt(given.get("prompt"))
-        reading.tools = tool_definitions(_definitions(given.get("tools")))
-    elif given is not None:
-        reading.input, reading.notes = messages_of(given, "user"), CUT
-    reading.system = system_of(reading.input)
-    if type(made) is dict:
-        reading.output = messages_of(made.get("replies"), "assistant")
-        metas = as_list(made.get("meta")) or [
-            reply.get("meta") for reply in as_list(made.get("replies")) if type(reply) is dict
-        ]
-        _read_meta(reading, next((meta for meta in metas if type(meta) is dict), {}))
-    elif made is not None:
-        reading.output, reading.notes = messages_of(made, "assistant"), CUT
-
-
-def _said(value: Any) -> Messages | None:
-    return None if value is None else messages_of(value, "user")
-
-
-def _prompt(value: Any) -> Messages | None:
-    return said_by_user(value) if type(value) is str and not hidden(value) else None
 
 
 def _definitions(value: Any) -> Any:
@@ -124,53 +131,3 @@ def _definitions(value: Any) -> Any:
         inner = data.get("tools") if type(data) is dict else None
         found += _definitions(inner) if isinstance(inner, (list, tuple)) else [data]
     return found
-
-
-def _read_meta(reading: Reading, meta: Mapping[str, Any]) -> None:
-    reading.response_model = identifier(meta.get("model"))
-    usage = meta.get("usage")
-    if type(usage) is not dict:
-        return
-    spent = count(first(usage, ("prompt_tokens", "input_tokens")))
-    made = count(first(usage, ("completion_tokens", "output_tokens")))
-    if spent is None and made is None:
-        return
-    given, thought = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    reading.usage = Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=count(given.get("cached_tokens")) or 0 if type(given) is dict else 0,
-        reasoning=count(thought.get("reasoning_tokens")) or 0 if type(thought) is dict else 0,
-    )
-
-
-def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_TOOL))
-    reading.arguments = tool_arguments(attributes.get(_TOOL_INPUT))
-    reading.result = captured(attributes.get(_TOOL_OUTPUT))
-    if attributes.get(_TOOL_ERROR) in (True, "true", "True"):
-        value = reading.result.value if reading.result else None
-        said = value.get("error") if type(value) is dict else value
-        reading.error = str(said or "tool error")[:MAX_ERROR]
-
-
-def _read_agent(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tools = tool_definitions(_definitions(attributes.get(_AGENT_TOOLS)))
-    given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
-    reading.input = _said(given.get("messages")) if type(given) is dict else asked(given)[0]
-    if type(made) is not dict:
-        reading.output, cut = answered(made)
-        reading.notes = CUT if cut else ()
-        return
-    whole = messages_of(made.get("messages"), "assistant")
-    if whole:
-        question, reading.output = split_run(whole)
-        reading.system = system_of(question)
-    if not reading.output and made.get("last_message") is not None:
-        reading.output = messages_of([made["last_message"]], "assistant")
-
-
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input = asked(first(attributes, _INPUTS))[0]
-    found = parsed(first(attributes, _OUTPUTS))
-    reading.documents = tuple(as_list(found.get("documents"))) if type(found) is dict else ()

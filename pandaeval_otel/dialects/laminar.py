@@ -2,84 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import CUT, captured, prefixed_sessions, prefixed_user, run_kind
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments
 from pandaeval_otel.dialects._values import identifier
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_TYPE, _INPUT, _OUTPUT = "lmnr.span.type", "lmnr.span.input", "lmnr.span.output"
+_INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
 _KINDS = {
-    "LLM": Kind.LLM,
-    "CACHED": Kind.LLM,
+    **dict.fromkeys(("LLM", "CACHED"), Kind.LLM),
     "TOOL": Kind.TOOL,
-    "EVALUATOR": Kind.EVALUATION,
-    "HUMAN_EVALUATOR": Kind.EVALUATION,
-    "EVALUATION": Kind.STEP,
-    "EXECUTOR": Kind.STEP,
+    **dict.fromkeys(("EVALUATOR", "HUMAN_EVALUATOR"), Kind.EVALUATION),
+    **dict.fromkeys(("EVALUATION", "EXECUTOR"), Kind.STEP),
 }
 _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
-_TALKS = frozenset({Kind.LLM, Kind.WORKFLOW, Kind.STEP})
 
 
-class Laminar(Dialect):
+class Laminar(ByKind):
     """Reads ``lmnr.*``."""
 
     name = "laminar"
     priority = 60
     roots = frozenset({"lmnr"})
 
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        word = attributes.get("lmnr.span.type")
+        if type(word) is not str:
+            return None
+        if word not in _DEFAULTS:
+            return _KINDS.get(word)
+        # The conventions state the kind of an instrumented span; nothing states that of a function.
+        own = semconv.OPERATION not in attributes and (_INPUT in attributes or _OUTPUT in attributes)
+        return run_kind(not span.parent_id) if own else None
+
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        reading = Reading(kind=_kind(span))
+        reading = self.read_as(self.kind_of(span, span.attributes), span)
+        return None if reading == Reading() else reading
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
         reading.user_id = prefixed_user(attributes, _PROPERTIES)
-        if reading.kind is Kind.TOOL:
-            _read_tool(reading, span)
-        elif reading.kind in _TALKS:
-            _read_talk(reading, attributes)
-        return None if reading == Reading() else reading
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if semconv.TOOL_NAME not in attributes:
+            reading.tool_name = identifier(span.name)
+        if semconv.TOOL_ARGUMENTS not in attributes:
+            reading.arguments = tool_arguments(attributes.get(_INPUT))
+        if semconv.TOOL_RESULT not in attributes:
+            reading.result = captured(attributes.get(_OUTPUT))
+        if is_final_answer(reading.tool_name, reading.arguments):
+            reading.kind = Kind.STEP
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        cuts = []
+        if semconv.INPUT_MESSAGES not in attributes and _INPUT in attributes:
+            reading.input, cut = asked(attributes[_INPUT])
+            cuts.append(cut)
+        if semconv.OUTPUT_MESSAGES not in attributes and _OUTPUT in attributes:
+            reading.output, cut = answered(attributes[_OUTPUT])
+            cuts.append(cut)
+        reading.notes = CUT if any(cuts) else ()
+
+    read_workflow = read_step = read_llm
 
 
 DIALECT = Laminar()
-
-
-def _kind(span: RawSpan) -> Kind | None:
-    word = span.attributes.get(_TYPE)
-    if type(word) is not str:
-        return None
-    if word not in _DEFAULTS:
-        return _KINDS.get(word)
-    # The conventions state the kind of an instrumented span; nothing states that of a function.
-    own = semconv.OPERATION not in span.attributes and (_INPUT in span.attributes or _OUTPUT in span.attributes)
-    return run_kind(not span.parent_id) if own else None
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    if semconv.TOOL_NAME not in attributes:
-        reading.tool_name = identifier(span.name)
-    if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(attributes.get(_INPUT))
-    if semconv.TOOL_RESULT not in attributes:
-        reading.result = captured(attributes.get(_OUTPUT))
-    if is_final_answer(reading.tool_name, reading.arguments):
-        reading.kind = Kind.STEP
-
-
-def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    cuts = []
-    if semconv.INPUT_MESSAGES not in attributes and _INPUT in attributes:
-        reading.input, cut = asked(attributes[_INPUT])
-        cuts.append(cut)
-    if semconv.OUTPUT_MESSAGES not in attributes and _OUTPUT in attributes:
-        reading.output, cut = answered(attributes[_OUTPUT])
-        cuts.append(cut)
-    reading.notes = CUT if any(cuts) else ()

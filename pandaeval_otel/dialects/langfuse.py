@@ -5,7 +5,8 @@ Langfuse's processor also exports spans of other instrumentations, unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pandaeval_otel.dialects._common import (
@@ -17,27 +18,22 @@ from pandaeval_otel.dialects._common import (
     run_kind,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import asked, read_sides
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, count, identifier, parsed
 from pandaeval_otel.dialects.plain import kind_by_name
-from pandaeval_otel.model import Kind, Usage
+from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
-_TRACE_INPUT, _TRACE_OUTPUT = "langfuse.trace.input", "langfuse.trace.output"
-_MODEL = "langfuse.observation.model.name"
-_USAGE = "langfuse.observation.usage_details"
-_LEVEL, _STATUS = "langfuse.observation.level", "langfuse.observation.status_message"
 _METADATA = "langfuse.observation.metadata."
-_TRACE_METADATA = "langfuse.trace.metadata."
 _AGENT, _NODE, _CALL_ID = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_node", f"{_METADATA}tool_call_id"
 _ROOT_MARKS = ("langfuse.internal.is_app_root", "langfuse.internal.as_root", f"{_METADATA}is_langchain_root")
-_SCOPE = "langfuse-sdk"
 
 _KINDS = {
     "generation": Kind.LLM,
@@ -49,7 +45,6 @@ _KINDS = {
     "evaluator": Kind.EVALUATION,
     "event": Kind.STEP,
 }
-_TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SPENT_WORDS = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _MADE_WORDS = ("output", "output_tokens", "completion_tokens", "completionTokens")
 _TOTAL_WORDS = ("total", "total_tokens", "totalTokens")
@@ -59,7 +54,7 @@ _MADE_BESIDE = frozenset({"output_reasoning", "output_audio"})
 _THOUGHT = ("output_reasoning", "reasoning_tokens", "output_reasoning_tokens")
 
 
-class Langfuse(Dialect):
+class Langfuse(ByKind):
     """Reads ``langfuse.*``."""
 
     name = "langfuse"
@@ -67,76 +62,74 @@ class Langfuse(Dialect):
     roots = frozenset({"langfuse"})
     scopes = ("langfuse",)
 
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        stated = attributes.get(_TYPE)
+        kind = _KINDS.get(stated) if type(stated) is str else None
+        if kind is Kind.TOOL and is_final_answer(span.name, attributes.get(_INPUT)):
+            return Kind.STEP
+        if kind is not None:
+            return kind
+        if stated is None and kind_by_name(span.name)[0] is not None:
+            return None  # a plain span whose name states the kind: the conventions' dialect reads it
+        named = identifier(parsed(attributes.get(_AGENT)))
+        if named and named == span.name and identifier(parsed(attributes.get(_NODE))) != named:
+            return Kind.AGENT
+        return run_kind(not span.parent_id or any(attributes.get(mark) in (True, "true") for mark in _ROOT_MARKS))
+
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != _SCOPE:
+        if _TYPE not in attributes and _INPUT not in attributes and span.scope.name != "langfuse-sdk":
             return None
-        named = identifier(parsed(attributes.get(_AGENT)))
-        reading = Reading(kind=_kind(span), error=_error(attributes), agent_name=named)
-        reading.session_ids = prefixed_sessions(attributes, _METADATA) or prefixed_sessions(attributes, _TRACE_METADATA)
+        return self.read_as(self.kind_of(span, attributes), span)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if parsed(attributes.get("langfuse.observation.level")) == "ERROR":
+            status = parsed(attributes.get("langfuse.observation.status_message"))
+            reading.error = str(status or "error")[:MAX_ERROR]
+        reading.agent_name = identifier(parsed(attributes.get(_AGENT)))
+        sessions = (prefixed_sessions(attributes, prefix) for prefix in (_METADATA, "langfuse.trace.metadata."))
+        reading.session_ids = next((named for named in sessions if named), ())
         reading.user_id = prefixed_user(attributes, _METADATA)
-        if reading.kind is Kind.TOOL:
-            _read_tool(reading, span)
-        elif reading.kind in _TALKS or reading.kind is None:
-            _read_talk(reading, span)
-        elif reading.kind is Kind.RETRIEVAL:
-            reading.input = asked(attributes.get(_INPUT))[0]
-            reading.documents = _documents(attributes.get(_OUTPUT))
-        return reading
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.input = asked(attributes.get(_INPUT))[0]
+        found = parsed(attributes.get(_OUTPUT))
+        reading.documents = tuple(as_list(found.get("documents", found) if type(found) is dict else found))
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = span.name
+        reading.tool_call_id = identifier(parsed(attributes.get(_CALL_ID)))
+        reading.arguments = tool_arguments(attributes.get(_INPUT))
+        if _OUTPUT in attributes:
+            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+        if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
+            # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
+            reading.arguments = None
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get("langfuse.trace.input"))
+        made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get("langfuse.trace.output")
+        if reading.kind is Kind.LLM:
+            given, reading.tools = _request(given)
+        read_sides(reading, given, made)
+        reading.request_model = identifier(parsed(attributes.get("langfuse.observation.model.name")))
+        details = parsed(attributes.get("langfuse.observation.usage_details"))
+        usage = usage_in(details, _SPENT_WORDS, _MADE_WORDS, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
+        if usage is not None:  # Langfuse counts cached and reasoning tokens beside, not within, input and output
+            made_in_all = usage.output + sum(count(details.get(key)) or 0 for key in _MADE_BESIDE)
+            total = next((count(details[word]) or 0 for word in _TOTAL_WORDS if details.get(word) is not None), 0)
+            reading.usage = replace(usage, input=max(usage.input, total - made_in_all), output=made_in_all)
+        if reading.kind is Kind.LLM:
+            reading.output = without_protocol(reading.output)
+            reading.system = system_of(reading.input)
+        elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
+            is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
+            reading.agent_name = agent_named(span.name) if is_own else ""
+
+    read_workflow = read_llm = read_unstated = read_agent
 
 
 DIALECT = Langfuse()
-
-
-def _kind(span: RawSpan) -> Kind | None:
-    attributes = span.attributes
-    stated = attributes.get(_TYPE)
-    kind = _KINDS.get(stated) if type(stated) is str else None
-    if kind is Kind.TOOL and is_final_answer(span.name, attributes.get(_INPUT)):
-        return Kind.STEP
-    if kind is not None:
-        return kind
-    if stated is None and kind_by_name(span.name)[0] is not None:
-        return None  # a plain span whose name states the kind: the conventions' dialect reads it
-    named = identifier(parsed(attributes.get(_AGENT)))
-    if named and named == span.name and identifier(parsed(attributes.get(_NODE))) != named:
-        return Kind.AGENT
-    return run_kind(not span.parent_id or any(attributes.get(mark) in (True, "true") for mark in _ROOT_MARKS))
-
-
-def _error(attributes: Mapping[str, Any]) -> str | None:
-    if parsed(attributes.get(_LEVEL)) != "ERROR":
-        return None
-    return str(parsed(attributes.get(_STATUS)) or "error")[:MAX_ERROR]
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    reading.tool_name = span.name
-    reading.tool_call_id = identifier(parsed(attributes.get(_CALL_ID)))
-    reading.arguments = tool_arguments(attributes.get(_INPUT))
-    if _OUTPUT in attributes:
-        give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
-    if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
-        # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
-        reading.arguments = None
-
-
-def _read_talk(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    given = parsed(attributes[_INPUT] if _INPUT in attributes else attributes.get(_TRACE_INPUT))
-    made = attributes[_OUTPUT] if _OUTPUT in attributes else attributes.get(_TRACE_OUTPUT)
-    if reading.kind is Kind.LLM:
-        given, reading.tools = _request(given)
-    read_sides(reading, given, made)
-    reading.request_model = identifier(parsed(attributes.get(_MODEL)))
-    reading.usage = _usage(parsed(attributes.get(_USAGE)))
-    if reading.kind is Kind.LLM:
-        reading.output = without_protocol(reading.output)
-        reading.system = system_of(reading.input)
-    elif reading.kind in (Kind.AGENT, Kind.WORKFLOW) and reading.agent_name != span.name:
-        is_own = reading.kind is Kind.AGENT or (not span.parent_id and attributes.get(_TYPE) == "chain")
-        reading.agent_name = agent_named(span.name) if is_own else ""
 
 
 def _request(given: Any) -> tuple[Any, Any]:
@@ -154,29 +147,3 @@ def _is_definition(item: Any) -> bool:
     if type(item) is not dict or item.get("role") != "tool" or type(item.get("content")) is not dict:
         return False
     return "function" in item["content"] or "input_schema" in item["content"] or "parameters" in item["content"]
-
-
-def _usage(details: Any) -> Usage | None:
-    """Returns the tokens; Langfuse counts cached and reasoning tokens beside, not within, ``input`` and ``output``."""
-    if type(details) is not dict:
-        return None
-    spent, made, total = (_first(details, words) for words in (_SPENT_WORDS, _MADE_WORDS, _TOTAL_WORDS))
-    if spent is None and made is None:
-        return None
-    made = (made or 0) + sum(count(value) or 0 for key, value in details.items() if key in _MADE_BESIDE)
-    return Usage(
-        input=max(spent or 0, (total or 0) - made),
-        output=made,
-        cache_read=_first(details, _CACHE_READ) or 0,
-        cache_write=_first(details, _CACHE_WRITE) or 0,
-        reasoning=_first(details, _THOUGHT) or 0,
-    )
-
-
-def _first(details: Mapping[str, Any], words: Sequence[str]) -> int | None:
-    return next((found for word in words if (found := count(details.get(word))) is not None), None)
-
-
-def _documents(value: Any) -> tuple[Any, ...]:
-    found = parsed(value)
-    return tuple(as_list(found.get("documents", found) if type(found) is dict else found))

@@ -19,9 +19,7 @@ from pandaeval_otel.dialects._values import identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_CALL_ID = "litellm.call_id"
 _RAW = "raw_gen_ai_request"
-_BODY = "llm."
 _GIVEN = ("messages", "contents", "input", "prompt")
 _MADE = frozenset({"choices", "candidates", "content", "output", "message"})
 _SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
@@ -29,7 +27,7 @@ _USAGE = ("usage", "usageMetadata")
 _SPENT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _MADE_TOKENS = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _CALLS = frozenset({"gen_ai.completion"})
-_NAME, _ARGUMENTS = "function_call.name", "function_call.arguments"
+_NAME = "function_call.name"
 _METADATA = ("metadata.requester_metadata", "metadata.spend_logs_metadata")
 _SESSIONS = ("metadata.litellm_session_id", "metadata.session_id", "litellm.session_id")
 
@@ -43,28 +41,26 @@ class LiteLLM(Dialect):
     names = (_RAW,)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
         if span.name == _RAW:
-            return _raw(span.attributes)
-        return _request(span.attributes) if _CALL_ID in span.attributes else None
+            return _raw(attributes)
+        if "litellm.call_id" not in attributes:
+            return None
+        reading = Reading(kind=Kind.LLM)
+        reading.output = _with_calls(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"), attributes)
+        named = [one_session(attributes.get(key)) for key in _SESSIONS]
+        named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
+        reading.session_ids = next((sessions for sessions in named if sessions), ())
+        return reading
 
 
 DIALECT = LiteLLM()
 
 
-def _request(attributes: Mapping[str, Any]) -> Reading:
-    reading = Reading(kind=Kind.LLM)
-    output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
-    reading.output = _with_calls(output, attributes)
-    named = [one_session(attributes.get(key)) for key in _SESSIONS]
-    named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
-    reading.session_ids = next((sessions for sessions in named if sessions), ())
-    return reading
-
-
 def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messages | None:
     """Returns ``output`` with the tool calls that stand beside it."""
     calls = tuple(
-        ToolRequest(identifier(fields[_NAME]), parsed(fields.get(_ARGUMENTS)), "")
+        ToolRequest(identifier(fields[_NAME]), parsed(fields.get("function_call.arguments")), "")
         for fields in indexed(attributes, _CALLS).get("gen_ai.completion", ())
         if fields.get(_NAME)
     )
@@ -76,7 +72,9 @@ def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messa
 
 
 def _raw(attributes: Mapping[str, Any]) -> Reading:
-    body = _body(attributes)
+    # The members of the request and response bodies: `llm.PROVIDER.MEMBER`.
+    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith("llm."))
+    body = {path[2]: attributes[key] for key, path in keys if len(path) > 2}
     reading = Reading(kind=Kind.LLM)
     given = next((body[key] for key in _GIVEN if key in body), None)
     reading.input = messages_of(parsed(given), "user")
@@ -86,13 +84,7 @@ def _raw(attributes: Mapping[str, Any]) -> Reading:
     reading.system = (system_text(parsed(system)) if system else None) or system_of(reading.input)
     reading.tools = tool_definitions(body.get("tools"))
     used = next((parsed(body[key]) for key in _USAGE if key in body), None)
-    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS) if type(used) is dict else None
+    reading.usage = usage_in(used, _SPENT, _MADE_TOKENS)
     reading.request_model = identifier(body.get("model"))
     reading.response_id = identifier(body.get("id"))
     return reading
-
-
-def _body(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the members of the request and response bodies: ``llm.PROVIDER.MEMBER``."""
-    keys = ((key, key.split(".", 2)) for key in attributes if key.startswith(_BODY))
-    return {path[2]: attributes[key] for key, path in keys if len(path) > 2}

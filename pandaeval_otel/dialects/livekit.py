@@ -12,7 +12,7 @@ from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, captured, one_session, said_by_user, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, hidden, identifier, parsed
 from pandaeval_otel.model import Kind, Message, Part
@@ -25,43 +25,47 @@ _KINDS = {
     "function_tool": Kind.TOOL,
     "judge_evaluation": Kind.EVALUATION,
 }
-_SCOPE = "livekit-agents"
-_TOOLS = "lk.function_tools"
-_TOOL_ID, _TOOL_NAME, _TOOL_FAILED = (
-    "lk.function_tool.id",
-    "lk.function_tool.name",
-    "lk.function_tool.is_error",
-)
 _AGENT_NAMES = ("lk.agent_name", "lk.agent_label")
 
 
-class LiveKit(Dialect):
+class LiveKit(ByKind):
     """Reads ``lk.*``."""
 
     name = "livekit"
     priority = 70
     roots = frozenset({"lk"})
-    scopes = (_SCOPE,)
+    scopes = ("livekit-agents",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        kind = _KINDS.get(span.name)
-        if kind is None and semconv.OPERATION not in attributes:
-            kind = Kind.STEP
-        reading = Reading(kind=kind, session_ids=one_session(_private(attributes, "room_name")))
-        if kind is Kind.AGENT:
-            reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
-            asked = _private(attributes, "user_input")
-            reading.input = said_by_user(asked) if type(asked) is str and asked and not hidden(asked) else None
-            reading.output = _answer(attributes)
-        elif kind is Kind.LLM:
-            reading.input = _history(_private(attributes, "chat_ctx"))
-            reading.system = system_of(reading.input)
-            reading.output = _answer(attributes)
-            reading.tools = tool_definitions(attributes.get(_TOOLS))
-        elif kind is Kind.TOOL:
-            _read_tool(reading, attributes)
-        return reading
+        kind = _KINDS.get(span.name) or (None if semconv.OPERATION in span.attributes else Kind.STEP)
+        return self.read_as(kind, span)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = one_session(_private(attributes, "room_name"))
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = next((name for key in _AGENT_NAMES if (name := identifier(attributes.get(key)))), "")
+        asked = _private(attributes, "user_input")
+        reading.input = said_by_user(asked) if type(asked) is str and asked and not hidden(asked) else None
+        reading.output = _answer(attributes)
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        history = parsed(_private(attributes, "chat_ctx"))
+        # {"items": [messages, function calls and their outputs]}
+        reading.input = messages_of(history.get("items"), "user") if type(history) is dict else None
+        reading.system = system_of(reading.input)
+        reading.output = _answer(attributes)
+        reading.tools = tool_definitions(attributes.get("lk.function_tools"))
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get("lk.function_tool.name"))
+        reading.tool_call_id = identifier(attributes.get("lk.function_tool.id"))
+        old = attributes.get("lk.function_tool.args")
+        reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
+        result = _private(attributes, "function_tool.output")
+        reading.result = captured(result)
+        if attributes.get("lk.function_tool.is_error") is True:
+            reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]
 
 
 DIALECT = LiveKit()
@@ -72,12 +76,6 @@ def _private(attributes: Mapping[str, Any], name: str) -> Any:
     return attributes[key] if key in attributes else attributes.get(f"lk.{name}")
 
 
-def _history(value: Any) -> Messages | None:
-    """Reads ``{"items": [messages, function calls and their outputs]}``."""
-    found = parsed(value)
-    return messages_of(found.get("items"), "user") if type(found) is dict else None
-
-
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     text = _private(attributes, "response.text")
     calls = [parsed(call) for call in as_list(_private(attributes, "response.function_calls"))]
@@ -85,14 +83,3 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     if type(text) is str and not hidden(text) and (text or not parts):
         parts.insert(0, text_part(text))
     return (Message("assistant", tuple(parts)),) if parts else None
-
-
-def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_TOOL_NAME))
-    reading.tool_call_id = identifier(attributes.get(_TOOL_ID))
-    old = attributes.get("lk.function_tool.args")
-    reading.arguments = tool_arguments(_private(attributes, "function_tool.arguments") if old is None else old)
-    result = _private(attributes, "function_tool.output")
-    reading.result = captured(result)
-    if attributes.get(_TOOL_FAILED) is True:
-        reading.error = str(result if not hidden(result) else "tool error")[:MAX_ERROR]

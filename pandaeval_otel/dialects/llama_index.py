@@ -4,11 +4,11 @@ flattened with dots. (Other instrumentations of LlamaIndex have dialects of thei
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.dialects._common import run_kind, said_by_user, system_of, tool_definitions, usage_in
-from pandaeval_otel.dialects._messages import Messages, message_of
+from pandaeval_otel.dialects._messages import message_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import tool_arguments
@@ -17,7 +17,6 @@ from pandaeval_otel.model import Kind, Message, Text
 from pandaeval_otel.model.raw import RawEvent, RawLog, RawSpan
 
 _SCOPE = "llamaindex.opentelemetry"
-_STEP_INPUT = "llamaindex.step.input_summary"
 _TOOL_CALL = re.compile(
     r"ToolCall\(tool_name='(?P<name>[^']+)', tool_kwargs=(?P<arguments>\{.*?\})(?:, tool_id='(?P<id>[^']*)')?\)$", re.S
 )
@@ -27,7 +26,6 @@ _RETRIEVED, _QUERY = "RetrievalEndEvent", "str_or_query_bundle"
 _EMBEDDED = ("EmbeddingStartEvent", "EmbeddingEndEvent", "SparseEmbeddingStartEvent")
 _QUERY_EVENTS = ("QueryStartEvent", "QueryEndEvent")
 _TOOL_EVENT = "AgentToolCallEvent"
-_MODELS = ("model_dict.model_name", "model_dict.model")
 _SPENT = (
     "response.raw.usage.prompt_tokens",
     "response.raw.usage.input_tokens",
@@ -57,13 +55,26 @@ class LlamaIndex(Dialect):
         if calls:
             return _call(calls)
         if _RETRIEVED in events:
-            return _retrieval(events[_RETRIEVED].attributes)
+            told = events[_RETRIEVED].attributes
+            query = first(told, (_QUERY, f"{_QUERY}.query_str"))
+            return Reading(
+                kind=Kind.RETRIEVAL,
+                input=said_by_user(query) if type(query) is str else None,
+                documents=tuple(as_list(told.get("nodes"))),
+            )
         if any(name in events for name in _EMBEDDED):
             return Reading(kind=Kind.EMBEDDING)
         if span.name.endswith(".call_tool") or _TOOL_EVENT in events:
             return _tool(span, events.get(_TOOL_EVENT))
         if any(name in events for name in _QUERY_EVENTS):
-            return _query(span, events)
+            told = {
+                key: value for name in _QUERY_EVENTS if name in events for key, value in events[name].attributes.items()
+            }
+            return Reading(
+                kind=run_kind(not span.parent_id),
+                input=asked(first(told, ("query", "query.query_str")))[0],
+                output=answered(first(told, ("response", "response.response")))[0],
+            )
         owner, _, method = span.name.rpartition(".")
         if method == "run":
             return Reading(kind=Kind.AGENT if "Agent" in owner else Kind.WORKFLOW)
@@ -84,23 +95,20 @@ def _call(events: Sequence[RawEvent]) -> Reading:
     elif type(prompt) is str:
         reading.input = said_by_user(prompt)
     reading.system = system_of(reading.input)
-    reading.output = _answer(told)
-    reading.tools = tool_definitions(told.get("additional_kwargs.tools"))
-    reading.request_model = identifier(first(told, _MODELS))
-    reading.response_model = identifier(told.get("response.raw.model"))
-    reading.response_id = identifier(told.get("response.raw.id"))
-    reading.usage = usage_in(told, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
-    return reading
-
-
-def _answer(told: Mapping[str, Any]) -> Messages | None:
     prefix = "response.message."
     message = {key.removeprefix(prefix): value for key, value in told.items() if key.startswith(prefix)}
     if message:
         calls = parsed(message.get("additional_kwargs.tool_calls"))
-        return (_message({**message, "additional_kwargs": {"tool_calls": calls}}),)
-    text = first(told, ("response.text", "response"))
-    return (Message("assistant", (Text(text),)),) if type(text) is str else None
+        reading.output = (_message({**message, "additional_kwargs": {"tool_calls": calls}}),)
+    else:
+        text = first(told, ("response.text", "response"))
+        reading.output = (Message("assistant", (Text(text),)),) if type(text) is str else None
+    reading.tools = tool_definitions(told.get("additional_kwargs.tools"))
+    reading.request_model = identifier(first(told, ("model_dict.model_name", "model_dict.model")))
+    reading.response_model = identifier(told.get("response.raw.model"))
+    reading.response_id = identifier(told.get("response.raw.id"))
+    reading.usage = usage_in(told, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
+    return reading
 
 
 def _message(item: dict[str, Any]) -> Message:
@@ -118,15 +126,6 @@ def _message(item: dict[str, Any]) -> Message:
     return message_of({**found, "content": content}, "user")
 
 
-def _retrieval(told: Mapping[str, Any]) -> Reading:
-    query = first(told, (_QUERY, f"{_QUERY}.query_str"))
-    return Reading(
-        kind=Kind.RETRIEVAL,
-        input=said_by_user(query) if type(query) is str else None,
-        documents=tuple(as_list(told.get("nodes"))),
-    )
-
-
 def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
     """Reads a call from its event, or from the summary of the step's input, which is cut after 200 characters (the
     model's request is not)."""
@@ -135,7 +134,7 @@ def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
         reading.tool_name = identifier(event.attributes.get("tool.name"))
         reading.arguments = tool_arguments(event.attributes.get("arguments"))
         return reading
-    summary = span.attributes.get(_STEP_INPUT)
+    summary = span.attributes.get("llamaindex.step.input_summary")
     if type(summary) is str:
         whole, name = _TOOL_CALL.match(summary), _TOOL_NAME.match(summary)
         reading.tool_name = name["name"] if name else ""
@@ -143,12 +142,3 @@ def _tool(span: RawSpan, event: RawEvent | None) -> Reading:
             reading.tool_call_id = whole["id"] or ""
             reading.arguments = tool_arguments(whole["arguments"])
     return reading
-
-
-def _query(span: RawSpan, events: Mapping[str, RawEvent]) -> Reading:
-    told = {key: value for name in _QUERY_EVENTS if name in events for key, value in events[name].attributes.items()}
-    return Reading(
-        kind=run_kind(not span.parent_id),
-        input=asked(first(told, ("query", "query.query_str")))[0],
-        output=answered(first(told, ("response", "response.response")))[0],
-    )

@@ -11,21 +11,18 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, give_outcome, one_session, system_of, tool_definitions
-from pandaeval_otel.dialects._messages import Messages, messages_of, system_text
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._events import told_in_list
+from pandaeval_otel.dialects._messages import messages_of, system_text
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments, tool_outcome
-from pandaeval_otel.dialects._transcripts import told_in_list
 from pandaeval_otel.dialects._values import first, hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_SCOPE = "logfire.openai_agents"
 _SPAN_TYPE, _PENDING = "logfire.span_type", "pending_span"
 """A second span for each that has only begun, with what was known of it by then."""
 _REQUEST, _RESPONSE, _EVENTS = "request_data", "response_data", "events"
-_ITEMS, _ANSWER = "raw_input", "response"
-_NAME, _INPUT, _OUTPUT, _TOOLS, _ERROR = "name", "input", "output", "tools", "error"
-_GROUP = "group_id"
+_NAME, _INPUT, _OUTPUT = "name", "input", "output"
 _KINDS = (
     ("OpenAI Agents trace", Kind.WORKFLOW),
     ("Agent run", Kind.AGENT),
@@ -36,7 +33,7 @@ _KINDS = (
 )
 
 
-class Logfire(Dialect):
+class Logfire(ByKind):
     """Reads ``request_data``, ``response_data``, ``events`` and the attributes of ``logfire.openai_agents``."""
 
     name = "logfire"
@@ -48,57 +45,44 @@ class Logfire(Dialect):
         attributes = span.attributes
         if attributes.get(_SPAN_TYPE) == _PENDING:
             return Reading(kind=Kind.STEP)
-        if not span.scope.name.startswith(_SCOPE):
+        if not span.scope.name.startswith("logfire.openai_agents"):
             return _client(attributes) if _REQUEST in attributes else None
-        kind = next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP)
-        reading = Reading(kind=kind, error=_error(attributes.get(_ERROR)))
-        if kind is Kind.WORKFLOW:
-            reading.session_ids = one_session(attributes.get(_GROUP))
-        elif kind is Kind.AGENT:
-            reading.agent_name = identifier(attributes.get(_NAME))
-            reading.tools = tool_definitions(attributes.get(_TOOLS))
-        elif kind is Kind.TOOL:
-            _read_tool(reading, attributes)
-        elif kind is Kind.LLM:
-            _read_call(reading, attributes)
-        return reading
+        return self.read_as(next((kind for title, kind in _KINDS if span.name.startswith(title)), Kind.STEP), span)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        error = parsed(attributes.get("error"))  # {"message", "data": {"error"}}
+        if type(error) is dict:
+            data = error.get("data")
+            said = (error.get("message"), data.get("error") if type(data) is dict else None)
+            reading.error = ": ".join(str(word) for word in said if word)[:MAX_ERROR] or "error"
+
+    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = one_session(attributes.get("group_id"))
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = identifier(attributes.get(_NAME))
+        reading.tools = tool_definitions(attributes.get("tools"))
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get(_NAME))
+        reading.arguments = tool_arguments(attributes.get(_INPUT))
+        if not hidden(attributes.get(_OUTPUT)):
+            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        response = parsed(attributes.get("response"))
+        if type(response) is dict:
+            reading.output = messages_of(response.get("output"), "assistant")
+            reading.tools = tool_definitions(response.get("tools"))
+            reading.system = system_text(response.get("instructions"))
+        reading.input = messages_of(first(attributes, ("raw_input", _INPUT)), "user")
+        reading.output = reading.output or messages_of(attributes.get(_OUTPUT), "assistant")
+        if reading.input is None and reading.output is None and _EVENTS in attributes:
+            _read_events(reading, attributes[_EVENTS])
+        reading.system = reading.system or system_of(reading.input)
 
 
 DIALECT = Logfire()
-
-
-def _error(value: Any) -> str | None:
-    """Returns the error in ``{"message", "data": {"error"}}`` as a short text; ``None`` for any other value."""
-    error = parsed(value)
-    if type(error) is not dict:
-        return None
-    data = error.get("data")
-    said = (error.get("message"), data.get("error") if type(data) is dict else None)
-    return ": ".join(str(word) for word in said if word)[:MAX_ERROR] or "error"
-
-
-def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_NAME))
-    reading.arguments = tool_arguments(attributes.get(_INPUT))
-    if not hidden(attributes.get(_OUTPUT)):
-        give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    response = parsed(attributes.get(_ANSWER))
-    if type(response) is dict:
-        reading.output = messages_of(response.get("output"), "assistant")
-        reading.tools = tool_definitions(response.get("tools"))
-        reading.system = system_text(response.get("instructions"))
-    reading.input = _said(first(attributes, (_ITEMS, _INPUT)), "user")
-    reading.output = reading.output or _said(attributes.get(_OUTPUT), "assistant")
-    if reading.input is None and reading.output is None and _EVENTS in attributes:
-        _read_events(reading, attributes[_EVENTS])
-    reading.system = reading.system or system_of(reading.input)
-
-
-def _said(value: Any, role: str) -> Messages | None:
-    return None if value is None else messages_of(value, role)
 
 
 def _client(attributes: Mapping[str, Any]) -> Reading | None:
@@ -111,11 +95,12 @@ def _client(attributes: Mapping[str, Any]) -> Reading | None:
         reading.request_model = identifier(request.get("model"))
         reading.tools = tool_definitions(request.get("tools"))
         reading.system = system_text(request.get("system"))
-        reading.input = _said(first(request, ("messages", "prompt", "contents")), "user")
+        reading.input = messages_of(first(request, ("messages", "prompt", "contents")), "user")
         if reading.input is not None:
             reading.kind = Kind.LLM
     if type(response) is dict:
-        reading.output = _said(first(response, ("message", "combined_chunk_content", "text", "choices")), "assistant")
+        answer = first(response, ("message", "combined_chunk_content", "text", "choices"))
+        reading.output = messages_of(answer, "assistant")
     if _EVENTS in attributes and reading.input is None:
         _read_events(reading, attributes[_EVENTS])
     reading.system = reading.system or system_of(reading.input)

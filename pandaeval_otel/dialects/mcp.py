@@ -3,8 +3,7 @@ state only JSON-RPC's method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import give_outcome
@@ -14,10 +13,9 @@ from pandaeval_otel.dialects._values import hidden, identifier, parsed
 from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_RPC_SYSTEM, _RPC_METHOD = "rpc.system", "rpc.method"
+_RPC_METHOD = "rpc.method"
 _RPC_SYSTEMS = frozenset({"jsonrpc", "mcp"})
-_REQUEST, _RESPONSE = "request", "response"
-_DELEGATE = "fastmcp.provider.type"
+_REQUEST = "request"
 _LOGFIRE = "logfire.mcp"
 _CALL = f"{semconv.MCP_TOOL_CALL} "
 
@@ -33,10 +31,8 @@ class MCP(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _DELEGATE in attributes and not span.name.startswith(
-            semconv.MCP_TOOL_CALL
-        ):  # inside a server, from the one that was asked to the one that has the tool
-            return Reading(kind=Kind.STEP)
+        if "fastmcp.provider.type" in attributes and not span.name.startswith(semconv.MCP_TOOL_CALL):
+            return Reading(kind=Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool
         method = _method(span)
         if method is None:
             return None
@@ -46,7 +42,15 @@ class MCP(Dialect):
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = identifier(span.name.partition(_CALL)[2])
         if span.scope.name.startswith(_LOGFIRE):
-            _read_bodies(reading, attributes)
+            # Logfire records the bodies of request and response.
+            request = parsed(attributes.get(_REQUEST))
+            parameters = request.get("params") if type(request) is dict else None
+            if type(parameters) is dict:
+                reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
+                reading.arguments = tool_arguments(parameters.get("arguments"))
+            response = attributes.get("response")
+            if not hidden(response):
+                give_outcome(reading, tool_outcome(response))
         return reading
 
 
@@ -58,21 +62,9 @@ def _method(span: RawSpan) -> str | None:
     method = attributes.get(semconv.MCP_METHOD)
     if type(method) is str and method:
         return method
-    if str(attributes.get(_RPC_SYSTEM)) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
+    if str(attributes.get("rpc.system")) in _RPC_SYSTEMS and type(attributes.get(_RPC_METHOD)) is str:
         return str(attributes[_RPC_METHOD])
     if span.scope.name.startswith(_LOGFIRE):
         request = parsed(attributes.get(_REQUEST))
         return identifier(request.get("method")) if type(request) is dict else ""
     return None
-
-
-def _read_bodies(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    """Reads tool, arguments and result from the bodies of request and response, which Logfire records."""
-    request = parsed(attributes.get(_REQUEST))
-    parameters = request.get("params") if type(request) is dict else None
-    if type(parameters) is dict:
-        reading.tool_name = identifier(parameters.get("name")) or reading.tool_name
-        reading.arguments = tool_arguments(parameters.get("arguments"))
-    response = attributes.get(_RESPONSE)
-    if not hidden(response):
-        give_outcome(reading, tool_outcome(response))

@@ -8,16 +8,14 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._parts import part_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._recent import Recent
 from pandaeval_otel.dialects._reprs import from_repr
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._values import Recent, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, OtherPart, Part, Text
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
 
-_SCOPE = "opentelemetry.instrumentation.openai_agents"
 _AGENT = "invoke_agent"
 _OBJECTS = ('"content":"Response', '"content": "Response', '"content":"{\'', '"content": "{\'')
 """Beginnings of a text part that is the repr of a ``Response…`` object or of a dictionary."""
@@ -28,7 +26,7 @@ class OpenAIAgents(Dialect):
 
     name = "openai_agents"
     priority = 70
-    scopes = (_SCOPE,)
+    scopes = ("opentelemetry.instrumentation.openai_agents",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
@@ -53,14 +51,8 @@ def _with_objects(value: Any, role: str) -> Messages | None:
     text = as_text(value) if type(value) is list else value
     if type(text) is not str or not any(mark in text for mark in _OBJECTS):
         return None
-    found = messages_of(value, role)
-    return found and tuple(
-        Message(
-            message.role,
-            tuple((_OBJECT(part.text) or part) if type(part) is Text else part for part in message.parts),
-            message.finish_reason,
-        )
-        for message in found
+    return each_part(
+        messages_of(value, role), lambda part: (_OBJECT(part.text) or part) if type(part) is Text else part
     )
 
 

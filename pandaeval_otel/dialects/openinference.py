@@ -14,48 +14,69 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
-    SessionIds,
+    agent_named,
     crew_question,
     give_outcome,
     metadata_sessions,
     said_by_user,
     system_of,
     tool_definitions,
+    usage_in,
 )
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages, messages_of
-from pandaeval_otel.dialects._openinference_kinds import INPUT, METADATA, OUTPUT, agent_of, kind_of, tool_of
+from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS, tool_arguments, tool_of_server, tool_outcome
-from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed
+from pandaeval_otel.dialects._tool_values import (
+    FINAL_ANSWERS,
+    is_final_answer,
+    tool_arguments,
+    tool_of_server,
+    tool_outcome,
+)
+from pandaeval_otel.dialects._values import as_list, count, first, identifier, parsed, salvage
 from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, Usage
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
+_SPAN_KIND = "openinference.span.kind"
+_INPUT, _OUTPUT = "input.value", "output.value"
+_TOOL_NAME = "tool.name"
+_AGENT_NAME, _NODE = "agent.name", "graph.node.id"
+_METADATA = "metadata"
+
+_LLM_LEAVES = ("llm.input_messages.", "llm.output_messages.", "llm.prompts.", "llm.tools.", "llm.invocation_parameters")
+_KINDS = {
+    "LLM": Kind.LLM,
+    "AGENT": Kind.AGENT,
+    "TOOL": Kind.TOOL,
+    "RETRIEVER": Kind.RETRIEVAL,
+    "EMBEDDING": Kind.EMBEDDING,
+    "GUARDRAIL": Kind.GUARDRAIL,
+    "EVALUATOR": Kind.EVALUATION,
+    **dict.fromkeys(("RERANKER", "PROMPT", "DECISION"), Kind.STEP),
+}
+# Chains that are whole runs even where a web server's span stands above them.
+_RUN = re.compile(
+    r"invocation\b|LangGraph$|AgentExecutor$|Pipeline\.run|.*\.kickoff|.*(?:Agent|Workflow)\.run|ReAct\.forward"
+    r"|.*\.run_stream$"
+)
+_HANDOFF = re.compile(r"hand-?off\b|handoff to ", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:agent_run|invoke_agent) \[?(?P<first>.+?)\]?$|(?P<crew>.+?)\._execute_core$|(?P<run>[^.]+)\.a?run(?:_stream)?$"
+)
+_SUFFIX = re.compile(r"\.(?:__call__|a?run|a?call|invoke|forward)$")
+_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name":\s*"([^"\\]+)"')
+_PRIVATE = re.compile(r"\._(?!_)\w+$")
 _GIVEN, _ANSWERS, _TOOLS = "llm.input_messages", "llm.output_messages", "llm.tools"
 _PROMPTS, _CHOICES, _DOCUMENTS = "llm.prompts", "llm.choices", "retrieval.documents"
 _LISTS = frozenset({_GIVEN, _ANSWERS, _TOOLS, _PROMPTS, _CHOICES})
-_TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
-_SPENT, _MADE = "llm.token_count.prompt", "llm.token_count.completion"
-_CACHE_READ = "llm.token_count.prompt_details.cache_read"
-_CACHE_INPUT = "llm.token_count.prompt_details.cache_input"
-_CACHE_WRITE = "llm.token_count.prompt_details.cache_write"
-_THOUGHT = "llm.token_count.completion_details.reasoning"
-_MODEL, _ASKED_MODEL, _ANSWERING_MODEL = "llm.model_name", "llm.request.model_name", "llm.response.model_name"
+_MODEL = "llm.model_name"
 _INVOCATION = "llm.invocation_parameters"
-_REQUEST_METADATA = '"metadata":'
-_CLAUDE = "openinference.instrumentation.claude_agent_sdk"
-_EMBEDDING_MODEL = "embedding.model_name"
-_FINISH = "llm.finish_reason"
-_PARAMETERS = "tool.parameters"
-_CALL_IDS = ("tool_call.id", "tool.call_id", "tool.id")
 _TOOL_COUNTS = "tool_call_counts"
-_GRAPH_NODE = '"langgraph_node"'
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
-_CREW_INPUTS, _CREW_TASKS = "crew_inputs", "crew_tasks"
+_CREW_TASKS = "crew_tasks"
 _RESPONSE_ID = re.compile(r'\{\s*"id":\s*"((?:resp_|chatcmpl-|msg_)[\w-]+)"')
 _CONTINUES = '"previous_response_id":'
 _PREVIOUS_ID = re.compile(rf'{_CONTINUES}\s*"(resp_[\w-]+)"')
@@ -76,7 +97,7 @@ _MARKS = (
 _IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
-class OpenInference(Dialect):
+class OpenInference(ByKind):
     """Reads ``openinference.*``, ``llm.*``, ``input.*`` and ``output.*``."""
 
     name = "openinference"
@@ -85,51 +106,83 @@ class OpenInference(Dialect):
     scopes = ("openinference.",)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        kind = kind_of(span)
+        kind = _kind_of(span)
         if kind is None:
             return None
-        attributes = span.attributes
-        reading = Reading(kind=kind, agent_name=agent_of(span, kind))
-        if semconv.SESSION_ID not in attributes and METADATA in attributes:
-            reading.session_ids = metadata_sessions(attributes[METADATA])
-        if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
-            reading.session_ids = _parameter_sessions(attributes[_INVOCATION])
-        if kind in _TALKS:
-            _read_talk(reading, attributes)
-        elif kind is Kind.TOOL:
-            _read_tool(reading, span)
-        elif kind is Kind.RETRIEVAL:
-            _read_retrieval(reading, attributes)
-        elif kind is Kind.EMBEDDING:
-            reading.request_model = identifier(first(attributes, (_EMBEDDING_MODEL, _MODEL)))
-            reading.usage = _usage(attributes)
-        if span.scope.name == _CLAUDE:
+        reading = self.read_as(kind, span)
+        if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = _with_own_tool_names(reading.output)
+            reading.output = each_part(reading.output, _with_own_name)
         return reading
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        kind = reading.kind
+        named = identifier(attributes.get(_AGENT_NAME)) or _agent_in_metadata(attributes.get(_METADATA))
+        if kind not in (Kind.AGENT, Kind.WORKFLOW) or (named and named == span.name):
+            reading.agent_name = named
+        elif semconv.AGENT_NAME not in attributes and kind is Kind.AGENT:
+            reading.agent_name = named or identifier(attributes.get(_NODE)) or _agent_in_name(span)
+        elif semconv.AGENT_NAME not in attributes and _is_langchain(span) and not span.parent_id:
+            reading.agent_name = agent_named(span.name)
+        if semconv.SESSION_ID not in attributes and _METADATA in attributes:
+            reading.session_ids = metadata_sessions(attributes[_METADATA])
+        if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
+            # The metadata of a model request may name a session.
+            parameters = attributes[_INVOCATION]
+            found = parsed(parameters) if type(parameters) is str and '"metadata":' in parameters else None
+            reading.session_ids = metadata_sessions(found.get("metadata")) if type(found) is dict else ()
+
+    def read_embedding(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.request_model = identifier(first(attributes, ("embedding.model_name", _MODEL)))
+        reading.usage = _usage(attributes)
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        lists = indexed(attributes, _LISTS)
+        if semconv.INPUT_MESSAGES not in attributes:
+            _read_input(reading, attributes, lists)
+        if semconv.OUTPUT_MESSAGES not in attributes:
+            _read_output(reading, attributes, lists)
+        known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) if _TOOLS in lists else ()
+        # Some emitters write null for the parameters under the conventions' own key.
+        if _TOOLS in lists and all(tool.parameters is None for tool in known or ()):
+            found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
+            reading.tools = tuple(found) or None
+        elif _SMOLAGENTS_TOOLS in attributes:
+            reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
+        else:
+            reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(_OUTPUT))
+        reading.previous_response_id = _previous_id(attributes)
+        reading.usage = _usage(attributes)
+        named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
+        parameters = None if named else parsed(attributes.get(_INVOCATION))
+        reading.request_model = identifier(parameters.get("model")) if type(parameters) is dict else named
+        reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
+
+    read_agent = read_workflow = read_llm
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = _tool_of(span)
+        reading.tool_call_id = identifier(first(attributes, ("tool_call.id", "tool.call_id", "tool.id")))
+        if semconv.TOOL_ARGUMENTS not in attributes:
+            reading.arguments = tool_arguments(attributes.get(_INPUT), attributes.get("tool.parameters"))
+        if semconv.TOOL_RESULT not in attributes and _OUTPUT in attributes:
+            give_outcome(reading, tool_outcome(attributes[_OUTPUT]))
+        if reading.arguments and type(reading.arguments.value) is str:
+            # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
+            metadata = attributes.get(_METADATA)
+            if reading.tool_call_id or (type(metadata) is str and '"langgraph_node"' in metadata):
+                reading.arguments = None
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        lists = indexed(attributes, frozenset({_DOCUMENTS}))
+        reading.documents = tuple(_document(fields) for fields in lists.get(_DOCUMENTS, ()))
+        if not reading.documents:
+            found = parsed(attributes.get(_OUTPUT))
+            reading.documents = tuple(as_list(found.get("documents") if type(found) is dict else found))
+        reading.input = asked(attributes.get(_INPUT))[0]
 
 
 DIALECT = OpenInference()
-
-
-def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    lists = indexed(attributes, _LISTS)
-    if semconv.INPUT_MESSAGES not in attributes:
-        _read_input(reading, attributes, lists)
-    if semconv.OUTPUT_MESSAGES not in attributes:
-        _read_output(reading, attributes, lists)
-    if _TOOLS in lists and not _has_schemas(attributes.get(semconv.TOOL_DEFINITIONS)):
-        found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
-        reading.tools = tuple(found) or None
-    elif _SMOLAGENTS_TOOLS in attributes:
-        reading.tools = _named_tools(attributes[_SMOLAGENTS_TOOLS])
-    else:
-        reading.tools = prompted_tools(reading.system) or _counted_tools(attributes.get(OUTPUT))
-    reading.previous_response_id = _previous_id(attributes)
-    reading.usage = _usage(attributes)
-    named = identifier(attributes.get(_ASKED_MODEL)) or identifier(attributes.get(_MODEL))
-    reading.request_model = named or _model_in(attributes.get(_INVOCATION))
-    reading.response_model = identifier(attributes.get(_ANSWERING_MODEL)) or reading.response_model
 
 
 def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
@@ -137,9 +190,9 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
     if reading.input is None and _PROMPTS in lists:
         texts = [str(text) for fields in lists[_PROMPTS] for text in fields.values()]
         reading.input = said_by_user("\n".join(texts))
-    if reading.input is None and INPUT in attributes:
+    if reading.input is None and _INPUT in attributes:
         read = model_input if reading.kind is Kind.LLM else asked
-        reading.input, cut = read(attributes[INPUT])
+        reading.input, cut = read(attributes[_INPUT])
         reading.notes = CUT if cut else ()
     if reading.input is None and _CREW_TASKS in attributes:
         reading.input = _crew_input(attributes)
@@ -147,35 +200,27 @@ def _read_input(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[
 
 
 def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping[str, list[Fields]]) -> None:
-    value = attributes.get(OUTPUT)
-    if reading.kind is Kind.LLM or OUTPUT not in attributes:
-        reason = identifier(attributes.get(_FINISH))
+    value = attributes.get(_OUTPUT)
+    if reading.kind is Kind.LLM or _OUTPUT not in attributes:
+        reason = identifier(attributes.get("llm.finish_reason"))
         reading.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
         if type(value) is str and reading.output:
             reading.output = without_protocol(with_thoughts(reading.output, value))
         if type(value) is str and (match := _RESPONSE_ID.match(value)):
             reading.response_id = match[1]
-    if reading.output is None and OUTPUT in attributes:
+    if reading.output is None and _OUTPUT in attributes:
         read = model_output if reading.kind is Kind.LLM else answered
         reading.output, cut = read(value)
         reading.notes = CUT if cut else reading.notes
         if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
             reading.response_model = match[1]
     told = indexed_messages(lists.get(_ANSWERS), "assistant") if reading.kind is not Kind.LLM else None
-    if told and (reading.output is None or _ends_alike(told, reading.output)):
+    if told and (output := reading.output) is not None:
+        # The answer alone may be the end of a list of all that the agent said.
+        alone = len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
+        reading.output = told if alone else output
+    elif told:
         reading.output = told
-
-
-def _ends_alike(told: Messages, output: Messages) -> bool:
-    """Returns whether a list of all that an agent said ends with ``output``, its answer alone."""
-    return len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
-
-
-def _with_own_tool_names(output: Messages | None) -> Messages | None:
-    return output and tuple(
-        Message(message.role, tuple(_with_own_name(part) for part in message.parts), message.finish_reason)
-        for message in output
-    )
 
 
 def _with_own_name(part: Part) -> Part:
@@ -184,41 +229,22 @@ def _with_own_name(part: Part) -> Part:
 
 def _previous_id(attributes: Mapping[str, Any]) -> str:
     """Returns the response that a call of OpenAI's Responses API continues, from its request or its response."""
-    for value in (attributes.get(_INVOCATION), attributes.get(OUTPUT)):
+    for value in (attributes.get(_INVOCATION), attributes.get(_OUTPUT)):
         if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
             return match[1]
     return ""
 
 
-def _parameter_sessions(parameters: Any) -> SessionIds:
-    """Returns the session that the metadata of a model request name."""
-    if type(parameters) is not str or _REQUEST_METADATA not in parameters:
-        return ()
-    found = parsed(parameters)
-    return metadata_sessions(found.get("metadata")) if type(found) is dict else ()
-
-
-def _model_in(parameters: Any) -> str:
-    found = parsed(parameters)
-    return identifier(found.get("model")) if type(found) is dict else ""
-
-
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    spent, made = _tokens(attributes, _SPENT), _tokens(attributes, _MADE)
-    if spent is None and made is None:
-        return None
-    return Usage(
-        input=spent or 0,
-        output=made or 0,
-        cache_read=_tokens(attributes, _CACHE_READ) or _tokens(attributes, _CACHE_INPUT) or 0,
-        cache_write=_tokens(attributes, _CACHE_WRITE) or 0,
-        reasoning=_tokens(attributes, _THOUGHT) or 0,
+    details = "llm.token_count.prompt_details"
+    return usage_in(
+        attributes,
+        "llm.token_count.prompt",
+        "llm.token_count.completion",
+        f"{details}.cache_read" if count(attributes.get(f"{details}.cache_read")) else f"{details}.cache_input",
+        f"{details}.cache_write",
+        "llm.token_count.completion_details.reasoning",
     )
-
-
-def _tokens(attributes: Mapping[str, Any], key: str) -> int | None:
-    value = attributes.get(key)
-    return None if value is None else count(value)
 
 
 def _tools(fields: Fields) -> tuple[ToolDefinition, ...]:
@@ -235,20 +261,12 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
     a definition that was cut short are left out: half a schema is another schema."""
     found = parsed(schema)
     if type(found) is str:
-        found = _without_parameters(salvage(found))
+        cut = salvage(found)
+        inner = cut.get("function", cut) if type(cut) is dict else None
+        found = {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
     if name and not (type(found) is dict and ("function" in found or "name" in found)):
         return tool_definitions([{"name": name, "description": description, "parameters": found}]) or ()
     return tool_definitions([found]) or () if type(found) is dict else ()
-
-
-def _without_parameters(cut: Any) -> Any:
-    inner = cut.get("function", cut) if type(cut) is dict else None
-    return {key: inner.get(key) for key in ("name", "description")} if type(inner) is dict else None
-
-
-def _has_schemas(definitions: Any) -> bool:
-    """Returns whether the conventions' own key tells the parameters of any tool: some emitters write null there."""
-    return any(tool.parameters is not None for tool in tool_definitions(definitions) or ())
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
@@ -269,34 +287,10 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
 def _crew_input(attributes: Mapping[str, Any]) -> Messages | None:
     """Returns the tasks' descriptions of a CrewAI kickoff, with the crew's inputs filled in."""
     text = crew_question(attributes[_CREW_TASKS])
-    inputs = parsed(attributes.get(_CREW_INPUTS))
+    inputs = parsed(attributes.get("crew_inputs"))
     for name, value in inputs.items() if type(inputs) is dict else ():
         text = text.replace(f"{{{name}}}", str(value))
     return said_by_user(text) if text else None
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    reading.tool_name = tool_of(span)
-    reading.tool_call_id = identifier(first(attributes, _CALL_IDS))
-    if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(attributes.get(INPUT), attributes.get(_PARAMETERS))
-    if semconv.TOOL_RESULT not in attributes and OUTPUT in attributes:
-        give_outcome(reading, tool_outcome(attributes[OUTPUT]))
-    if reading.arguments and type(reading.arguments.value) is str:
-        # LangGraph writes the one argument of a tool without its name; the model's request for this call has it.
-        metadata = attributes.get(METADATA)
-        if reading.tool_call_id or (type(metadata) is str and _GRAPH_NODE in metadata):
-            reading.arguments = None
-
-
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    lists = indexed(attributes, frozenset({_DOCUMENTS}))
-    reading.documents = tuple(_document(fields) for fields in lists.get(_DOCUMENTS, ()))
-    if not reading.documents:
-        found = parsed(attributes.get(OUTPUT))
-        reading.documents = tuple(as_list(found.get("documents") if type(found) is dict else found))
-    reading.input = asked(attributes.get(INPUT))[0]
 
 
 def _document(fields: Fields) -> dict[str, Any]:
@@ -332,3 +326,95 @@ def _thoughts(response: str) -> tuple[Reasoning, ...]:
     items = body.get("output") if type(body) is dict else None  # of OpenAI's Responses API
     found = messages_of(items if type(items) is list else body, "assistant") or ()
     return tuple(part for message in found for part in message.parts if type(part) is Reasoning and part.text)
+
+
+def _kind_of(span: RawSpan) -> Kind | None:
+    """Returns the span's kind; ``None`` when nothing on it is OpenInference's or nothing tells the kind."""
+    attributes = span.attributes
+    stated = attributes.get(_SPAN_KIND)
+    if stated is None and not _is_ours(span):
+        return None
+    kind = _KINDS.get(stated.upper()) if type(stated) is str else None
+    if kind is Kind.LLM:
+        # LlamaIndex marks helper methods of its models as model calls, too.
+        return Kind.STEP if _PRIVATE.search(span.name) else kind
+    if kind is Kind.TOOL:
+        return _tool_kind(span)
+    if kind is Kind.AGENT:
+        return Kind.WORKFLOW if _is_envelope(span) else kind
+    if kind is not None:
+        return kind
+    return _chain_kind(span) if type(stated) is str and stated.upper() == "CHAIN" else _inferred(span)
+
+
+def _agent_in_name(span: RawSpan) -> str:
+    match = _NAMED.match(span.name)
+    if match:
+        return agent_named(next(name for name in match.groups() if name))
+    return agent_named(span.name) if _is_langchain(span) else ""
+
+
+def _tool_of(span: RawSpan) -> str:
+    """Returns the name of the tool that a TOOL span calls."""
+    return identifier(span.attributes.get(_TOOL_NAME)) or _SUFFIX.sub("", span.name.removeprefix("execute_tool "))
+
+
+def _is_ours(span: RawSpan) -> bool:
+    attributes = span.attributes
+    return (
+        span.scope.name.startswith("openinference.")
+        or _INPUT in attributes
+        or _OUTPUT in attributes
+        or any(key.startswith(_LLM_LEAVES) for key in attributes)
+    )
+
+
+def _inferred(span: RawSpan) -> Kind | None:
+    """Infers the kind of a span that lost it to the SDK's attribute limit, or whose instrumentation did not know it."""
+    attributes = span.attributes
+    if _TOOL_NAME in attributes:
+        return _tool_kind(span)
+    if _AGENT_NAME in attributes:
+        return Kind.AGENT
+    if any(key.startswith(_LLM_LEAVES) for key in attributes) and (
+        _SPAN_KIND not in attributes or any(key.startswith("llm.output_messages.") for key in attributes)
+    ):
+        return Kind.LLM
+    if any(key.startswith("retrieval.documents.") for key in attributes):
+        return Kind.RETRIEVAL
+    if any(key.startswith("embedding.") for key in attributes):
+        return Kind.EMBEDDING
+    return None if semconv.OPERATION in attributes else _chain_kind(span)
+
+
+def _chain_kind(span: RawSpan) -> Kind:
+    if not span.parent_id or _RUN.match(span.name):
+        return Kind.AGENT if _is_named_graph(span) else Kind.WORKFLOW
+    return Kind.AGENT if _is_named_graph(span) else Kind.STEP
+
+
+def _tool_kind(span: RawSpan) -> Kind:
+    name = _tool_of(span)
+    if name == "(merged tools)" or _HANDOFF.match(name) or is_final_answer(name, span.attributes.get(_INPUT)):
+        return Kind.STEP
+    return Kind.TOOL
+
+
+def _is_envelope(span: RawSpan) -> bool:
+    """Returns whether an AGENT span of OpenAI Agents stands for the whole trace rather than for an agent."""
+    return "openai_agents" in span.scope.name and _NODE not in span.attributes and _AGENT_NAME not in span.attributes
+
+
+def _is_langchain(span: RawSpan) -> bool:
+    return span.scope.name == "openinference.instrumentation.langchain"
+
+
+def _is_named_graph(span: RawSpan) -> bool:
+    """Returns whether the span has the name that LangChain puts into the metadata of all of an agent's spans: then it
+    is the agent's own."""
+    return bool(span.name) and _agent_in_metadata(span.attributes.get(_METADATA)) == span.name
+
+
+def _agent_in_metadata(metadata: Any) -> str:
+    match = _LANGCHAIN_AGENT.search(metadata) if type(metadata) is str else None
+    return identifier(match[1]) if match else ""

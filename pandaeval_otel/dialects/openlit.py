@@ -18,7 +18,6 @@ from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.input", "gen_ai.tool.arguments")
-_RESULTS = ("gen_ai.tool.output", "gen_ai.tool.result")
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content", "completion"})
 _SEPARATOR = ", "
 
@@ -35,7 +34,14 @@ class OpenLIT(Dialect):
         attributes = span.attributes
         operation = attributes.get(semconv.OPERATION)
         if operation == "execute_tool":
-            return _tool(attributes)
+            reading = Reading(kind=Kind.TOOL, tool_name=identifier(attributes.get(semconv.TOOL_NAME)))
+            if semconv.TOOL_ARGUMENTS not in attributes:
+                reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
+            result = first(attributes, ("gen_ai.tool.output", "gen_ai.tool.result"))
+            if semconv.TOOL_RESULT not in attributes and result is not None:
+                give_outcome(reading, tool_outcome(result))
+            given = first(attributes, (semconv.TOOL_ARGUMENTS, *_ARGUMENTS))
+            return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, given) else reading
         return _asked_for(attributes) if type(operation) is str and operation in _MODEL_CALLS else None
 
 
@@ -47,7 +53,11 @@ def _asked_for(attributes: Mapping[str, Any]) -> Reading | None:
         return None
     names = _pieces(attributes.get(semconv.TOOL_NAME))
     ids = _pieces(attributes.get(semconv.TOOL_CALL_ID))
-    arguments = _objects(first(attributes, _ARGUMENTS), len(names))
+    # JSON objects joined by commas as a list, if there are as many as expected; else so many `None`.
+    value = first(attributes, _ARGUMENTS)
+    expected = len(names)
+    found = parsed(f"[{value}]") if type(value) is str else None
+    arguments = found if isinstance(found, list) and len(found) == expected else [None] * expected
     requests = [
         ToolRequest(name, arguments[index], ids[index] if len(ids) == len(names) else "")
         for index, name in enumerate(names)
@@ -55,23 +65,6 @@ def _asked_for(attributes: Mapping[str, Any]) -> Reading | None:
     return Reading(output=(Message("assistant", (NOT_CAPTURED, *requests)),)) if requests else None
 
 
-def _tool(attributes: Mapping[str, Any]) -> Reading:
-    reading = Reading(kind=Kind.TOOL, tool_name=identifier(attributes.get(semconv.TOOL_NAME)))
-    if semconv.TOOL_ARGUMENTS not in attributes:
-        reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-    result = first(attributes, _RESULTS)
-    if semconv.TOOL_RESULT not in attributes and result is not None:
-        give_outcome(reading, tool_outcome(result))
-    given = first(attributes, (semconv.TOOL_ARGUMENTS, *_ARGUMENTS))
-    return Reading(kind=Kind.STEP) if is_final_answer(reading.tool_name, given) else reading
-
-
 def _pieces(value: Any) -> list[str]:
     text = value if type(value) is str else ""
     return [name for piece in text.split(_SEPARATOR) if (name := identifier(piece))]
-
-
-def _objects(value: Any, expected: int) -> list[Any]:
-    """Returns JSON objects joined by commas as a list, if there are as many as expected; else so many ``None``."""
-    found = parsed(f"[{value}]") if type(value) is str else None
-    return found if isinstance(found, list) and len(found) == expected else [None] * expected

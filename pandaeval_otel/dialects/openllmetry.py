@@ -7,7 +7,7 @@ and callbacks of the instrumented framework. LiteLLM and others write the older 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._indexed import indexed, indexed_messages
 from pandaeval_otel.dialects._prompted import without_protocol
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked
 from pandaeval_otel.dialects._tool_values import is_final_answer, tool_arguments, tool_outcome
 from pandaeval_otel.dialects._values import as_list, first, identifier, parsed
@@ -39,7 +39,6 @@ _REQUEST_TYPE = "llm.request.type"
 _GIVEN, _ANSWERS, _FUNCTIONS = "gen_ai.prompt", "gen_ai.completion", "llm.request.functions"
 _LISTS = frozenset({_GIVEN, _ANSWERS, _FUNCTIONS})
 _PREFIXES = (f"{_GIVEN}.", f"{_ANSWERS}.")
-_LLM_USER = "llm.user"
 _TOOL_NAME, _TOOL_ARGUMENTS = "tool.name", "tool.arguments"
 _ARGUMENTS = (_TOOL_ARGUMENTS, semconv.TOOL_ARGUMENTS, _INPUT)
 _CREW_RESULT, _CREW_TASKS = "crewai.crew.result", "crewai.crew.tasks"
@@ -49,16 +48,11 @@ _KINDS = {
     "workflow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
     "tool": Kind.TOOL,
-    "task": Kind.STEP,
-    "handoff": Kind.STEP,
-    "session": Kind.STEP,
-    "unknown": Kind.STEP,
+    **dict.fromkeys(("task", "handoff", "session", "unknown"), Kind.STEP),
 }
 _REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
 _CALL_KINDS = {
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
     "vector_db_retrieve": Kind.RETRIEVAL,
 }
@@ -66,11 +60,10 @@ _CALL_KINDS = {
 _MARKS = frozenset({_SPAN_KIND, _REQUEST_TYPE, _INPUT, _OUTPUT, _ENTITY, "traceloop.workflow.name"})
 _FIRST_LEAVES = ("role", "content", "user", "finish_reason", "tool_calls.0.name", "tool_calls.0.id")
 _INDEXED = frozenset(f"{prefix}0.{leaf}" for prefix in _PREFIXES for leaf in _FIRST_LEAVES)
-_TALKS = frozenset({Kind.LLM, Kind.AGENT, Kind.WORKFLOW})
 _SUFFIXES = (".tool", ".agent", ".workflow", ".task")
 
 
-class OpenLLMetry(Dialect):
+class OpenLLMetry(ByKind):
     """Reads ``traceloop.*``, the indexed ``gen_ai.prompt.N``/``gen_ai.completion.N`` and ``llm.request.*``."""
 
     name = "openllmetry"
@@ -80,22 +73,87 @@ class OpenLLMetry(Dialect):
     names = (_CREW_WORKFLOW,)
     marks = _MARKS | _INDEXED
 
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        operation = attributes.get(semconv.OPERATION)
+        if type(operation) is str and operation in _CALL_KINDS:
+            return _CALL_KINDS[operation]
+        stated = attributes.get(_SPAN_KIND)
+        kind = _KINDS.get(stated) if type(stated) is str else None
+        if kind is Kind.WORKFLOW and operation == "invoke_agent":
+            return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
+        if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
+            kind = Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
+        if kind is Kind.TOOL and is_final_answer(_tool_name(span), first(attributes, _ARGUMENTS)):
+            return Kind.STEP
+        if kind is not None:
+            return kind
+        if span.name == _CREW_WORKFLOW:
+            return Kind.WORKFLOW
+        asked_for = attributes.get(_REQUEST_TYPE)
+        kind = _REQUEST_KINDS.get(asked_for) if type(asked_for) is str else None
+        if kind is None and operation is None:
+            return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
+        return kind
+
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        if _MARKS.isdisjoint(attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
+        if _MARKS.isdisjoint(span.attributes) and not _has_lists(span) and span.name != _CREW_WORKFLOW:
             return None
-        reading = Reading(kind=_kind(span), agent_name=identifier(attributes.get(_LANGCHAIN_AGENT)))
+        return self.read_as(self.kind_of(span, span.attributes), span)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = identifier(attributes.get(_LANGCHAIN_AGENT))
         reading.session_ids = prefixed_sessions(attributes, _PROPERTIES)
-        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get(_LLM_USER))
-        if reading.kind is Kind.TOOL:
-            _read_tool(reading, span)
-        elif reading.kind in _TALKS or reading.kind is None:
-            _read_messages(reading, attributes)
-        if reading.kind in (Kind.AGENT, Kind.WORKFLOW):
-            _read_run(reading, span)
-        elif reading.kind is Kind.RETRIEVAL:
-            _read_retrieval(reading, attributes)
-        return reading
+        reading.user_id = prefixed_user(attributes, _PROPERTIES) or identifier(attributes.get("llm.user"))
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        lists = indexed(attributes, _LISTS)
+        if _GIVEN in lists or _ANSWERS in lists:
+            reading.input = indexed_messages(lists.get(_GIVEN), "user")
+            reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
+            reading.system = system_of(reading.input)
+        if _FUNCTIONS in lists:
+            reading.tools = tool_definitions(lists[_FUNCTIONS])
+
+    read_unstated = read_llm
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = _tool_name(span)
+        reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
+        result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
+        if result is not None:
+            give_outcome(reading, tool_outcome(result))
+        if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
+            # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
+            reading.arguments = None
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        self.read_llm(reading, span, attributes)
+        if semconv.AGENT_NAME in attributes:
+            reading.agent_name = ""  # the conventions' own key says it
+        elif reading.agent_name != _entity(span):
+            is_graph = span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
+            reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or is_graph else ""
+        if _INPUT in attributes and reading.input is None:
+            reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
+            reading.notes = CUT if cut else ()
+        if _OUTPUT in attributes and reading.output is None:
+            reading.output, cut = answered(_unwrapped(attributes[_OUTPUT], "outputs"))
+            reading.notes = CUT if cut else reading.notes
+        if _CREW_TASKS in attributes or _CREW_RESULT in attributes:
+            text = crew_question(attributes.get(_CREW_TASKS))
+            if text and reading.input is None:
+                reading.input = said_by_user(text)
+            if reading.output is None:
+                reading.output = answered(attributes.get(_CREW_RESULT))[0]
+
+    read_workflow = read_agent
+
+    def read_retrieval(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        given = _unwrapped(attributes.get(_INPUT), "query")
+        reading.input = asked(given)[0]
+        found = parsed(attributes.get(_OUTPUT))
+        documents = first(found, ("documents", "output", "outputs")) if type(found) is dict else found
+        reading.documents = tuple(as_list(documents))
 
 
 DIALECT = OpenLLMetry()
@@ -106,60 +164,6 @@ def _has_lists(span: RawSpan) -> bool:
         return True
     # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
     return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
-
-
-def _kind(span: RawSpan) -> Kind | None:
-    attributes = span.attributes
-    operation = attributes.get(semconv.OPERATION)
-    if type(operation) is str and operation in _CALL_KINDS:
-        return _CALL_KINDS[operation]
-    stated = attributes.get(_SPAN_KIND)
-    kind = _KINDS.get(stated) if type(stated) is str else None
-    if kind is Kind.WORKFLOW and operation == "invoke_agent":
-        return Kind.AGENT  # LangChain's graphs: the workflow is the agent, with its name beside it
-    if kind is Kind.STEP and _TOOL_NAME in attributes and _TOOL_ARGUMENTS in attributes:
-        kind = Kind.TOOL  # LlamaIndex: a task like any other method, but one that calls a tool
-    if kind is Kind.TOOL and is_final_answer(_tool_name(span), first(attributes, _ARGUMENTS)):
-        return Kind.STEP
-    if kind is not None:
-        return kind
-    if span.name == _CREW_WORKFLOW:
-        return Kind.WORKFLOW
-    asked_for = attributes.get(_REQUEST_TYPE)
-    kind = _REQUEST_KINDS.get(asked_for) if type(asked_for) is str else None
-    if kind is None and operation is None:
-        return Kind.LLM if _has_lists(span) else _KINDS.get(span.name.rpartition(".")[2], Kind.STEP)
-    return kind
-
-
-def _read_messages(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    lists = indexed(attributes, _LISTS)
-    if _GIVEN in lists or _ANSWERS in lists:
-        reading.input = indexed_messages(lists.get(_GIVEN), "user")
-        reading.output = without_protocol(indexed_messages(lists.get(_ANSWERS), "assistant"))
-        reading.system = system_of(reading.input)
-    if _FUNCTIONS in lists:
-        reading.tools = tool_definitions(lists[_FUNCTIONS])
-
-
-def _read_run(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    if semconv.AGENT_NAME in attributes:
-        reading.agent_name = ""  # the conventions' own key says it
-    elif reading.agent_name != _entity(span):
-        reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or _is_graph(span) else ""
-    if _INPUT in attributes and reading.input is None:
-        reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
-        reading.notes = CUT if cut else ()
-    if _OUTPUT in attributes and reading.output is None:
-        reading.output, cut = answered(_unwrapped(attributes[_OUTPUT], "outputs"))
-        reading.notes = CUT if cut else reading.notes
-    if _CREW_TASKS in attributes or _CREW_RESULT in attributes:
-        _read_crew(reading, attributes)
-
-
-def _is_graph(span: RawSpan) -> bool:
-    return span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
 
 
 def _entity(span: RawSpan) -> str:
@@ -175,33 +179,5 @@ def _unwrapped(value: Any, member: str) -> Any:
     return found[member] if type(found) is dict and member in found and "kwargs" in found else found
 
 
-def _read_crew(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    text = crew_question(attributes.get(_CREW_TASKS))
-    if text and reading.input is None:
-        reading.input = said_by_user(text)
-    if reading.output is None:
-        reading.output = answered(attributes.get(_CREW_RESULT))[0]
-
-
 def _tool_name(span: RawSpan) -> str:
     return identifier(first(span.attributes, (semconv.TOOL_NAME, _TOOL_NAME))) or _entity(span)
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes = span.attributes
-    reading.tool_name = _tool_name(span)
-    reading.arguments = tool_arguments(first(attributes, _ARGUMENTS))
-    result = first(attributes, (semconv.TOOL_RESULT, _OUTPUT))
-    if result is not None:
-        give_outcome(reading, tool_outcome(result))
-    if reading.arguments and type(reading.arguments.value) is str and reading.tool_call_id:
-        # LangChain writes the one argument of a tool without its name; the model's request for this call has it.
-        reading.arguments = None
-
-
-def _read_retrieval(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    given = _unwrapped(attributes.get(_INPUT), "query")
-    reading.input = asked(given)[0]
-    found = parsed(attributes.get(_OUTPUT))
-    documents = first(found, ("documents", "output", "outputs")) if type(found) is dict else found
-    reading.documents = tuple(as_list(documents))

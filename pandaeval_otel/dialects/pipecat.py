@@ -3,75 +3,52 @@ bare ones for messages; tools have ``tool.*``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pandaeval_otel.dialects._common import CUT, MAX_ERROR, captured, one_session, system_of, tool_definitions
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import first, hidden, identifier
 from pandaeval_otel.model import Kind
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model.raw import RawSpan
 
-_SCOPE = "pipecat"
 _KINDS = {
     "turn": Kind.AGENT,
-    "llm": Kind.LLM,
-    "llm_request": Kind.LLM,
-    "llm_response": Kind.LLM,
+    **dict.fromkeys(("llm", "llm_request", "llm_response"), Kind.LLM),
     "llm_tool_call": Kind.TOOL,
 }
-_SESSIONS = ("conversation.id", "conversation_id")
-_GIVEN, _SAID = ("input", "context_messages", "context.messages"), ("output", "text_output")
-_SYSTEM, _TOOLS = ("system", "system_instruction"), ("tools", "tools.definitions")
-_TOOL, _CALL_ID, _ARGUMENTS, _RESULT, _STATUS = (
-    "tool.function_name",
-    "tool.call_id",
-    "tool.arguments",
-    "tool.result",
-    "tool.result_status",
-)
-_FAILED = "error"
+_TOOL = "tool.function_name"
 
 
-class Pipecat(Dialect):
+class Pipecat(ByKind):
     """Reads the spans of ``pipecat`` tracers."""
 
     name = "pipecat"
     priority = 70
-    scopes = (_SCOPE,)
+    scopes = ("pipecat",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         kind = _KINDS.get(span.name, Kind.STEP)
-        if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_"):
-            kind = Kind.TOOL
-        reading = Reading(kind=kind, session_ids=one_session(first(attributes, _SESSIONS)))
-        if kind is Kind.LLM:
-            _read_call(reading, attributes)
-        elif kind is Kind.TOOL:
-            _read_tool(reading, attributes)
-        return reading
+        return Kind.TOOL if kind is Kind.STEP and _TOOL in attributes and not span.name.startswith("llm_") else kind
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = one_session(first(attributes, ("conversation.id", "conversation_id")))
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.input, cut = read_messages(first(attributes, ("input", "context_messages", "context.messages")), "user")
+        reading.output, cut_too = read_messages(first(attributes, ("output", "text_output")), "assistant")
+        reading.notes = CUT if cut or cut_too else ()
+        system = first(attributes, ("system", "system_instruction"))
+        reading.system = system if type(system) is str and not hidden(system) else system_of(reading.input)
+        reading.tools = tool_definitions(first(attributes, ("tools", "tools.definitions")))
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get(_TOOL))
+        reading.tool_call_id = identifier(attributes.get("tool.call_id"))
+        reading.arguments = tool_arguments(attributes.get("tool.arguments"))
+        result = attributes.get("tool.result")
+        reading.result = captured(result)
+        if attributes.get("tool.result_status") == "error":
+            reading.error = str(result or "tool error")[:MAX_ERROR]
 
 
 DIALECT = Pipecat()
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.input, cut = read_messages(first(attributes, _GIVEN), "user")
-    reading.output, cut_too = read_messages(first(attributes, _SAID), "assistant")
-    reading.notes = CUT if cut or cut_too else ()
-    system = first(attributes, _SYSTEM)
-    reading.system = system if type(system) is str and not hidden(system) else system_of(reading.input)
-    reading.tools = tool_definitions(first(attributes, _TOOLS))
-
-
-def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_TOOL))
-    reading.tool_call_id = identifier(attributes.get(_CALL_ID))
-    reading.arguments = tool_arguments(attributes.get(_ARGUMENTS))
-    result = attributes.get(_RESULT)
-    reading.result = captured(result)
-    if attributes.get(_STATUS) == _FAILED:
-        reading.error = str(result or "tool error")[:MAX_ERROR]

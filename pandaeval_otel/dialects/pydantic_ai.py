@@ -6,31 +6,28 @@ newer formats share with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._common import CUT, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._common import CUT, captured, system_of, tool_definitions, usage_in
+from pandaeval_otel.dialects._events import told_in_list
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
+from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
 from pandaeval_otel.dialects._values import count, hidden, identifier, parsed
-from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, Text, ToolDefinition
-from pandaeval_otel.model.raw import RawLog, RawSpan
+from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Text, ToolDefinition
+from pandaeval_otel.model.raw import RawSpan
 
-_AGENT_NAME, _MODEL_NAME, _RESULT = "agent_name", "model_name", "final_result"
+_AGENT_NAME, _MODEL_NAME = "agent_name", "model_name"
 _MESSAGES, _MESSAGES_AS_EVENTS, _NEW = (
     "pydantic_ai.all_messages",
     "all_messages_events",
     "pydantic_ai.new_message_index",
 )
-_EVENTS, _PARAMETERS, _TOOLS = "events", "model_request_parameters", "tools"
-_ARGUMENTS, _RESPONSE = "tool_arguments", "tool_response"
-_TITLE = "logfire.msg"
-_OUTPUT_FUNCTION = "running output function"
+_EVENTS, _PARAMETERS = "events", "model_request_parameters"
 _SPENT, _MADE = ("gen_ai.aggregated_usage.input_tokens",), ("gen_ai.aggregated_usage.output_tokens",)
 _CACHE_READ = ("gen_ai.aggregated_usage.cache_read.input_tokens",)
 _CACHE_WRITE = ("gen_ai.aggregated_usage.cache_creation.input_tokens",)
@@ -41,7 +38,7 @@ _MAX_CACHED = 50_000
 """Most characters of request parameters that are remembered: they recur with every model call of an agent."""
 
 
-class PydanticAI(Dialect):
+class PydanticAI(ByKind):
     """Reads ``pydantic_ai.*`` and the bare names that preceded them."""
 
     name = "pydantic_ai"
@@ -49,61 +46,66 @@ class PydanticAI(Dialect):
     roots = frozenset({"pydantic_ai", _MESSAGES_AS_EVENTS, _PARAMETERS})
     scopes = ("pydantic-ai",)
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        kind = _kind(span)
-        if kind is None:
-            return None
-        reading = Reading(kind=kind)
-        if kind is Kind.AGENT:
-            _read_run(reading, attributes)
-        elif kind is Kind.TOOL:
-            reading.arguments = tool_arguments(attributes.get(_ARGUMENTS))
-            if not hidden(attributes.get(_RESPONSE)):
-                reading.result = Captured(parsed(attributes[_RESPONSE]))
-        elif kind is Kind.LLM:
-            _read_call(reading, attributes)
-        return reading
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        if _AGENT_NAME in attributes and _MODEL_NAME in attributes:
+            return Kind.AGENT
+        tool = attributes.get(semconv.TOOL_NAME)
+        if tool is not None:
+            title = attributes.get("logfire.msg") or span.name
+            return Kind.STEP if _is_carrier(tool) or str(title).startswith("running output function") else Kind.TOOL
+        if _PARAMETERS in attributes or _EVENTS in attributes:
+            return Kind.LLM
+        return Kind.STEP if "tools" in attributes and span.name.startswith("running ") else None
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.arguments = tool_arguments(attributes.get("tool_arguments"))
+        reading.result = captured(attributes.get("tool_response"))
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = identifier(attributes[_AGENT_NAME])
+        reading.request_model = identifier(attributes[_MODEL_NAME])
+        reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
+        told, cut = _transcript(attributes)
+        made: Messages = ()
+        result = attributes.get("final_result")
+        if cut:
+            reading.notes = CUT
+            # Reads a transcript that was cut short: it has the question if this is the first run and the
+            # cut came after it. A result as long as the transcript was cut as well.
+            if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
+                first = next(index for index, message in enumerate(told) if message.role == "assistant")
+                reading.input = told[:first] or None
+            if type(result) is str and not hidden(result):
+                limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
+                rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
+                reading.output = (Message("assistant", (Text(result), *rest)),)
+            return
+        if told:
+            asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
+            reading.input = asked or None
+            reading.system = system_of(asked)
+        # A run without a result failed or was deferred: its intermediate words are no answer.
+        if type(result) is str and not hidden(result):
+            reading.output = with_answer(without_carriers(made, _is_carrier), result)
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        value = attributes.get(_PARAMETERS)
+        read_offer = _REMEMBERED_OFFER if type(value) is str and len(value) <= _MAX_CACHED else _offer
+        reading.tools, carriers = read_offer(value)
+        if _EVENTS in attributes:
+            reading.input, reading.output = told_in_list(attributes[_EVENTS])
+            reading.system = system_of(reading.input)
+        elif carriers:
+            reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
+        if reading.output and carriers:
+            reading.output = without_carriers(reading.output, carriers.__contains__)
 
 
 DIALECT = PydanticAI()
 
 
-def _kind(span: RawSpan) -> Kind | None:
-    attributes = span.attributes
-    if _AGENT_NAME in attributes and _MODEL_NAME in attributes:
-        return Kind.AGENT
-    tool = attributes.get(semconv.TOOL_NAME)
-    if tool is not None:
-        title = attributes.get(_TITLE) or span.name
-        return Kind.STEP if _is_carrier(tool) or str(title).startswith(_OUTPUT_FUNCTION) else Kind.TOOL
-    if _PARAMETERS in attributes or _EVENTS in attributes:
-        return Kind.LLM
-    return Kind.STEP if _TOOLS in attributes and span.name.startswith("running ") else None
-
-
 def _is_carrier(name: Any) -> bool:
     return type(name) is str and (name == _CARRIER or name.startswith(f"{_CARRIER}_"))
-
-
-def _read_run(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.agent_name = identifier(attributes[_AGENT_NAME])
-    reading.request_model = identifier(attributes[_MODEL_NAME])
-    reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _REASONING)
-    told, cut = _transcript(attributes)
-    made: Messages = ()
-    result = attributes.get(_RESULT)
-    if cut:
-        reading.notes = CUT
-        _read_cut_run(reading, attributes, told, result)
-        return
-    if told:
-        asked, made = split_run(told, count(attributes.get(_NEW)) or 0)
-        reading.input = asked or None
-        reading.system = system_of(asked)
-    # A run without a result failed or was deferred: its intermediate words are no answer.
-    if type(result) is str and not hidden(result):
-        reading.output = with_answer(without_carriers(made, _is_carrier), result)
 
 
 def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
@@ -116,51 +118,14 @@ def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
     return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
 
 
-def _read_cut_run(reading: Reading, attributes: Mapping[str, Any], told: Messages | None, result: Any) -> None:
-    """Reads a transcript that was cut short: it has the question if this is the first run and the cut came after it. A
-    result as long as the transcript was cut as well."""
-    if told and not count(attributes.get(_NEW)) and any(message.role == "assistant" for message in told):
-        first = next(index for index, message in enumerate(told) if message.role == "assistant")
-        reading.input = told[:first] or None
-    if type(result) is str and not hidden(result):
-        limit = len(attributes[_MESSAGES]) if type(attributes.get(_MESSAGES)) is str else 0
-        rest = (NOT_CAPTURED,) if limit and len(result) >= limit else ()
-        reading.output = (Message("assistant", (Text(result), *rest)),)
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    request = _request(attributes.get(_PARAMETERS))
-    reading.tools = request.tools
-    if _EVENTS in attributes:
-        reading.input, reading.output = told_in_list(attributes[_EVENTS])
-        reading.system = system_of(reading.input)
-    elif request.carriers:
-        reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
-    if reading.output and request.carriers:
-        reading.output = without_carriers(reading.output, request.carriers.__contains__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """Tools that a model was offered, and the names of those that only carry its answer."""
-
-    tools: tuple[ToolDefinition, ...] | None = None
-    carriers: frozenset[str] = frozenset()
-
-
-def _request(value: Any) -> _Request:
-    if type(value) is str and len(value) <= _MAX_CACHED:
-        return _REMEMBERED_REQUEST(value)
-    return _parsed_request(value)
-
-
-def _parsed_request(value: Any) -> _Request:
+def _offer(value: Any) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
+    """Returns the tools that a model was offered, and the names of those that only carry its answer."""
     found = parsed(value)
     if type(found) is not dict:
-        return _Request()
+        return None, frozenset()
     carriers = tool_definitions(found.get("output_tools")) or ()
     tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
-    return _Request(tools, frozenset(tool.name for tool in carriers))
+    return tools, frozenset(tool.name for tool in carriers)
 
 
-_REMEMBERED_REQUEST = lru_cache(maxsize=256)(_parsed_request)
+_REMEMBERED_OFFER = lru_cache(maxsize=256)(_offer)

@@ -17,14 +17,12 @@ from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._messages import Messages, messages_of
 from pandaeval_otel.dialects._parts import request_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._recent import LISTS_KEPT, Recent
 from pandaeval_otel.dialects._tool_values import FINAL_ANSWERS
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._values import LISTS_KEPT, Recent, parsed
 from pandaeval_otel.model import Kind, Message, Part, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
-_MARK = "New task:\\n"
-_CALLS, _TASK, _OBSERVATION, _ERROR = "Calling tools:\n", "New task:\n", "Observation:\n", "Error:\n"
+_CALLS, _TASK, _OBSERVATION = "Calling tools:\n", "New task:\n", "Observation:\n"
 _SECTIONS = re.compile(r"^(?:New task|Observation|Error):\n", re.MULTILINE)
 _FAILED = re.compile(r"Error executing tool '(?P<name>[^']+)'")
 _RETRY = "\nNow let's retry:"
@@ -47,7 +45,7 @@ class Smolagents(Dialect):
             return Reading(kind=Kind.STEP)
         value = attributes.get(semconv.INPUT_MESSAGES)
         text = as_text(value) if type(value) is list else value
-        if type(text) is not str or _MARK not in text:
+        if type(text) is not str or "New task:\\n" not in text:
             return None
         found = messages_of(text, "user")
         return Reading(input=_TOLD(found)) if found else None

@@ -3,8 +3,7 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
@@ -17,11 +16,8 @@ from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPES = ("strands.telemetry.tracer", "strands-agents")
-_CYCLE_ID = "event_loop.cycle_id"
 _SYSTEM_PROMPT = "system_prompt"
-_STATUS_OLD = "tool.status"
-_TOOL_DESCRIPTION, _TOOL_SCHEMA = "gen_ai.tool.description", "gen_ai.tool.json_schema"
-_CYCLE = "execute_event_loop_cycle"
+_TOOL_SCHEMA = "gen_ai.tool.json_schema"
 
 
 class Strands(Dialect):
@@ -34,30 +30,25 @@ class Strands(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if _CYCLE_ID in attributes or span.name == _CYCLE:
+        if "event_loop.cycle_id" in attributes or span.name == "execute_event_loop_cycle":
             return Reading(kind=Kind.STEP)
         reading = Reading()
         if _SYSTEM_PROMPT in attributes:
             reading.system = system_text(attributes[_SYSTEM_PROMPT])
-        if semconv.TOOL_NAME in attributes:
-            _read_tool(reading, span)
+        if semconv.TOOL_NAME in attributes and _TOOL_SCHEMA in attributes:
+            definition = {
+                "name": attributes[semconv.TOOL_NAME],
+                "description": attributes.get("gen_ai.tool.description"),
+                "parameters": attributes[_TOOL_SCHEMA],
+            }
+            reading.tools = tool_definitions([definition])
+        failed = first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error"
+        if semconv.TOOL_NAME in attributes and failed:
+            said = attributes.get(semconv.TOOL_RESULT)
+            said = tool_values(span)[1] if said is None else said
+            text = None if hidden(said) else result_value(said)
+            reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]
         return None if reading == Reading() else reading
 
 
 DIALECT = Strands()
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes: Mapping[str, Any] = span.attributes
-    if _TOOL_SCHEMA in attributes:
-        definition = {
-            "name": attributes[semconv.TOOL_NAME],
-            "description": attributes.get(_TOOL_DESCRIPTION),
-            "parameters": attributes[_TOOL_SCHEMA],
-        }
-        reading.tools = tool_definitions([definition])
-    if first(attributes, (semconv.TOOL_STATUS, _STATUS_OLD)) == "error":
-        said = attributes.get(semconv.TOOL_RESULT)
-        said = tool_values(span)[1] if said is None else said
-        text = None if hidden(said) else result_value(said)
-        reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]

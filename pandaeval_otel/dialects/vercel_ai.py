@@ -12,7 +12,6 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import (
     CUT,
-    SessionIds,
     captured,
     one_session,
     prefixed_sessions,
@@ -23,52 +22,34 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._messages import Messages, messages_of, read_messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Dialect, Reading
-from pandaeval_otel.dialects._recent import Recent
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._tool_values import tool_arguments
-from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
+from pandaeval_otel.dialects._values import Recent, as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import (
     Kind,
     Message,
     Part,
     Reasoning,
-    ToolDefinition,
     ToolRequest,
     ToolResponse,
 )
 from pandaeval_otel.model.raw import RawLog, RawSpan
 
 _SCOPE_7 = "gen_ai"
-_OPERATION = "ai.operationId"
 _RUNS = frozenset({"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject", "ai.streamUI"})
-_TOOL = "ai.toolCall"
 _CALLS = (".doGenerate", ".doStream")
 _EMBEDS = ("ai.embed", "ai.embedMany")
-_FUNCTION = "ai.telemetry.functionId"
 _METADATA, _CONTEXT = "ai.telemetry.metadata.", "ai.settings.context."
-_CHAT_ID = "chatId"
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 # Until release 3.4 answers stood below "ai.result".
-_TEXT = ("ai.response.text", "ai.result.text")
-_OBJECT = ("ai.response.object", "ai.result.object")
-_TOOL_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
-_REASONING = "ai.response.reasoning"
-_FINISH = ("ai.response.finishReason", "ai.finishReason")
-_MODEL, _ANSWERING_MODEL, _RESPONSE_ID = "ai.model.id", "ai.response.model", "ai.response.id"
 _SPENT = ("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens")
 _MADE = ("ai.usage.outputTokens", "ai.usage.completionTokens")
 _CACHE_READ = ("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens")
 _CACHE_WRITE = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
 _THOUGHT = ("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens")
-_CALL_NAME, _CALL_ID, _CALL_ARGUMENTS, _CALL_RESULT = (
-    "ai.toolCall.name",
-    "ai.toolCall.id",
-    "ai.toolCall.args",
-    "ai.toolCall.result",
-)
 
 
-class VercelAI(Dialect):
+class VercelAI(ByKind):
     """Reads ``ai.*``."""
 
     name = "vercel_ai"
@@ -77,79 +58,71 @@ class VercelAI(Dialect):
     scopes = (_SCOPE_7,)
     names = ("ai.",)
 
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        operation = attributes.get("ai.operationId")
+        if type(operation) is not str:
+            # Release 7 states the conventions' operation; a span that lost its attributes still has its name.
+            operation = span.name.partition(" ")[0] if semconv.OPERATION not in attributes else ""
+        if not operation.startswith("ai."):
+            return None
+        if operation in _RUNS:
+            return Kind.AGENT
+        if operation == "ai.toolCall":
+            return Kind.TOOL
+        if operation.startswith(_EMBEDS):
+            return Kind.EMBEDDING
+        return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
+
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        kind = _kind(span)
-        user = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
-        reading = Reading(kind=kind, session_ids=_sessions(attributes), user_id=user)
-        if kind is None:
-            if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
-                reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
-            return None if reading == Reading() else reading
-        reading.agent_name = identifier(attributes.get(_FUNCTION))
-        if kind is Kind.TOOL:
-            _read_tool(reading, attributes)
-        else:
+        reading = self.read_as(self.kind_of(span, span.attributes), span)
+        return None if reading == Reading() else reading
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.user_id = prefixed_user(attributes, _METADATA) or prefixed_user(attributes, _CONTEXT)
+        for prefix in (_METADATA, _CONTEXT):
+            reading.session_ids = reading.session_ids or (
+                prefixed_sessions(attributes, prefix) or one_session(attributes.get(f"{prefix}chatId"))
+            )
+        if reading.kind is None:
+            return
+        reading.agent_name = identifier(attributes.get("ai.telemetry.functionId"))
+        if reading.kind is not Kind.TOOL:
             reading.usage = usage_in(attributes, _SPENT, _MADE, _CACHE_READ, _CACHE_WRITE, _THOUGHT)
-            reading.request_model = identifier(attributes.get(_MODEL))
-            reading.response_model = identifier(attributes.get(_ANSWERING_MODEL))
-            reading.response_id = identifier(attributes.get(_RESPONSE_ID)) if kind is Kind.LLM else ""
-        if kind in (Kind.AGENT, Kind.LLM):
-            _read_talk(reading, attributes)
-        return reading
+            reading.request_model = identifier(attributes.get("ai.model.id"))
+            reading.response_model = identifier(attributes.get("ai.response.model"))
+
+    def read_unstated(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if span.scope.name == _SCOPE_7 and attributes.get(semconv.OPERATION) == "invoke_agent":
+            reading.output = _in_order(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"))
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.response_id = identifier(attributes.get("ai.response.id"))
+        self.read_agent(reading, span, attributes)
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get("ai.toolCall.name"))
+        reading.tool_call_id = identifier(attributes.get("ai.toolCall.id"))
+        reading.arguments = tool_arguments(attributes.get("ai.toolCall.args"))
+        reading.result = captured(attributes.get("ai.toolCall.result"))
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if _MESSAGES in attributes:
+            reading.input, cut = read_messages(attributes[_MESSAGES], "user")
+            reading.notes = CUT if cut else ()
+        elif _PROMPT in attributes:
+            _read_prompt(reading, attributes[_PROMPT])
+        reading.system = reading.system or system_of(reading.input)
+        reading.output = _answer(attributes)
+        if _TOOLS in attributes:
+            # Reads a list with one JSON text for each tool, which is the same with every call.
+            value = attributes[_TOOLS]
+            if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
+                reading.tools = _TOOL_TEXTS(_BETWEEN.join(value))
+            else:
+                reading.tools = tool_definitions(value)
 
 
 DIALECT = VercelAI()
-
-
-def _kind(span: RawSpan) -> Kind | None:
-    operation = span.attributes.get(_OPERATION)
-    if type(operation) is not str:
-        # Release 7 states the conventions' operation; a span that lost its attributes still has its name.
-        operation = span.name.partition(" ")[0] if semconv.OPERATION not in span.attributes else ""
-    if not operation.startswith("ai."):
-        return None
-    if operation in _RUNS:
-        return Kind.AGENT
-    if operation == _TOOL:
-        return Kind.TOOL
-    if operation.startswith(_EMBEDS):
-        return Kind.EMBEDDING
-    return Kind.LLM if operation.endswith(_CALLS) else Kind.STEP
-
-
-def _sessions(attributes: Mapping[str, Any]) -> SessionIds:
-    for prefix in (_METADATA, _CONTEXT):
-        found = prefixed_sessions(attributes, prefix) or one_session(attributes.get(prefix + _CHAT_ID))
-        if found:
-            return found
-    return ()
-
-
-def _read_tool(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    reading.tool_name = identifier(attributes.get(_CALL_NAME))
-    reading.tool_call_id = identifier(attributes.get(_CALL_ID))
-    reading.arguments = tool_arguments(attributes.get(_CALL_ARGUMENTS))
-    reading.result = captured(attributes.get(_CALL_RESULT))
-
-
-def _read_talk(reading: Reading, attributes: Mapping[str, Any]) -> None:
-    if _MESSAGES in attributes:
-        reading.input, cut = read_messages(attributes[_MESSAGES], "user")
-        reading.notes = CUT if cut else ()
-    elif _PROMPT in attributes:
-        _read_prompt(reading, attributes[_PROMPT])
-    reading.system = reading.system or system_of(reading.input)
-    reading.output = _answer(attributes)
-    if _TOOLS in attributes:
-        reading.tools = _tools(attributes[_TOOLS])
-
-
-def _tools(value: Any) -> tuple[ToolDefinition, ...] | None:
-    """Reads a list with one JSON text for each tool, which is the same with every call."""
-    if isinstance(value, (list, tuple)) and value and all(type(item) is str for item in value):
-        return _TOOL_TEXTS(_BETWEEN.join(value))
-    return tool_definitions(value)
 
 
 _BETWEEN = "\0"
@@ -170,8 +143,10 @@ def _read_prompt(reading: Reading, value: Any) -> None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:
-    text, thought = first(attributes, _TEXT), attributes.get(_REASONING)
-    calls, made = first(attributes, _TOOL_CALLS), first(attributes, _OBJECT)
+    thought = attributes.get("ai.response.reasoning")
+    text = first(attributes, ("ai.response.text", "ai.result.text"))
+    made = first(attributes, ("ai.response.object", "ai.result.object"))
+    calls = first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls"))
     parts: list[Part] = []
     if type(thought) is str and thought and not hidden(thought):
         parts.append(Reasoning(thought))
@@ -180,7 +155,8 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     if type(made) is str and not hidden(made):
         parts.append(text_part(made))
     parts += [request_of(call) for call in as_list(calls) if type(call) is dict]
-    return (Message("assistant", tuple(parts), identifier(first(attributes, _FINISH))),) if parts else None
+    reason = identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason")))
+    return (Message("assistant", tuple(parts), reason),) if parts else None
 
 
 def _in_order(output: Messages | None) -> Messages | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import MAX_ERROR
-from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
 from pandaeval_otel.model import Captured, ToolCall
 
 Order = tuple[int, int]

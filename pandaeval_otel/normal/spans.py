@@ -111,7 +111,11 @@ def _plan(raw: RawSpan, logs: Sequence[RawLog]) -> _Plan:
     if plan is None:
         if len(_BY_SIGNATURE) >= _CACHE_LIMIT:
             _BY_SIGNATURE.clear()
-        plan = _BY_SIGNATURE[signature] = _plan_of_kind(_kind(signature))
+        keys, scope, hint, has_logs, whole = signature
+        silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(keys)])
+        plan = _BY_SIGNATURE[signature] = _plan_of_kind(
+            _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole, silent)
+        )
     return plan
 
 
@@ -139,12 +143,6 @@ def _signature(raw: RawSpan, logs: Sequence[RawLog]) -> _Signature:
     for log in logs[:_EVENT_ROOTS]:
         keys += (log_name(log), *log.attributes)
     return keys, raw.scope.name, hint, bool(logs), False
-
-
-def _kind(signature: _Signature) -> _Kind:
-    keys, scope, hint, has_logs, whole = signature
-    silent = frozenset([name for name, is_silent in _may_be_silent() if is_silent(keys)])
-    return _Kind(frozenset(map(_root, keys)), _marks().intersection(keys), scope, hint, has_logs, whole, silent)
 
 
 @lru_cache(maxsize=_CACHE_LIMIT)

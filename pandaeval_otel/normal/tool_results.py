@@ -126,7 +126,11 @@ class _Made:
         key: tuple[str, Hashable] = ("", request.id)
         if found is None:
             key = (request.name, arguments_key(request.arguments))
-            found = self._like().get(key, [])
+            if self._by_arguments is None:
+                self._by_arguments = {}
+                for call in self._calls:
+                    self._by_arguments.setdefault((call.name, call.key), []).append(call)
+            found = self._by_arguments.get(key, [])
         seen[key] += 1
         at = bisect_left(found, before, key=_ORDER) - seen[key]
         return found[at] if at >= 0 else None
@@ -139,10 +143,3 @@ class _Made:
         found = self._by_id.get(response.id, [])
         latest = range(bisect_left(found, before, key=_ORDER) - 1, -1, -1)
         return next((found[at] for at in latest if id(found[at]) in due), None)
-
-    def _like(self) -> dict[tuple[str, Hashable], list[Call]]:
-        if self._by_arguments is None:
-            self._by_arguments = {}
-            for call in self._calls:
-                self._by_arguments.setdefault((call.name, call.key), []).append(call)
-        return self._by_arguments

@@ -21,7 +21,6 @@ from pandaeval_otel.wire.bounds import NOTE
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
 _AGENT, _EVALUATION, _LLM, _STEP, _TOOL = Kind.AGENT, Kind.EVALUATION, Kind.LLM, Kind.STEP, Kind.TOOL
-_MCP = "mcp"
 _RUN_OR_CALL = RUNS | {Kind.LLM}
 _JUDGING = frozenset({Kind.EVALUATION, Kind.LLM, Kind.EMBEDDING, Kind.STEP, Kind.OTHER})
 _GENAI = frozenset(Kind) - {Kind.OTHER, Kind.EVALUATION, Kind.STEP}
@@ -55,7 +54,10 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)
-    tree, folded = merge_duplicates(_without(whole, judged))
+    left_out = (f"{len(judged)} spans of evaluations are not the agent's: left out",) if judged else ()
+    tree, folded = merge_duplicates(
+        Tree(span for span in whole.spans if span.span_id not in judged) if judged else whole
+    )
     roots = tree.roots
     root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
@@ -71,6 +73,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     if session is None and not continues:
         told, continues = conversations(models, roots, said.turns, (service, agent, user or ""))
         responses = told + responses
+    named = _distinct([name for names in facts.dialects for name in names])
     return Trace(
         trace_id=spans[0].trace_id,
         spans=tree.spans,
@@ -95,9 +98,9 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         llm_calls=len(models),
         models=_distinct([span.model for span in models]) or _distinct([span.model for span in tree.spans]),
         usage=_usage(models, roots),
-        dialects=_dialects(facts.dialects),
+        dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes, *_on_steps(root, calls)), folded),
+        notes=_notes(facts, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -148,7 +151,7 @@ def is_genai(trace: Trace) -> bool:
     content (constructing an agent, say) is not, nor one of nothing but tool calls as an MCP server or client records
     them: the agent that asked for them is in another trace."""
     return any(
-        (span.kind in _GENAI and not (span.kind is _TOOL and _MCP in span.dialects))
+        (span.kind in _GENAI and not (span.kind is _TOOL and "mcp" in span.dialects))
         or (span.kind is _STEP and (span.input or span.output))
         for span in trace.spans
     )
@@ -171,10 +174,6 @@ def _acts(span: Span) -> bool:
     if span.kind not in _JUDGING:
         return True
     return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
-
-
-def _without(tree: Tree, left_out: set[str]) -> Tree:
-    return Tree(span for span in tree.spans if span.span_id not in left_out) if left_out else tree
 
 
 def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
@@ -270,19 +269,7 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]
-    spent, made, read, written, thought = 0, 0, 0, 0, 0
-    for usage in stated:
-        spent += usage.input
-        made += usage.output
-        read += usage.cache_read
-        written += usage.cache_write
-        thought += usage.reasoning
-    return Usage(spent, made, read, written, thought)
-
-
-def _dialects(stated: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    named = _distinct([name for names in stated for name in names])
-    return tuple([name for name in named if name != "plain"]) or named
+    return sum(stated, Usage())
 
 
 def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:

@@ -39,7 +39,16 @@ def turns(tree: Tree) -> Turns:
         found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is _LLM])]
     joined = _without_handovers(found) if len(found) > 1 else found
     return Turns(
-        turns=tuple(_turn(exchange) for exchange in joined),
+        turns=tuple(
+            Turn(
+                each.question.text,
+                each.answer.text,
+                each.span_id,
+                each.question.media_only or each.answer.media_only,
+                each.start_ns,
+            )
+            for each in joined
+        ),
         pending=bool(joined) and joined[-1].answer.pending,
         notes=tuple(dict.fromkeys(note for exchange in joined for note in exchange.notes)),
     )
@@ -52,12 +61,6 @@ class _Exchange:
     span_id: str
     start_ns: int
     notes: list[str] = field(default_factory=list)
-
-
-def _turn(exchange: _Exchange) -> Turn:
-    question, answer = exchange.question, exchange.answer
-    media_only = question.media_only or answer.media_only
-    return Turn(question.text, answer.text, exchange.span_id, media_only, exchange.start_ns)
 
 
 def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:
@@ -81,7 +84,9 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     if exchange.question != NOTHING and exchange.answer != NOTHING:
         return [exchange]
     inner = tree.below(root)
-    calls = _spoken_to_user(inner, root, tree)
+    # The model calls of the run itself and of agents that it handed over to, but not of agents that it used as
+    # tools.
+    calls = [span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)]
     groups = _by_user_message(calls)
     if len(groups) > 1 and exchange.question == NOTHING:
         return [_of_calls(group) for group in groups]
@@ -91,12 +96,6 @@ def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
     if exchange.answer == NOTHING and root.output is None and root.error is None:
         _find_answer(exchange, groups[-1] if groups else (), runs, tree)
     return [exchange]
-
-
-def _spoken_to_user(inner: Sequence[Span], root: Span, tree: Tree) -> list[Span]:
-    """Returns the model calls of the run itself and of agents that it handed over to, but not of agents that it used as
-    tools."""
-    return [span for span in inner if span.kind is _LLM and tree.asides(span) == tree.asides(root)]
 
 
 def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span]) -> None:
@@ -172,6 +171,13 @@ def of_turn(trace: Trace, index: int) -> Trace:
     since = 0 if index == 0 else turn.start_ns
     until = turns[index + 1].start_ns if index + 1 < len(turns) else _NEVER
     spans = tuple([span for span in trace.spans if since <= span.start_ns < until])
+    said = [
+        part.text
+        for span in spans
+        for message in span.output or ()
+        for part in message.parts
+        if isinstance(part, Reasoning) and part.text
+    ]
     return replace(
         trace,
         spans=spans,
@@ -180,21 +186,10 @@ def of_turn(trace: Trace, index: int) -> Trace:
         output=turn.assistant,
         turns=(turn,),
         tool_calls=tuple([call for call in trace.tool_calls if since <= call.start_ns < until]),
-        reasoning=_reasoning(spans),
+        reasoning=tuple(dict.fromkeys(said)),
         error=trace.error
         if index + 1 == len(turns)
         else next((span.error for span in trace.spans if span.span_id == turn.span_id), None),
         ends_in_tool_call=trace.ends_in_tool_call and index + 1 == len(turns),
         llm_calls=len([span for span in spans if span.kind is Kind.LLM]),
     )
-
-
-def _reasoning(spans: tuple[Span, ...]) -> tuple[str, ...]:
-    said = [
-        part.text
-        for span in spans
-        for message in span.output or ()
-        for part in message.parts
-        if isinstance(part, Reasoning) and part.text
-    ]
-    return tuple(dict.fromkeys(said))

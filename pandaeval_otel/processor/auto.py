@@ -19,7 +19,6 @@ from pandaeval_otel.processor.settings import enabled
 
 _log = logging.getLogger(__name__)
 _ENDPOINT = "localhost:4317"
-_LOGGER = "opentelemetry.exporter.otlp.proto.grpc.exporter"
 _EVERY_S = 600.0
 _SIGNALS = ("TRACES", "METRICS", "LOGS")
 
@@ -60,7 +59,7 @@ def explain_default_exporter(environ: Mapping[str, str] = os.environ) -> None:
     is set: ``opentelemetry-distro`` exports to ``localhost:4317`` by default, whether or not anything listens there."""
     variables = ["OTEL_EXPORTER_OTLP_ENDPOINT", *(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT" for signal in _SIGNALS)]
     if not any(environ.get(name, "").strip() for name in variables):
-        logging.getLogger(_LOGGER).addFilter(_Explained())
+        logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").addFilter(_Explained())
 
 
 class _Explained(logging.Filter):

@@ -23,28 +23,23 @@ _BRISK = (
     ("grpc.use_local_subchannel_pool", 1),  # a forked child must not share a connection with its parent
 )
 _ALIVE = (("grpc.keepalive_time_ms", 30_000), ("grpc.max_reconnect_backoff_ms", 2000))
-_TRAILER = "google.rpc.retryinfo-bin"
 _FIELD_1, _MAX_SHORT = 0x0A, 0x7F
 
 
 def channel(settings: Settings) -> grpc.Channel:
     """Returns a channel for submitting, which connects on first use. Raises :class:`OSError` for missing
     certificates."""
-    _befriend_gevent()
-    compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
-    if not settings.secure:
-        return grpc.insecure_channel(settings.target, options=_BRISK, compression=compression)
-    return grpc.secure_channel(settings.target, _credentials(settings), options=_BRISK, compression=compression)
-
-
-def _befriend_gevent() -> None:
-    """Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while it
-    waits for an answer. Repeated calls are harmless, also after a fork."""
+    # Tells gRPC if gevent has replaced threads: otherwise gRPC's thread, a greenlet too, blocks all others while
+    # it waits for an answer. Repeated calls are harmless, also after a fork.
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("threading"):
         from grpc.experimental import gevent  # type: ignore[attr-defined]
 
         gevent.init_gevent()
+    compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
+    if not settings.secure:
+        return grpc.insecure_channel(settings.target, options=_BRISK, compression=compression)
+    return grpc.secure_channel(settings.target, _credentials(settings), options=_BRISK, compression=compression)
 
 
 def watching_channel(settings: Settings) -> grpc.aio.Channel:
@@ -97,7 +92,7 @@ def retry_after_s(trailers: Iterable[Any] | None) -> float | None:
     another package.
     """
     for key, value in trailers or ():
-        if key == _TRAILER and isinstance(value, bytes):
+        if key == "google.rpc.retryinfo-bin" and isinstance(value, bytes):
             if len(value) < 2 or value[0] != _FIELD_1 or value[1] > _MAX_SHORT:
                 return 0.0
             try:

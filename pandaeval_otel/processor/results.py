@@ -20,7 +20,6 @@ from pandaeval_otel.processor.settings import settings
 
 _log = logging.getLogger(__name__)
 
-_METHOD = "/pandaeval.v1.ResultService/WatchResults"
 _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.CANCELLED)
 _BACKOFF_S, _MAX_BACKOFF_S = 0.1, 5.0
 
@@ -63,7 +62,8 @@ async def watch_results(
     failures = 0
     async with watching_channel(where) as channel:
         watch = channel.unary_stream(
-            _METHOD, WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString
+            "/pandaeval.v1.ResultService/WatchResults",
+            WatchResultsRequest.SerializeToString, WatchResultsResponse.FromString,
         )  # fmt: skip
         while True:
             try:

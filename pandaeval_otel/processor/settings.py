@@ -69,7 +69,12 @@ class Settings:
         if not self.target:
             raise ValueError(f"endpoint must name a host and a port, not {self.endpoint!r}")
         for name in ("certificate", "client_certificate", "client_key"):
-            _check_readable(name, getattr(self, name))
+            file = getattr(self, name)
+            try:
+                if file:
+                    Path(file).read_bytes()
+            except OSError as error:
+                raise ValueError(f"{name}: {file!r} cannot be read: {error.strerror}") from error
 
     @property
     def secure(self) -> bool:
@@ -132,14 +137,6 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
         _log.warning("%s is passed over: %s", variable, error)
         return {}
     return value
-
-
-def _check_readable(name: str, file: str) -> None:
-    try:
-        if file:
-            Path(file).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{name}: {file!r} cannot be read: {error.strerror}") from error
 
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:

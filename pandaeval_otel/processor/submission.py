@@ -69,7 +69,18 @@ class Buffer:
 
     def put(self, part: Part) -> None:
         """Encodes a part and adds it, and drops the oldest parts beyond the limit."""
-        request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
+        completed = CompletedTrace(
+            trace_id=part.trace_id,
+            spans=part.spans,
+            logs=part.logs,
+            reason=part.reason,
+            fragment=part.fragment,
+            session_end=part.session_end,
+            session_id=part.scope.session,
+            case_id=part.scope.case,
+            trial=part.scope.trial,
+        )
+        request = SubmitTracesRequest(traces=[completed]).SerializeToString()
         self.newest += 1
         self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
         self.size += len(request)
@@ -131,20 +142,6 @@ class Buffer:
             self._count("logs", outcome, waiting.logs, reason)
         if waiting.trace_id:
             self._count("traces", outcome, 1, reason)
-
-
-def _completed(part: Part) -> CompletedTrace:
-    return CompletedTrace(
-        trace_id=part.trace_id,
-        spans=part.spans,
-        logs=part.logs,
-        reason=part.reason,
-        fragment=part.fragment,
-        session_end=part.session_end,
-        session_id=part.scope.session,
-        case_id=part.scope.case,
-        trial=part.scope.trial,
-    )
 
 
 _log = logging.getLogger(__name__)
@@ -279,7 +276,12 @@ class Submission:
         code = call.code()
         if code is grpc.StatusCode.OK:
             try:
-                self._accepted(SubmitTracesResponse.FromString(call.result()))
+                self.buffer.accepted(
+                    {each.trace_id: each.reason for each in SubmitTracesResponse.FromString(call.result()).rejected}
+                )
+                if self._failures and self._warned_at is not None:
+                    _log.info("the collector at %s is back", self._settings.endpoint)
+                self._failures = 0
             except DecodeError:
                 self._refused("not_a_collector", "it answered something else than a collector does")
             return
@@ -288,12 +290,6 @@ class Submission:
             self._again(code, call.details(), delay)
         elif code is not grpc.StatusCode.RESOURCE_EXHAUSTED or not self.buffer.split():
             self._refused(code.name.lower(), call.details() or code.name)
-
-    def _accepted(self, response: SubmitTracesResponse) -> None:
-        self.buffer.accepted({each.trace_id: each.reason for each in response.rejected})
-        if self._failures and self._warned_at is not None:
-            _log.info("the collector at %s is back", self._settings.endpoint)
-        self._failures = 0
 
     def _again(self, code: grpc.StatusCode, details: str | None, delay: float | None) -> None:
         self._failures += 1

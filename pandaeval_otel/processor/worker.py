@@ -196,7 +196,13 @@ class Worker:
                 flush.up_to, flush.lost = self.submission.buffer.newest, self.submission.buffer.lost
         self.submission.step(hurry=bool(flushes))
         for flush in flushes:
-            self._settle(flush, now)
+            settled = flush.up_to is not None and self.submission.buffer.settled >= flush.up_to
+            if settled or now >= flush.deadline:
+                flush.ok = settled and self.submission.buffer.lost == flush.lost
+                if flush.shutting:
+                    self.submission.give_up("shutdown")
+                self._flushes.remove(flush)
+                flush.done.set()
 
     def _take(self) -> None:
         lost = self.losses.traces()
@@ -214,12 +220,3 @@ class Worker:
     def _put(self, parts: list[Part]) -> None:
         for part in parts:
             self.submission.buffer.put(part)
-
-    def _settle(self, flush: Flush, now: float) -> None:
-        settled = flush.up_to is not None and self.submission.buffer.settled >= flush.up_to
-        if settled or now >= flush.deadline:
-            flush.ok = settled and self.submission.buffer.lost == flush.lost
-            if flush.shutting:
-                self.submission.give_up("shutdown")
-            self._flushes.remove(flush)
-            flush.done.set()

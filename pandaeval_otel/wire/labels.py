@@ -22,12 +22,9 @@ PASSING = frozenset({"pass", "passed", "true", "yes", "y", "good", "correct", "o
 FAILING = frozenset({"fail", "failed", "false", "no", "n", "bad", "incorrect", "wrong", "0"})
 _NAME, _SCORE = semconv.EVALUATION_NAME, semconv.EVALUATION_SCORE
 _LABEL, _COMMENT = semconv.EVALUATION_LABEL, semconv.EVALUATION_EXPLANATION
-_ANNOTATOR = "gen_ai.evaluation.evaluator.id"
 _SESSIONS = (semconv.CONVERSATION_ID, semconv.SESSION_ID, semconv.PANDAEVAL_SESSION_ID)
-_LEVEL = "pandaeval.level"
 _HALF = 0.5 + 1e-9
 """A pass with a lower score, or a fail with a higher one, is a slip of the pen."""
-_LEVELS = ("trace", "session")
 
 
 class LabelError(ValueError):
@@ -68,8 +65,8 @@ def label_of(record: Any) -> HumanLabel:
         raise LabelError(f"{_NAME} is missing: the metric that the verdict is about")
     trace_id = record.trace_id.hex() if len(record.trace_id) == 16 and any(record.trace_id) else ""
     level, _, bare = named.rpartition(".")
-    level = level or _text(said.get(_LEVEL)) or ("trace" if trace_id else "session")
-    if level not in _LEVELS:
+    level = level or _text(said.get("pandaeval.level")) or ("trace" if trace_id else "session")
+    if level not in ("trace", "session"):
         raise LabelError(f"the level {level!r} is neither trace nor session")
     unit = trace_id if level == "trace" else next((id_ for key in _SESSIONS if (id_ := _text(said.get(key)))), "")
     if not unit:
@@ -80,7 +77,7 @@ def label_of(record: Any) -> HumanLabel:
         metric=bounded(f"{level}.{bare}"),
         score=score,
         passed=passed,
-        annotator=bounded(_text(said.get(_ANNOTATOR))),
+        annotator=bounded(_text(said.get("gen_ai.evaluation.evaluator.id"))),
         at=(record.time_unix_nano or record.observed_time_unix_nano) / 1e9,
         comment=_text(said.get(_COMMENT))[:MOST_COMMENT],
     )

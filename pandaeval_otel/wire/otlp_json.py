@@ -14,19 +14,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from google.protobuf.message import Message
+from google.protobuf.descriptor import FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import (
-    AnyValue,
-    ArrayValue,
-    InstrumentationScope,
-    KeyValue,
-    KeyValueList,
-)
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 # Readers of single JSON values and of objects, of which the rest is composed.
 Reader = Callable[[Any], Any]
@@ -133,9 +123,8 @@ def base64_bytes(value: Any) -> bytes:
         raise BadOtlp("not base64") from None
 
 
-def enum(wrapper: Any) -> Reader:
+def enum(by_name: Mapping[str, int]) -> Reader:
     """Returns a reader of a protobuf enum, by number (also an unknown one) or by name."""
-    by_name: dict[str, int] = dict(wrapper.items())
     by_number = integer(-(2**31), 2**31 - 1)
 
     def read(value: Any) -> int:
@@ -163,14 +152,27 @@ def many(reader: Reader) -> Reader:
     return read
 
 
-def record(message: type[Message], fields: Mapping[str, Reader], *, required: tuple[str, ...] = ()) -> Reader:
-    """Returns a reader of JSON objects as keyword arguments of ``message``. Keys are in camelCase or snake_case;
-    unknown ones and ``null`` are ignored, and so are ``fields`` that the installed protobuf classes lack."""
+def record(message: Any) -> Reader:
+    """Returns a reader of JSON objects as keyword arguments of the message with this descriptor, whose fields tell how
+    they are read. Keys are in camelCase or snake_case; unknown ones and ``null`` are ignored."""
+    if message.full_name in _BEGUN:
+        return lambda value: _RECORDS[message.full_name](value)  # values nest: the reader of one is part of itself
+    if message.full_name in _RECORDS:
+        return _RECORDS[message.full_name]
+    _BEGUN.add(message.full_name)
     known: dict[str, tuple[str, Reader]] = {}
-    declared = message.DESCRIPTOR.fields_by_name
-    for name, reader in fields.items():
-        if name in declared:
-            known[name] = known[declared[name].camelcase_name] = (name, reader)
+    required = ("trace_id", "span_id") if message.name == "Span" else ()
+    declared = message.fields_by_name
+    for name, field in declared.items():
+        if name in _UNREAD:
+            continue
+        if name in _ID_DIGITS:
+            reader = hex_id(_ID_DIGITS[name], required=name in required)
+        elif field.enum_type is not None:
+            reader = enum({each: value.number for each, value in field.enum_type.values_by_name.items()})
+        else:
+            reader = record(field.message_type) if field.message_type is not None else _SCALARS[field.type]
+        known[name] = known[field.camelcase_name] = (name, many(reader) if field.default_value == [] else reader)
 
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -189,6 +191,8 @@ def record(message: type[Message], fields: Mapping[str, Reader], *, required: tu
                 raise BadOtlp("missing", declared[name].camelcase_name)
         return result
 
+    _BEGUN.remove(message.full_name)
+    _RECORDS[message.full_name] = read
     return read
 
 
@@ -247,80 +251,20 @@ def _loader() -> Callable[[bytes | str], Any]:
 _loads = _loader()
 
 
-def _value(value: Any) -> Any:
-    return _ANY_VALUE(value)  # values nest: the reader of one is part of itself
-
-
 _U32, _U64, _I64 = integer(0, 2**32 - 1), integer(0, 2**64 - 1), integer(-(2**63), 2**63 - 1)
-
-_ATTRIBUTES = many(record(KeyValue, {"key": text, "value": _value}))
-_ANY_VALUE = record(
-    AnyValue,
-    {
-        "string_value": text,
-        "bool_value": flag,
-        "int_value": _I64,
-        "double_value": number,
-        "array_value": record(ArrayValue, {"values": many(_value)}),
-        "kvlist_value": record(KeyValueList, {"values": _ATTRIBUTES}),
-        "bytes_value": base64_bytes,
-    },
-)
-_WITH_ATTRIBUTES = {"attributes": _ATTRIBUTES, "dropped_attributes_count": _U32}
-_RESOURCE = record(Resource, _WITH_ATTRIBUTES)
-_SCOPE = record(InstrumentationScope, {"name": text, "version": text, **_WITH_ATTRIBUTES})
-
-_EVENT = record(Span.Event, {"time_unix_nano": _U64, "name": text, **_WITH_ATTRIBUTES})
-_LINK = record(
-    Span.Link,
-    {
-        "trace_id": hex_id(32, required=False),
-        "span_id": hex_id(16, required=False),
-        "trace_state": text,
-        "flags": _U32,
-        **_WITH_ATTRIBUTES,
-    },
-)
-_SPAN = record(
-    Span,
-    {
-        "trace_id": hex_id(32, required=True),
-        "span_id": hex_id(16, required=True),
-        "trace_state": text,
-        "parent_span_id": hex_id(16, required=False),
-        "flags": _U32,
-        "name": text,
-        "kind": enum(Span.SpanKind),
-        "start_time_unix_nano": _U64,
-        "end_time_unix_nano": _U64,
-        "events": many(_EVENT),
-        "dropped_events_count": _U32,
-        "links": many(_LINK),
-        "dropped_links_count": _U32,
-        "status": record(Status, {"message": text, "code": enum(Status.StatusCode)}),
-        **_WITH_ATTRIBUTES,
-    },
-    required=("trace_id", "span_id"),
-)
-_SCOPE_SPANS = record(ScopeSpans, {"scope": _SCOPE, "spans": many(_SPAN), "schema_url": text})
-_RESOURCE_SPANS = record(ResourceSpans, {"resource": _RESOURCE, "scope_spans": many(_SCOPE_SPANS), "schema_url": text})
-_TRACES = record(ExportTraceServiceRequest, {"resource_spans": many(_RESOURCE_SPANS)})
-
-_LOG = record(
-    LogRecord,
-    {
-        "time_unix_nano": _U64,
-        "observed_time_unix_nano": _U64,
-        "severity_number": enum(SeverityNumber),
-        "severity_text": text,
-        "body": _value,
-        "flags": _U32,
-        "trace_id": hex_id(32, required=False),
-        "span_id": hex_id(16, required=False),
-        "event_name": text,
-        **_WITH_ATTRIBUTES,
-    },
-)
-_SCOPE_LOGS = record(ScopeLogs, {"scope": _SCOPE, "log_records": many(_LOG), "schema_url": text})
-_RESOURCE_LOGS = record(ResourceLogs, {"resource": _RESOURCE, "scope_logs": many(_SCOPE_LOGS), "schema_url": text})
-_LOGS = record(ExportLogsServiceRequest, {"resource_logs": many(_RESOURCE_LOGS)})
+_SCALARS: Mapping[int, Reader] = {
+    FieldDescriptor.TYPE_STRING: text,
+    FieldDescriptor.TYPE_BOOL: flag,
+    FieldDescriptor.TYPE_DOUBLE: number,
+    FieldDescriptor.TYPE_BYTES: base64_bytes,
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32), _U32),
+    **dict.fromkeys((FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _U64),
+    FieldDescriptor.TYPE_INT64: _I64,
+    FieldDescriptor.TYPE_INT32: integer(-(2**31), 2**31 - 1),
+}
+_ID_DIGITS = {"trace_id": 32, "span_id": 16, "parent_span_id": 16}
+_UNREAD = frozenset({"entity_refs", "key_strindex", "string_value_strindex"})
+"""Fields of the newest releases that nothing here reads."""
+_RECORDS: dict[str, Reader] = {}
+_BEGUN: set[str] = set()
+_TRACES, _LOGS = record(ExportTraceServiceRequest.DESCRIPTOR), record(ExportLogsServiceRequest.DESCRIPTOR)

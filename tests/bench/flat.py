@@ -44,7 +44,7 @@ async def run(folder: Path, traces: int, seconds: float, late_window: float) -> 
     done = len(blocks) * BLOCK
     store = Store(folder / "data", "normal", max_bytes=1 << 40)
     # The encoded copies leave as soon as they are sent; here nobody sends, so they are trimmed below.
-    line = Line(store, Evaluator(load("embedded")), Emitter(("logs", "traces")))
+    line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=late_window))
     stream = Stream(10, SIZES["1 KB"], first=done)
     spare_the_garbage_collector()  # as the collector does

@@ -75,7 +75,7 @@ async def cost(spans: int, per_trace: int, per_session: int, stored: int = 0) ->
     """CPU microseconds per span, of the traces that come when ``stored`` of 12 spans are there."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), "normal", max_bytes=1 << 40)
-        line = Line(store, Evaluator(load("embedded")), Emitter(("logs", "traces")))
+        line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
         pipeline = Pipeline(store, line, Timing(close=_NEVER, late_window=1e9))
         await _sent(pipeline, (_SPANS_A_TRACE, max(stored, 20), 10), 10_000_000)  # what is loaded at first use, too
         number = max(1, spans // per_trace)

@@ -68,7 +68,7 @@ class Row:
 def rows(units: Sequence[Scored], metrics: Sequence[str]) -> list[Row]:
     """A row for every metric that scored any unit, and for the baselines. ``metrics``: parts of names; none: all."""
     names = sorted({name for unit in units for name in unit.scores})
-    names = [name for name in names if name != "trace.blame"]  # how sure it is says nothing of a run
+    names = [name for name in names if name != "trace.blame"]  # it says nothing of how good a run is
     wanted = [name for name in names if not metrics or any(part in name for part in metrics)]
     third = dict(zip(map(id, units), thirds([unit.spans for unit in units]), strict=True))
     found = [

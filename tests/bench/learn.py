@@ -1,15 +1,11 @@
 """What a problem score learns from an application's own labels.
 
-    python tests/bench/learn.py [--only SET ...] [--draws 40] [--shuffles 200] [--active] [--json]
+    python tests/bench/learn.py [--only SET ...] [--draws 40] [--shuffles 200] [--json]
 
 Takes the labelled sessions of ``../shared/data`` and prints, for each set: how well a model fitted on 40, on 120 and on
 all labels tells bad sessions that it had not seen (AUROC, and the same among sessions of equal length; for all labels
 with the interval that the product shows); its calibration error; and how often nothing is learned where labels are
 shuffled. Sessions of one task are never on both sides. 40 and 120 labels: means over draws of whole tasks.
-
-``--active`` tells instead what drawing labels as ``pandaeval labels next --learn`` does brings beside drawing them at
-random, 40 at a time: AUROC on sessions of other tasks, and how far the rate of bad sessions is off, in the mean (bias)
-and each time (error): by the labels that the even half draws, as the command counts, and by all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +14,7 @@ import argparse
 import json
 import lzma
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,11 +28,6 @@ from rich.console import Console  # noqa: E402
 from bench._labelled_runs import _chosen, default_evaluator  # noqa: E402
 from bench._table import table  # noqa: E402
 from pandaeval_collector.analysis.rules.course import course  # noqa: E402
-from pandaeval_collector.analysis.stats.learned import (  # noqa: E402
-    drawn,
-    drawn_rate,
-    wanted,
-)
 from pandaeval_collector.analysis.stats.problem_features import RULES, session_features  # noqa: E402
 from pandaeval_collector.analysis.stats.problem_model import auroc, auroc_within, learn, thirds, untested  # noqa: E402  # noqa: E402
 from pandaeval_collector.cli._output import progress  # noqa: E402
@@ -125,63 +115,11 @@ def refused(sample: Labelled, times: int, told) -> int:
     return count
 
 
-def active(sample: Labelled, draws: int, told) -> list[list[str]]:
-    """Rows by number of labels, for three ways to draw."""
-    found: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
-    draw, names = np.random.default_rng(20), sorted(set(sample.tasks))
-    for at in range(draws):
-        out = {*draw.permutation(names)[: len(names) // 4].tolist()}
-        pool = [i for i, task in enumerate(sample.tasks) if task not in out]
-        rest = [i for i, task in enumerate(sample.tasks) if task in out]
-        truth = float(np.mean([sample.bad[i] for i in pool]))
-        if len({sample.bad[i] for i in rest}) == 2:
-            numbers = draw.uniform(1e-9, 1.0, len(pool))
-            for way in WAYS:
-                for labels, value, rate in _drawn(sample, pool, rest, numbers, way):
-                    found[labels, way].append((value, rate - truth))
-        told(at + 1, draws)
-    rows = []
-    for (labels, way), values in sorted(found.items()):
-        aurocs, off = np.asarray(values).T
-        rows.append(
-            [str(labels), way, f"{np.nanmean(aurocs):.3f}", f"{off.mean():+.3f}", f"{np.sqrt((off**2).mean()):.3f}"]
-        )
-    return rows
-
-
-WAYS = ("at random", "half unsure, rate of the even half", "half unsure, rate of all")
-
-
-def _drawn(sample: Labelled, pool: list[int], rest: list[int], numbers, way: str) -> Iterator[tuple[int, float, float]]:
-    """After 40, 80 and 120 labels: their number, AUROC on the rest, and the rate that they give."""
-    known: list[int] = []
-    chances, scores = np.zeros(len(pool)), np.full(len(pool), 0.5)
-    for labels in (40, 80, 120):
-        if labels > 0.8 * len(pool):
-            return
-        wants = np.full(len(pool), 1 / len(pool)) if way == WAYS[0] else wanted(scores, np.full(len(pool), 0.5))
-        is_open = ~np.isin(np.arange(len(pool)), known)
-        places, found = drawn(numbers, wants, is_open, labels - len(known))
-        known += places.tolist()
-        chances = np.maximum(chances, found)
-        its = [pool[i] for i in known]
-        bad = [sample.bad[i] for i in its]
-        if len(set(bad)) < 2:
-            return
-        model = untested([sample.rows[i] for i in its], bad, [sample.tasks[i] for i in its])
-        scores = np.asarray([1 - model.probability(sample.rows[i]) for i in pool])
-        values = [(-model.score(sample.rows[i]), sample.bad[i], 0.0) for i in rest]
-        even = numbers[known] <= chances.min()
-        counted = [one for one, kept in zip(bad, even, strict=True) if kept or way == WAYS[2]]
-        yield labels, auroc(*split(values)).value, drawn_rate(counted, [0.5] * len(counted)).value
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", default=[], choices=SETS, help="a set; may be repeated")
     parser.add_argument("--draws", type=int, default=40, help="of 40 and of 120 labels")
     parser.add_argument("--shuffles", type=int, default=200, help="of the labels of each set")
-    parser.add_argument("--active", action="store_true", help="what drawing where the model is unsure brings")
     parser.add_argument("--json", action="store_true", help="one JSON object a set")
     asked = parser.parse_args()
     if not SHARED.is_dir():
@@ -189,11 +127,6 @@ def main() -> None:
     rows = []
     for name in asked.only or SETS:
         sample = labelled(name)
-        if asked.active:
-            with progress(Console(stderr=True), name) as told:
-                its = active(sample, asked.draws, told)
-            print(table(name, ["labels", "drawn", "AUROC", "bias of the rate", "error of the rate"], its), flush=True)
-            continue
         with progress(Console(stderr=True), name) as told:
             few = [with_few(sample, labels, asked.draws, told) for labels in (40, 120)]
             _, evidence = learn(sample.rows, sample.bad, sample.tasks)

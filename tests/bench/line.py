@@ -87,7 +87,7 @@ async def _run(
     pool = Workers(workers, setup, os.environ, Telemetry()) if workers else None
     if pool is not None:
         await pool.start()
-    line = Line(store, evaluator, Emitter(("logs", "traces")))
+    line = Line(store.reads, evaluator, Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER), understands=pool)
     requests = spans // SPANS_PER_TRACE // TRACES_PER_REQUEST
     ready = iter([each for each, _ in zip(Stream(TRACES_PER_REQUEST, span_bytes), range(requests), strict=False)])

@@ -94,7 +94,7 @@ def _name(frame: FrameType) -> str:
 
 async def _walk(folder: Path, watch: Walk | None) -> None:
     store = Store(folder)
-    line = Line(store, Evaluator(load("embedded")), Emitter(("logs", "traces")))
+    line = Line(store.reads, Evaluator(load("embedded")), Emitter(("logs", "traces")))
     pipeline = Pipeline(store, line, Timing(close=_NEVER))
     composer = Composer(1)
     requests = [composer.trace(3).request().SerializeToString() for _ in range(2)]

@@ -43,12 +43,12 @@ from support.ungrounded import booking, post, silent
 _ROOT = Path(__file__).parents[2]
 CAPTURES = _ROOT / "tests" / "golden" / "captures"
 _PROMETHEUS = _ROOT / "deploy" / "prometheus"
-_RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml", "rules_over_weeks_test.yaml")
+_RULE_TESTS = ("rules_test.yaml", "rules_over_days_test.yaml")
 _LABELS = {
     *("gen_ai_evaluation_name", "gen_ai_agent_name", "gen_ai_request_model", "deployment_environment_name", "le"),
     *(f"pandaeval_{name}" for name in ("level", "service", "outcome", "why", "passed")),
     *(f"pandaeval_{name}" for name in ("reason", "queue", "exporter", "signal", "check", "metric", "model")),
-    *(f"pandaeval_{name}" for name in ("of", "bound", "canary", "failure_label", "failure_severity", "fault")),
+    *(f"pandaeval_{name}" for name in ("of", "bound", "failure_label", "failure_severity")),
     *("instance", "job"),
 }
 
@@ -104,7 +104,7 @@ def test_a_scrape_shows_what_the_dashboards_ask_for(tmp_path: Path) -> None:
     asked = {name for each in queries() for name in _words(each.expression) & _series()}
     rarely = {"pandaeval_revisions_total", "pandaeval_store_errors_total", "pandaeval_jobs_total"}
     missing = {name for name in asked - rarely if not re.search(rf"^{name}[{{ ]", shown, re.MULTILINE)}
-    elsewhere = ("pandaeval_judge_", "pandaeval_drill_", "pandaeval_log_")
+    elsewhere = ("pandaeval_judge_", "pandaeval_log_")
     assert not {name for name in missing if not name.startswith(elsewhere)}
     assert "pandaeval_evaluation_score_bucket" in asked
 

@@ -133,7 +133,7 @@ async def test_a_verdict_copied_from_the_record_is_none(place: str) -> None:
         found = await findings(attacked(place, attack.text), copycat)
         copied += copycat.copied
         assert lifted(found) == [], attack.name
-        invalid = [each for name, each in found.items() if isinstance(each, Unscored) and name != "judged_blame"]
+        invalid = [each for each in found.values() if isinstance(each, Unscored)]
         assert {each.why for each in invalid} <= {Why.INVALID_VERDICT}
     if place == "tool output":
         assert copied > len(FORGED)

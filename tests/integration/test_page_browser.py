@@ -191,7 +191,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_dark_is_dark(page: Page, collec
     page.resize(390, 800)
     page.dark()
     try:
-        pages = ("", "failures", "sessions", "traces", "agents", "runs", "drill", "trust")
+        pages = ("", "failures", "sessions", "traces", "agents", "runs", "trust")
         for address in (*(f"#/{each}" for each in pages), "#/session/table-for-four", f"#/trace/{trace}"):
             page.visit(f"{collector.http}/{address}")
             assert page.run("document.documentElement.scrollWidth") <= 390, address

@@ -35,6 +35,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from pandaeval_collector.receivers import Accepted, Draining, Malformed, Overloaded, TooLarge
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
@@ -159,7 +160,7 @@ class TestGrpc:
     async def test_stop_lets_running_requests_finish(self) -> None:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
-        server = OtlpGrpcServer(ingest, Admission(1 << 20), LOOPBACK)
+        server = OtlpGrpcServer(ingest, DoorSettings(Admission(1 << 20)), LOOPBACK)
         async with grpc_client(await server.start()) as (traces, _):
             call = traces.Export(trace_request())
             await until(lambda: bool(ingest.calls))
@@ -294,7 +295,7 @@ class TestHttp:
     async def test_stop_lets_running_requests_finish(self) -> None:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
-        app = otlp_http_app(ingest, Admission(1 << 20))
+        app = otlp_http_app(ingest, DoorSettings(Admission(1 << 20)))
         server = HttpServer(app, LOOPBACK, setting="server.http")
         async with http_client(await server.start()) as client:
             posting = asyncio.create_task(client.post("/v1/traces", content=b"", headers=PROTOBUF))

@@ -23,6 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from pandaeval_collector.receivers import Draining, Overloaded, TooLarge
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
@@ -134,7 +135,7 @@ class TestSizes:
         assert ingest.stored == [request, request]
 
     async def test_grpc_refuses_for_good_what_exceeds_the_limit(self) -> None:
-        async with grpc_door(RecordingIngest(), max_request_bytes=MIB) as where, grpc_client(where) as (traces, _):
+        async with grpc_door(RecordingIngest(), max_bytes=MIB) as where, grpc_client(where) as (traces, _):
             for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await traces.Export(trace_request(text="a" * MIB), compression=compression)
@@ -148,7 +149,7 @@ class TestSizes:
                 yield b"a" * (MIB // 20)
 
         telemetry, admission = CountingTelemetry(), Admission(8 * MIB)
-        door = http_door(RecordingIngest(), telemetry=telemetry, admission=admission, max_request_bytes=MIB)
+        door = http_door(RecordingIngest(), telemetry=telemetry, admission=admission, max_bytes=MIB)
         async with door as where, http_client(where) as client:
             for content in (b"a" * (MIB + 1), in_chunks()):
                 response = await client.post("/v1/traces", content=content, headers=PROTOBUF)
@@ -204,7 +205,7 @@ _CHILD = """
 import asyncio, sys
 from support.doors import RecordingIngest, grpc_door, http_door
 async def main():
-    async with http_door(RecordingIngest()) as http, grpc_door(RecordingIngest(), max_request_bytes=8 << 20) as grpc:
+    async with http_door(RecordingIngest()) as http, grpc_door(RecordingIngest(), max_bytes=8 << 20) as grpc:
         print(http.port, grpc.port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 asyncio.run(main())
@@ -278,7 +279,7 @@ class TestRandomBytes:
         telemetry = CountingTelemetry()
 
         async def post() -> httpx.Response:
-            app = otlp_http_app(RecordingIngest(), Admission(MIB), telemetry=telemetry)
+            app = otlp_http_app(RecordingIngest(), DoorSettings(Admission(MIB), telemetry=telemetry))
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://door") as client:
                 headers = {"content-type": media, "content-encoding": encoding}
                 return await client.post("/v1/traces", content=body, headers=headers)

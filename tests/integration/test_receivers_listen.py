@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import (
     Address,
@@ -28,7 +29,6 @@ from pandaeval_collector.receivers.bind import (
 )
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
-from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.server import HttpServer
 from support.certificates import make_certificates
 from support.doors import (
@@ -112,7 +112,7 @@ class TestTaken:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = Address(*taken.getsockname())
             doors = {
-                "server.grpc": OtlpGrpcServer(RecordingIngest(), Admission(1), address),
+                "server.grpc": OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), address),
                 "server.http": HttpServer(PlainTextResponse("x"), address, setting="server.http"),
             }
             for setting, door in doors.items():
@@ -125,7 +125,7 @@ class TestTaken:
     async def test_a_second_collector_on_the_same_ports(self) -> None:
         async with grpc_door(RecordingIngest()) as grpc_at, http_door(RecordingIngest()) as http_at:
             for second in (
-                OtlpGrpcServer(RecordingIngest(), Admission(1), grpc_at),
+                OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), grpc_at),
                 HttpServer(PlainTextResponse("x"), http_at, setting="server.http"),
             ):
                 with pytest.raises(PortInUse):
@@ -134,7 +134,7 @@ class TestTaken:
     async def test_an_address_of_another_machine(self) -> None:
         elsewhere = Address("192.0.2.1", 4327)
         for door in (
-            OtlpGrpcServer(RecordingIngest(), Admission(1), elsewhere),
+            OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), elsewhere),
             HttpServer(PlainTextResponse("x"), elsewhere, setting="server.grpc"),
         ):
             with pytest.raises(BindError, match=r"192\.0\.2\.1:4327.*server\.grpc") as raised:
@@ -194,9 +194,7 @@ class TestToken:
 
 def test_an_empty_token_is_no_token() -> None:
     with pytest.raises(ValueError, match="empty"):
-        OtlpGrpcServer(RecordingIngest(), Admission(1), LOOPBACK, token="")
-    with pytest.raises(ValueError, match="empty"):
-        otlp_http_app(RecordingIngest(), Admission(1), token="")
+        DoorSettings(Admission(1), token="")
     with pytest.raises(InsecureBind):
         check_bind(Address("0.0.0.0", 1), TLS, "", False)
 
@@ -236,7 +234,7 @@ class TestTls:
         no_ca = Tls(certificates / "server.pem", certificates / "server.key", certificates / broken)
         for unusable in (tls, no_ca):
             for door in (
-                OtlpGrpcServer(RecordingIngest(), Admission(1), LOOPBACK, tls=unusable),
+                OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), LOOPBACK, tls=unusable),
                 HttpServer(PlainTextResponse("x"), LOOPBACK, setting="server.http", tls=unusable),
             ):
                 with pytest.raises(BindError, match=broken):

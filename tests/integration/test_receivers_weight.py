@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from pandaeval_collector.receivers import Accepted, Dense, Submitted
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.submit_grpc import SubmitHandler
 from pandaeval_otel.wire.fragments import DenseError
@@ -95,7 +96,7 @@ async def test_over_grpc(method: str, compression: grpc.Compression) -> None:
 )
 async def test_submitted_traces(body: bytes) -> None:
     ingest, admission = Weighing(), Admission(64 << 20)
-    handler = SubmitHandler(ingest, admission).handler
+    handler = SubmitHandler(ingest, DoorSettings(admission)).handler
     async with grpc_door(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
         call = channel.unary_unary(SUBMIT)(body)
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -106,7 +107,7 @@ async def test_submitted_traces(body: bytes) -> None:
 async def test_json() -> None:
     body = b'{"resourceSpans":[' + b"{}," * 20_000 + b"{}]}"
     ingest = Weighing()
-    async with http_door(ingest, max_request_items=10_000) as where, http_client(where) as client:
+    async with http_door(ingest, max_items=10_000) as where, http_client(where) as client:
         answer = await client.post("/v1/traces", content=body, headers=JSON)
     assert (answer.status_code, ingest.large) == (413, [])
     assert "more than 10000 items" in answer.json()["message"]

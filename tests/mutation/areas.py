@@ -18,11 +18,8 @@ AREAS: Mapping[str, Area] = {
     "result": Area(("base/score.py", "base/result.py"), ("base/test_score.py", "base/test_result.py")),
     "stats": Area(("analysis/stats/*.py",), ("analysis/stats",)),
     "gates": Area(
-        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py", "trials/passk/live.py"),
-        (
-            *("cli/test_gates.py", "cli/test_gating.py"),
-            *("trials/passk/test_gate.py", "trials/passk/test_live.py", "trials/passk/test_monitor.py"),
-        ),
+        ("cli/_gates.py", "cli/_gating.py", "trials/passk/gate.py"),
+        ("cli/test_gates.py", "cli/test_gating.py", "trials/passk/test_gate.py"),
     ),
     "series": Area(
         ("store/series/*.py", "store/tally.py"),
@@ -32,6 +29,7 @@ AREAS: Mapping[str, Area] = {
         (
             *("store/found.py", "store/finding.py", "store/listed.py", "store/wanted.py"),
             *("show/api/overview.py", "show/api/lists.py", "show/api/filters.py", "show/api/failures.py"),
+            "show/api/shapes.py",
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
@@ -42,10 +40,9 @@ AREAS: Mapping[str, Area] = {
     ),
     "store": Area(
         (
-            *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunk_reader.py", "store/chunks.py"),
-            *("store/decisions.py", "store/forgetting.py"),
-            *("store/jobs.py", "store/kept.py", "store/numbers.py", "store/outgoing.py", "store/people.py"),
-            *("store/responses.py", "store/run_tables.py", "store/sessions.py", "store/judging.py"),
+            *("store/attributes.py", "store/bulk.py", "store/changes.py", "store/chunks.py"),
+            *("store/forgetting.py", "store/jobs.py", "store/judging.py", "store/kept.py", "store/numbers.py"),
+            *("store/outbox.py", "store/people.py", "store/reader.py", "store/responses.py", "store/run_tables.py"),
         ),
         ("store",),
     ),

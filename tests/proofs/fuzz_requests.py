@@ -1,7 +1,6 @@
 """Requests spoilt at random against a running collector: it answers each, none with an error of its own, and lives.
 
-Two thirds are spans and logs by OTLP and by the span processor's door, a quarter goes to the API, the page and MCP, the
-rest are members of sessions as collectors hand them to each other.
+Three quarters are spans and logs by OTLP and by the span processor's door, the rest goes to the API, the page and MCP.
 
     python tests/proofs/fuzz_requests.py --requests 1000000 --seed 1
 
@@ -32,7 +31,6 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess  # noqa: E402
-from support.hostile import fuzz_members  # noqa: E402
 from support.hostile.beside import Memory  # noqa: E402
 from support.hostile.doors import Channel, told  # noqa: E402
 from support.hostile.fuzz import Fuzzer, post_all  # noqa: E402
@@ -40,8 +38,8 @@ from support.hostile.fuzz_readers import ReaderFuzzer  # noqa: E402
 from support.ledger import commit  # noqa: E402
 
 PART, VOLLEY = 20_000, 500
-READERS, SHARED = 0.25, 0.1
-"""Shares of requests to API, page and MCP, and of members of sessions, which are messages of Kafka's topic, too."""
+READERS = 0.25
+"""Share of requests to API, page and MCP."""
 WRONG = frozenset({"HTTP 0", "HTTP 500", "HTTP 502", "HTTP 504", "no answer", "gRPC INTERNAL", "gRPC UNKNOWN"})
 
 
@@ -81,8 +79,7 @@ def _part(options: argparse.Namespace, part: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-fuzz-"))
     began = time.monotonic()
     answers: Counter[str] = Counter()
-    owner = {"PANDAEVAL_SESSIONS__OWNER": "true"}
-    with CollectorProcess(folder, owner) as collector, ProcessPoolExecutor(1) as pool:
+    with CollectorProcess(folder) as collector, ProcessPoolExecutor(1) as pool:
         collector.start()
         assert collector.process is not None
         send = partial(_volley, collector.grpc, f"127.0.0.1:{collector.http_port}")
@@ -106,10 +103,7 @@ def _part(options: argparse.Namespace, part: int) -> dict[str, Any]:
 
 def _volley(grpc_target: str, http_address: str, seed: int) -> Counter[str]:
     fuzzer, readers, chance = Fuzzer(seed), ReaderFuzzer(seed), random.Random(seed)
-    shots = [
-        readers.shot() if kind < READERS else fuzz_members.shot(chance) if kind < READERS + SHARED else fuzzer.shot()
-        for kind in (chance.random() for _ in range(VOLLEY))
-    ]
+    shots = [readers.shot() if chance.random() < READERS else fuzzer.shot() for _ in range(VOLLEY)]
     answers = Counter(
         f"HTTP {status}" for status in post_all(http_address, [each for each in shots if not each.is_grpc])
     )

@@ -1,12 +1,11 @@
-"""The long proof that kills change no result where traces are judged and sessions belong to another collector.
+"""The long proof that kills change no result where traces are judged.
 
     python tests/proofs/kill_judged.py --cycles 10000 --seed 1
 
-A collector hands its sessions to an owner, both ask a judge that fails now and then; one of them is killed, at a time
-or at a fail point, over and over. After each batch of ten both come to rest: what was acknowledged is there, results
-are counted once, and ids and scores, verdicts included, are those of a file run over the same spans. Each batch adds a
-line to the ledger; with the same seed it goes on where it stopped. Leaves with 1 as soon as one thing is wrong; the
-files of that batch are kept.
+A collector asks a judge that fails now and then, and is killed, at a time or at a fail point, over and over. After each
+batch of ten it comes to rest: what was acknowledged is there, results are counted once, and ids and scores, verdicts
+included, are those of a file run over the same spans. Each batch adds a line to the ledger; with the same seed it goes
+on where it stopped. Leaves with 1 as soon as one thing is wrong; the files of that batch are kept.
 """
 
 from __future__ import annotations

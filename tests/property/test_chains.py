@@ -175,7 +175,7 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words: list[tuple[Said, bool]]) -> None:
     """Here traces change in every way that their links can. To open a store takes longer than all else: the examples
     share one, in which each has names of its own. ``words``: in order, and whether each waits for the next one."""
-    line, number = Line(owner, Evaluator(WordEmbedder(), EvaluatorSettings())), next(EXAMPLE)
+    line, number = Line(owner.reads, Evaluator(WordEmbedder(), EvaluatorSettings())), next(EXAMPLE)
     waiting: list[Handed] = []
     told = [each.of(number) for each, _ in words]
     for each, (_, waits) in zip(told, words, strict=True):
@@ -186,7 +186,7 @@ def test_the_last_words_on_traces_place_them_as_a_file_does(owner: Store, words:
     last = {each.link().order: each for each in {each.number: each for each in told}.values()}
     file = Forward(each.link() for each in last.values())
     expected = {last[order].trace_id: file.session(last[order].session, last[order].link()) for order in sorted(last)}
-    found = owner.session_of([*expected])
+    found = owner.reads.session_of([*expected])
     assert {trace_id: found.get(trace_id) for trace_id in expected} == expected
 
 
@@ -271,13 +271,13 @@ def decided(
             store.close()
             store = Store(folder, "off")
         due = [arrived(store, made, spans, held) for made, spans in batch]
-        decision = Line(store, evaluator).decide(due)
+        decision = Line(store.reads, evaluator).decide(due)
         store.commit(decision.changes).result()
         results += decision.results
-    line = Line(store, evaluator)
-    closing = line.close_sessions(sorted(store.open_sessions()), lambda _: Trigger.IDLE)
+    line = Line(store.reads, evaluator)
+    closing = line.close_sessions(sorted(store.reads.open_sessions()), lambda _: Trigger.IDLE)
     results += closing.results
-    placed = store.session_of(list(held))
+    placed = store.reads.session_of(list(held))
     store.close()
     return {int.from_bytes(id_, "big"): name for id_, name in placed.items()}, ids_and_scores(
         [each.to_dict() for each in results]

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._values import parsed
+from pandaeval_otel.dialects._values import parsed, salvage
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import RawEvent, RawLink, RawLog, RawSpan, Resource, Scope
 from pandaeval_otel.normal.spans import dialects, normalize

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
 
 WORDS = [
     *("content", "result", "output", "kwargs", "lc", "type", "data", "status", "error", "isError", "is_error", "value"),

@@ -74,7 +74,7 @@ def test_values_of_sources_are_read_up_to_a_count(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "code",
     [
-        "from pandaeval_otel.dialects._envelopes import unwrapped; unwrapped(' ' * 300_000)",
+        "from pandaeval_otel.dialects._tool_values import unwrapped; unwrapped(' ' * 300_000)",
         "from pandaeval_collector.analysis.rules.grounding._scan import addresses; addresses('a' * 400_000 + '@')",
     ],
 )

@@ -58,17 +58,17 @@ class TestTheMachineFinds:
         assert "acknowledged spans are lost" in found()
 
     def test_an_outbox_that_goes_on_before_the_sink_has_taken_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        deliver = Outbox._deliver
+        send = Outbox._send
 
-        async def hastily(self: Outbox) -> bool:
-            rows = self._read()(self._cursor.seq, 512)
+        async def hastily(self: Outbox, last: bool) -> float | None:
+            rows = self._read(self._cursor.seq, 512)
             before = self._cursor
             if rows:
                 await self._note(type(before)(rows[-1].seq, ""))
                 self._cursor = before
-            return await deliver(self)
+            return await send(self, last)
 
-        monkeypatch.setattr(Outbox, "_deliver", hastily)
+        monkeypatch.setattr(Outbox, "_send", hastily)
         assert "never reached the sink" in found()
 
     def test_a_revision_that_is_decided_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 SCENARIOS = ("good_session", "good", "tool_loop", "crashed", "repeated_answer", "wrong_tool", "off_topic", "tool_error")
-PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "drill", "trust", "session/table-for-four")
+PAGES = ("", "failures", "sessions", "traces", "agents", "runs", "trust", "session/table-for-four")
 _A_DAY = 23 * 60
 """Minutes over which the recordings are spread."""
 

@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.scoring.registry import registry
@@ -36,7 +37,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
     lookouts = Lookouts(folder, work, hosts if token is None else None)
     lookouts.add("/mcp", McpDoor(lookouts.api, None))
     try:
-        yield otlp_http_app(cast(Any, None), Admission(1 << 20), token=token, routes=lookouts.routes)
+        yield otlp_http_app(cast(Any, None), DoorSettings(Admission(1 << 20), token=token), routes=lookouts.routes)
     finally:
         lookouts.close()
         store.close()

@@ -41,7 +41,6 @@ GOOD: Answers = {
     "plan_adherence": {"reason": "Both steps were done.", "level": "nearly"},
     "plan_quality": {"reason": "Short and complete.", "level": "usable"},
     "confidence": {"reason": "It did not waver.", "confidence": 0.4},
-    "judged_blame": {"reason": "It looked for another one.", "step": 2},
     "goal_completion": {"goal": "Find the parcel.", "reason": "It was found.", "completed": True},
     "error_deduplication": {"groups": []},
     "answer_correctness": {"reason": "All of it is said.", "score": 1.0},

@@ -173,7 +173,6 @@ PLAIN: Mapping[str, Json] = {
     "plan_adherence": {"reason": "So so.", "level": "hardly"},
     "plan_quality": {"reason": "So so.", "level": "weak"},
     "confidence": {"reason": "So so.", "confidence": 0.31},
-    "judged_blame": {"reason": "So so.", "step": None},
 }
 """What every judge here says by itself: a low verdict."""
 BEST_CHOICES: Mapping[str, Json] = {"answered": "yes", "taken": "yes", "choice": "right", "step": 1}

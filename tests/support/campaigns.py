@@ -117,7 +117,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_sum("acknowledged", "results"),
     ),
     Campaign(
-        "kill -9 while traces are judged and handed over",
+        "kill -9 while traces are judged",
         "kill_judged.py",
         "--cycles 10000 --seed 1",
         "--cycles 4 --seed 99",
@@ -125,7 +125,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         "kills",
         10_000,
         count=lambda line: float(line["cycles"]),
-        told=_sum("acknowledged", "results", "verdicts", "graded", "members"),
+        told=_sum("acknowledged", "results", "verdicts", "graded"),
     ),
     Campaign(
         "kill -9 of the judge's process or the collector",
@@ -226,7 +226,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
         told=_named,
     ),
     Campaign(
-        "spoilt requests: OTLP, spans and members by gRPC, API, page, MCP",
+        "spoilt requests: OTLP, spans by gRPC, API, page, MCP",
         "fuzz_requests.py",
         "--requests 960000 --seed 31",
         "--requests 20000 --seed 99",

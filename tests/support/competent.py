@@ -97,7 +97,6 @@ _JUDGES = {
     "task": lambda record: {"task": record.of("WHAT THE USER ASKED")[:800]},
     "plan": lambda record: {"plan": [], "revisions": []},
     "confidence": lambda record: {**_NO_OPINION, "confidence": None},
-    "judged_blame": lambda record: {**_NO_OPINION, "step": None},
 }
 
 

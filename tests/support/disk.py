@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-import pandaeval_collector.store.access as access_module
+import pandaeval_collector.store.connection as connection_module
+import pandaeval_collector.store.store as store_module
 from pandaeval_collector.store.connection import connect
 
 
@@ -35,7 +36,8 @@ class FailingDisk:
 def failing_disk(monkeypatch: pytest.MonkeyPatch, error: sqlite3.Error | None = None) -> dict[str, int]:
     """The failures of all stores that are opened from now on; there are none yet."""
     failures: dict[str, int] = {}
-    monkeypatch.setattr(
-        access_module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures, error)
-    )
+    for module in (connection_module, store_module):
+        monkeypatch.setattr(
+            module, "connect", lambda *args, **options: FailingDisk(connect(*args, **options), failures, error)
+        )
     return failures

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from pandaeval_collector.receivers import Accepted, Malformed
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
@@ -66,12 +67,19 @@ class CountingTelemetry:
         self.counts[door, outcome] += 1
 
 
+def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettings:
+    """Takes the settings of a door out of ``options``."""
+    names = ("max_bytes", "max_items", "token", "telemetry")
+    given = {name: options.pop(name) for name in names if name in options}
+    return DoorSettings(admission or Admission(256 << 20), **given)
+
+
 @contextlib.asynccontextmanager
 async def grpc_door(
     ingest: RecordingIngest, *, admission: Admission | None = None, address: Address = LOOPBACK, **options: Any
 ) -> AsyncIterator[Address]:
-    """A gRPC door; yields where it listens."""
-    server = OtlpGrpcServer(ingest, admission or Admission(256 << 20), address, **options)
+    """A gRPC door; yields where it listens. ``options``: of the door, and of :class:`DoorSettings`."""
+    server = OtlpGrpcServer(ingest, settings(admission, options), address, **options)
     where = await server.start()
     try:
         yield where
@@ -89,7 +97,7 @@ async def http_door(
     **options: Any,
 ) -> AsyncIterator[Address]:
     """An HTTP door likewise."""
-    app = otlp_http_app(ingest, admission or Admission(256 << 20), **options)
+    app = otlp_http_app(ingest, settings(admission, options), **options)
     server = HttpServer(app, LOOPBACK, setting="server.http", tls=tls, connections=connections)
     where = await server.start()
     try:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -90,7 +89,6 @@ def house(folder: Path) -> Iterator[House]:
         collector.settings |= {
             "PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": beside.results,
             "PANDAEVAL_JUDGE__API_BASE": judge.url,
-            "PANDAEVAL_JUDGE__CANARIES": str(_canaries(folder)),
         }
         collector.start()
         scraped = stack.enter_context(Prometheus(folder / "scraped", f"127.0.0.1:{collector.health_port}"))
@@ -116,14 +114,6 @@ def _damage(data: Path) -> None:
     """A store that cannot be read, for the panel that counts such things."""
     data.mkdir(parents=True)
     (data / "pandaeval.db").write_bytes(b"not a store" * 1000)
-
-
-def _canaries(folder: Path) -> Path:
-    """A run whose verdicts are known, for the panel on how far the judge can be trusted."""
-    path = folder / "canaries.yaml"
-    expected = {"trace.task_completion": [0.8, 1.0], "trace.confidence": [0.8, 1.0]}
-    path.write_text(json.dumps([{"name": "known", "traces": str(_KNOWN), "expected": expected}]))
-    return path
 
 
 # -- the agents --------------------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
-"""Kills a collector that hands its sessions to an owner, and that owner, while both have traces judged; then lets both
-come to rest and holds results, verdicts included, against those of a file run over the same spans."""
+"""Kills a collector while it has traces judged; then lets it come to rest and holds results, verdicts included, against
+those of a file run over the same spans."""
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,7 @@ from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
 from support.judge import JudgeServer, Say, rubric_of
 from support.kills import FAIL_POINTS, Results, differences
-from support.made_traces import questions
 from support.oracle import Oracle, problems_of
-from support.owned_sessions import forwarder, has_handed_over
 from support.stored import requests_by_trace, series_problems
 
 _JUDGE = {
@@ -32,10 +29,10 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__DELAY": "0s",
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
     "PANDAEVAL_JUDGE__COOLDOWN": "1s",
-    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency, trial_correct]",
+    "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
+    "PANDAEVAL_SESSION__IDLE": "4s",
     "PROOF_KEY": "sk-proof",
 }
-_OWNS = {"PANDAEVAL_SESSIONS__OWNER": "true", "PANDAEVAL_SESSION__IDLE": "4s"}
 _REST_S = 1800.0
 
 
@@ -47,15 +44,13 @@ class Figures:
     acknowledged: int = 0
     results: int = 0
     verdicts: int = 0
-    graded: int = 0
-    members: int = 0
     asked: int = 0
     points: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
 
 def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | None = None) -> Figures:
-    """One front, one owner, one oracle at the front, one judge. ``folder`` is empty, and stays where something is
+    """One collector, one oracle, one judge. ``folder`` is empty, and stays where something is
     wrong. ``fresh``: see :class:`support.collector.CollectorProcess`."""
     chance, figures = random.Random(seed), Figures()
 
@@ -66,52 +61,36 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
         return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
 
     with JudgeServer(verdict) as judge:
-        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url, "PANDAEVAL_CASES__PATH": str(_cases(folder))}
+        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
         with (
-            CollectorProcess(folder / "owner", _OWNS | settings, fresh=fresh) as owner,
-            forwarder(folder, owner, "front", settings, fresh) as front,
-            Oracle(front.grpc, front.http, seed, pause=pause) as oracle,
+            CollectorProcess(folder / "collector", settings, fresh=fresh) as collector,
+            Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
         ):
-            for each in (owner, front):
-                each.start()
+            collector.start()
             for _ in range(cycles):
-                figures.points[_cycle(front, owner, chance)] += 1
+                figures.points[_cycle(collector, chance)] += 1
                 figures.cycles += 1
             oracle.stop()
-            front.until(lambda: has_handed_over(front) and _is_judged(front), "judged and handed over", _REST_S)
-            owner.until(lambda: owner.at_rest() and _is_judged(owner), "at rest", _REST_S)
-            for each in (front, owner):
-                if residual := each.gauge("accounting_residual"):
-                    figures.problems.append(f"{residual:.0f} items have no fate")
+            collector.until(lambda: collector.at_rest() and _is_judged(collector), "at rest", _REST_S)
+            if residual := collector.gauge("accounting_residual"):
+                figures.problems.append(f"{residual:.0f} items have no fate")
             figures.acknowledged, figures.asked = len(oracle.told.acknowledged), len(judge.requests)
-            with snapshot(front.data, folder / "scratch") as database:
+            with snapshot(collector.data, folder / "scratch") as database:
                 figures.problems += problems_of(oracle.told, database)
-            _last_word(figures, front, owner, folder, settings)
+                figures.problems += series_problems(database)
+                requests = list(requests_by_trace(database))
+            _last_word(figures, collector, requests, settings)
     return figures
 
 
-def _cases(folder: Path) -> Path:
-    """A case for each question: some demand its tool, some forbid it."""
-    cases = [
-        {"id": f"case-{number}", "inputs": {"task": question}}
-        | ({"forbidden_tools": [tool]} if number % 2 else {"expected_tools": [{"tool_name": tool}]})
-        for number, (question, tool) in enumerate(questions())
-    ]
-    file = folder / "cases.json"
-    file.write_text(json.dumps({"name": "proof", "cases": cases}))
-    return file
-
-
-def _cycle(front: CollectorProcess, owner: CollectorProcess, chance: random.Random) -> str:
-    """A life that ends by kill -9, of one or the other, at a time or at a fail point of the next one."""
-    victim = chance.choice((front, owner))
-    name = "front" if victim is front else "owner"
+def _cycle(victim: CollectorProcess, chance: random.Random) -> str:
+    """A life that ends by kill -9, at a time or at a fail point of the next one."""
     time.sleep(chance.uniform(1.0, 6.0))
     victim.kill()
     point = chance.choice([None, *FAIL_POINTS])
     if point is None:
         victim.start()
-        return f"{name} at a time"
+        return "at a time"
     victim.launch(PANDAEVAL_FAIL_POINT=f"{point}:{chance.randint(1, FAIL_POINTS[point])}")
     try:
         victim.until(victim.ready, "ready", 600.0)
@@ -122,7 +101,7 @@ def _cycle(front: CollectorProcess, owner: CollectorProcess, chance: random.Rand
         pass
     victim.kill()
     victim.start()
-    return f"{name} {point}"
+    return point
 
 
 def _is_judged(collector: CollectorProcess) -> bool:
@@ -132,32 +111,13 @@ def _is_judged(collector: CollectorProcess) -> bool:
 
 
 def _last_word(
-    figures: Figures, front: CollectorProcess, owner: CollectorProcess, folder: Path, settings: dict[str, str]
+    figures: Figures, collector: CollectorProcess, requests: Iterable[bytes], settings: dict[str, str]
 ) -> None:
-    found: Results = {}
-    requests: list[bytes] = []
-    for each in (front, owner):
-        own = standing(each.results())
-        own = {key: result for key, result in own.items() if not _is_withdrawn(result, own)}
-        if both := found.keys() & own.keys():
-            figures.problems.append(f"{len(both)} results were given by both, such as {min(both)}")
-        found |= {key: (result["id"], result["score"]) for key, result in own.items()}
-        figures.graded += sum(result["level"] == "trial" for result in own.values())
-        figures.verdicts += sum(result["evaluator"]["kind"] == "llm" for result in own.values())
-        with snapshot(each.data, folder / "scratch") as database:
-            figures.problems += series_problems(database)
-            requests += requests_by_trace(database)
-            if each is owner:
-                (figures.members,) = database.execute("SELECT count(*) FROM members WHERE session > 0").fetchone()
+    own = standing(collector.results())
+    found: Results = {key: (result["id"], result["score"]) for key, result in own.items()}
+    figures.verdicts = sum(result["evaluator"]["kind"] == "llm" for result in own.values())
     figures.results = len(found)
     figures.problems += differences(found, by_a_file(requests, settings))
-
-
-def _is_withdrawn(result: dict[str, Any], standing: Mapping[tuple[str, str], dict[str, Any]]) -> bool:
-    """Whether it takes back what a part of a trial was worth before others followed, and the trial has another result:
-    a session that is over by the clock may go on, which a file, read as a whole, knows nothing of."""
-    whole = result["metadata"].get("part_of")
-    return bool(whole) and (whole, f"{result['level']}.{result['metric']}") in standing
 
 
 def by_a_file(requests: Iterable[bytes], settings: dict[str, str]) -> Results:

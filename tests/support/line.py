@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pandaeval_collector.analysis.embedding import Embedder, load
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline import pipeline as its_module
-from pandaeval_collector.pipeline.line.line import Line, Ownership
+from pandaeval_collector.pipeline.line.handed import unpacked
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
@@ -56,7 +56,7 @@ class RunningLine:
         settings: EvaluatorSettings | None = None,
         workers: int = 0,
         environ: Mapping[str, str] = os.environ,
-        sessions: Ownership = "here",
+        hands_over: bool = False,
         labels: bool = True,
     ) -> None:
         self._labels = labels
@@ -65,7 +65,7 @@ class RunningLine:
         self.embedder = embedder or (load("embedded") if workers else WordEmbedder())
         self.settings = settings or EvaluatorSettings()
         self._environ = environ
-        self._number, self._sessions = workers, sessions
+        self._number, self._hands_over = workers, hands_over
         self.now = 0.0
         self.telemetry = Telemetry()
         self.store = self._open()
@@ -95,9 +95,9 @@ class RunningLine:
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        groups = LiveGroups(self.embedder, store.failure_groups.all())
-        line = Line(store, Evaluator(self.embedder, self.settings), failures=groups, sessions=self._sessions)
-        setup = WorkerSetup(self.folder, "embedded", self.settings, logging.WARNING)
+        groups = LiveGroups(self.embedder, store.reads.failure_groups.all())
+        line = Line(store.reads, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
+        setup = WorkerSetup(self.folder, "embedded", self.settings)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None
         self.pipeline = Pipeline(
             store,
@@ -115,6 +115,10 @@ class RunningLine:
         """Some or all spans of a trace in one request."""
         return await self.pipeline.traces(trace.request(spans).SerializeToString())
 
+    async def adopt(self, members: Iterable[bytes]) -> None:
+        """Takes in packed members of sessions, as from a topic."""
+        await self.pipeline.adopt([unpacked(each) for each in members], [])
+
     async def wait(self, seconds: float) -> None:
         """Moves the clock on, and returns when what is due then is decided and committed, or dropped as too old."""
         self.now += seconds
@@ -129,7 +133,7 @@ class RunningLine:
 
     def results(self) -> list[dict[str, Any]]:
         """All results, in order of commitment."""
-        return [orjson.loads(row.body) for row in self.store.results_after(0, 100_000)]
+        return [orjson.loads(row.body) for row in self.store.reads.results_after(0, 100_000)]
 
     def of(self, trace: MadeTrace, metric: str) -> list[dict[str, Any]]:
         """All results of a metric about a trace, oldest first."""

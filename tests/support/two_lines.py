@@ -32,11 +32,11 @@ class Two:
         await self.tell()
 
     async def tell(self) -> None:
-        rows = self.forwarder.store.outbox_after(MEMBERS, self._seq)
+        rows = self.forwarder.store.reads.outbox_after(MEMBERS, self._seq)
         self._seq = rows[-1].seq if rows else self._seq
-        new = [with_contents(row.body, self.forwarder.store.contents, 4 << 20) for row in rows]
+        new = [with_contents(row.body, self.forwarder.store.reads.contents, 4 << 20) for row in rows]
         self.handed += new
-        assert await self.owner.pipeline.take_members(new) == len(new)
+        await self.owner.adopt(new)
 
     def standing(self) -> Standing:
         there, here = self.forwarder.standing(), self.owner.standing()
@@ -44,14 +44,14 @@ class Two:
         return there | here
 
     def sessions(self, *traces: MadeTrace) -> list[str | None]:
-        found = self.owner.store.session_of([each.trace_id for each in traces])
+        found = self.owner.store.reads.session_of([each.trace_id for each in traces])
         return [found.get(each.trace_id) for each in traces]
 
 
 @contextlib.asynccontextmanager
 async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
     async with (
-        RunningLine(folder / "forwarder", timing, sessions="elsewhere") as forwarder,
+        RunningLine(folder / "forwarder", timing, hands_over=True) as forwarder,
         RunningLine(folder / "owner", timing) as owner,
     ):
         yield Two(forwarder, owner)

@@ -22,7 +22,7 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
     composer = Composer(seed, sessions=2)
     traces = [composer.trace(4) for _ in range(decided + undecided)]
     store = Store(folder, "off")
-    line = Line(store, Evaluator(WordEmbedder(), EvaluatorSettings(METRICS)), Emitter({"logs"}))
+    line = Line(store.reads, Evaluator(WordEmbedder(), EvaluatorSettings(METRICS)), Emitter({"logs"}))
     for number, trace in enumerate(traces):
         due = stored(store, trace)
         if number < decided:
@@ -31,7 +31,7 @@ def make(folder: Path, decided: int = 6, kept: int = 2, undecided: int = 2, seed
             now = store.clock.calendar() + 10
             while store.keep(0.0, now, (), 1 << 30):
                 pass
-    for session_id in list(store.open_sessions())[:1]:
+    for session_id in list(store.reads.open_sessions())[:1]:
         store.commit(line.close_sessions([session_id], lambda _: Trigger.IDLE).changes).result()
     store.close()
     return traces

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from pandaeval_collector.app.doors import Doors
 from pandaeval_collector.app.livejudge import LiveJudging
 from pandaeval_collector.app.outlets import Outlets, instance_id
 from pandaeval_collector.app.sharing import Sharing
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.config import Config, secret, session_token, tls_files
-from pandaeval_collector.drill.scheduled import Drills, DrillSetup
+from pandaeval_collector.config import Config, secret, tls_files
 from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.prometheus import Scrape
@@ -34,14 +34,11 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
-    close_rules,
-    keys_of,
+    hands_over,
     learned_folder,
     live_evaluator,
-    ownership,
     timing,
     workers,
 )
@@ -55,7 +52,6 @@ from pandaeval_collector.store.failures.live import GroupGauges, LiveGroups
 from pandaeval_collector.store.series import SeriesLabels
 from pandaeval_collector.trials.labels.rates import PassRates
 from pandaeval_collector.trials.learning import Learning
-from pandaeval_collector.trials.passk.live import LiveGates, LiveTrials, Monitor, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +82,8 @@ class Collector:
         self._pipeline: Pipeline | None = None
         self._guard: Guard | None = None
         self._token = secret(config.server.token_env, environ)
-        sessions = session_token(config, environ)
-        self._doors = Doors(config, self._token, sessions, tls_files(config), self.telemetry)
-        self._sharing = Sharing(config, environ, self.telemetry, sessions)
+        self._doors = Doors(config, self._token, tls_files(config), self.telemetry)
+        self._sharing = Sharing(config, environ, self.telemetry)
 
     async def start(self) -> Listening:
         """Opens the store, resumes, opens the doors. Raises what keeps it from starting; nothing is left running."""
@@ -127,59 +122,47 @@ class Collector:
         outlets = await self._open_outlets(store)
         emitter = await self._emitter(store, outlets.signals)
         failures = await asyncio.to_thread(self._failure_groups, store, scorer)
-        line = Line(store, scorer, emitter, failures=failures, sessions=ownership(config))
+        line = Line(store.reads, scorer, emitter, failures=failures, hands_over=hands_over(config))
         pipeline = self._make_pipeline(store, line, scorer, await self._start_workers(scorer))
         watching = Watching(store, pipeline)
-        spans = await self._sharing.spans(store, pipeline, outlets)
-        members = await self._sharing.members(store, pipeline, outlets)
+        readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        self._start_monitor(store, pipeline)
-        await self._start_pipeline(pipeline, store)
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        pass_rates = PassRates(store, self.telemetry, config.labels.interval)
-        pass_rates.start()
-        self._parts.push_async_callback(pass_rates.stop)
+        rates = Every(config.labels.interval, PassRates(store, self.telemetry).update, "pandaeval-pass-rates")
+        self._parts.push_async_callback(rates.stop)
         if config.learn.enabled:
-            learning = Learning(store, learned_folder(config), self.telemetry, config.learn.interval)
-            learning.start()
-            self._parts.push_async_callback(learning.stop)
-        runs = await self._start_runs(store, pipeline, emitter, live)
-        self._start_drills(scorer)
+            look = Learning(store, learned_folder(config), self.telemetry).look
+            self._parts.push_async_callback(Every(config.learn.interval, look, "pandaeval-learning").stop)
+        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
-        if spans is not None and live is not None:
-            spans.on_share = live.caller.share
-        for reader in (spans, members):
-            if reader is not None:
-                reader.start()
-                self._parts.push_async_callback(reader.stop)
+        if readers and live is not None:
+            readers[0].on_share = live.caller.share
+        for reader in readers:
+            reader.start()
+            self._parts.push_async_callback(reader.stop)
         hosts = config.server.allowed_hosts if self._token is None else None
         shown = open_lookouts(config, hosts, store, scorer, watching, runs, self.telemetry, self._parts, self._environ)
         grpc, http = await self._doors.open(pipeline, watching, grpc, http, self._parts, shown)
         self._ready |= {"grpc": True, "http": True}
         return Listening(grpc, http, health)
 
-    def _start_monitor(self, store: Store, pipeline: Pipeline) -> None:
-        trials, stream = self._config.trials, self._config.gates.stream
-        watches: list[Watch] = [
-            LiveTrials(keys_of(self._config, trials.metrics), trials.k, trials.window, self.telemetry),
-            LiveGates(keys_of(self._config, stream.metrics), stream.rate, stream.level),
-        ]
-        monitor = Monitor(store, self.telemetry, watches, trials.interval)
-        pipeline.listen(monitor.take)
-        monitor.start()
-        self._parts.push_async_callback(monitor.stop)
-
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
-        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        # Later its series come from the store.
+        scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
+        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -198,8 +181,7 @@ class Collector:
             drained = partial(drain, store, config.drain_to, token=self._token, certificate=config.drain_certificate)
             self._parts.push_async_callback(_unless_gone, store, drained)
         self._guard = Guard(store, self.telemetry, self._fail)
-        self._guard.start()
-        self._parts.push_async_callback(self._guard.stop)
+        self._parts.push_async_callback(self._guard.start().stop)
         self._ready["store"] = True
         return store
 
@@ -218,11 +200,6 @@ class Collector:
         publish(self.telemetry, store, pipeline)
         return pipeline
 
-    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        await pipeline.start()
-        self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-
     async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
         """Makes the emitter, which continues the series that the store holds."""
         most = self._config.exporters.max_series
@@ -231,7 +208,7 @@ class Collector:
             _log.warning(
                 "%d series of the store had names that are too long or were too many: others hold them", others
             )
-        labels = SeriesLabels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(
             signals,
@@ -251,33 +228,8 @@ class Collector:
         return pool
 
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
-        config, level = self._config, logging.getLogger().getEffectiveLevel()
-        setup = WorkerSetup(Path(config.store.path), config.embedding.model, scorer.settings, level)
+        setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
-
-    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
-        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
-        return runs
-
-    def _start_drills(self, scorer: Evaluator) -> None:
-        config, drill = self._config, self._config.drill
-        if drill.schedule is None:
-            return
-        setup = DrillSetup(
-            Path(config.store.path),
-            config.embedding.model,
-            replace(scorer.settings, judge=None, cases=None),
-            close_rules(config),
-            drill.runs,
-            drill.copies,
-            drill.time_limit,
-            logging.getLogger().getEffectiveLevel(),
-        )
-        drills = Drills(setup, drill.schedule, self._environ, self.telemetry)
-        drills.start()
-        self._parts.push_async_callback(drills.stop)
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config
@@ -303,9 +255,6 @@ class Collector:
 
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
-
-    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

@@ -12,9 +12,9 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.watching import Watching
 from pandaeval_collector.receivers._body_reader import BodyReader
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address, Tls, check_bind
-from pandaeval_collector.receivers.members_grpc import SERVICE, MembersHandler
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.results_grpc import ResultsHandler
@@ -28,24 +28,18 @@ _GRACE_S = 5.0
 class Doors:
     """Opens the listeners for OTLP over gRPC and HTTP. On one event loop."""
 
-    def __init__(
-        self, config: Config, token: str | None, session_token: str | None, tls: Tls | None, telemetry: Telemetry
-    ) -> None:
-        """``session_token``: the token of collectors that hand sessions over."""
+    def __init__(self, config: Config, token: str | None, tls: Tls | None, telemetry: Telemetry) -> None:
         server = config.server
-        self._owns = config.sessions.owner
-        self._tokens = {SERVICE: session_token} if self._owns and session_token is not None else {}
-        self._insecure_bind, self._token, self._tls, self._telemetry = server.insecure_bind, token, tls, telemetry
-        self._max_bytes, self._max_items = server.max_request_bytes, server.max_request_items
-        self._allowed_hosts = server.allowed_hosts
+        self._server, self._tls = server, tls
         self._reading = BodyReader.of_messages(server.max_request_bytes)
         read_bytes = self._reading.at_once * server.max_request_bytes
-        self._admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
+        admission = Admission.beside_reading(server.max_inflight_bytes, read_bytes)
+        self._settings = DoorSettings(admission, server.max_request_bytes, server.max_request_items, token, telemetry)
 
     def check(self, *addresses: Address) -> None:
         """Raises ``UserError`` for an address that others can reach where neither TLS nor a token protects it."""
         for address in addresses:
-            check_bind(address, self._tls, self._token, self._insecure_bind)
+            check_bind(address, self._tls, self._settings.token, self._server.insecure_bind)
 
     async def open(
         self,
@@ -58,49 +52,23 @@ class Doors:
     ) -> tuple[Address, Address]:
         """Starts both listeners in front of ``pipeline`` and has ``parts`` stop them. ``routes``: what HTTP answers
         beside OTLP. Returns their addresses (gRPC, HTTP) with real port numbers."""
-        http_server = self._http(pipeline, http, routes)
+        settings = self._settings
+        # Other machines reach it under names of their network, which are not known here.
+        hosts = self._server.allowed_hosts if settings.token is None and http.is_loopback else None
+        app = otlp_http_app(pipeline, settings, hosts=hosts, routes=routes)
+        http_server = HttpServer(app, http, setting="server.http", tls=self._tls)
         http_address = await http_server.start()
         parts.push_async_callback(http_server.stop)
-        grpc_server = self._grpc(pipeline, watching, grpc)
+        submit = SubmitHandler(pipeline, settings, self._reading)
+        results = ResultsHandler(watching, settings, self._reading)
+        handlers = [submit.handler, results.handler]
+        grpc_server = OtlpGrpcServer(pipeline, settings, grpc, reading=self._reading, tls=self._tls, handlers=handlers)
         grpc_address = await grpc_server.start()
         parts.push_async_callback(grpc_server.stop, _GRACE_S)
         parts.push_async_callback(watching.close)
-        self._admission.draining = False
+        settings.admission.draining = False
         return grpc_address, http_address
 
     def refuse(self) -> None:
         """Answers every new request from now on with "come back later"."""
-        self._admission.draining = True
-
-    def _grpc(self, pipeline: Pipeline, watching: Watching, address: Address) -> OtlpGrpcServer:
-        submit = SubmitHandler(pipeline, self._admission, self._telemetry, self._max_items, self._reading)
-        results = ResultsHandler(watching, self._telemetry, self._reading)
-        members = MembersHandler(pipeline, self._admission, self._telemetry, self._reading, is_owner=self._owns)
-        return OtlpGrpcServer(
-            pipeline,
-            self._admission,
-            address,
-            max_request_bytes=self._max_bytes,
-            max_request_items=self._max_items,
-            reading=self._reading,
-            token=self._token,
-            tokens=self._tokens,
-            tls=self._tls,
-            handlers=[submit.handler, results.handler, members.handler],
-            telemetry=self._telemetry,
-        )
-
-    def _http(self, pipeline: Pipeline, address: Address, routes: Sequence[BaseRoute]) -> HttpServer:
-        # Other machines reach it under names of their network, which are not known here.
-        hosts = self._allowed_hosts if self._token is None and address.is_loopback else None
-        app = otlp_http_app(
-            pipeline,
-            self._admission,
-            max_request_bytes=self._max_bytes,
-            max_request_items=self._max_items,
-            token=self._token,
-            hosts=hosts,
-            routes=routes,
-            telemetry=self._telemetry,
-        )
-        return HttpServer(app, address, setting="server.http", tls=self._tls)
+        self._settings.admission.draining = True

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config, secret
@@ -14,9 +13,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.jobs import (
     SLOTS,
     Attempts,
-    Canaries,
     Desks,
-    JudgeConfig,
     Limits,
     RecordBudgets,
     Runner,
@@ -24,9 +21,7 @@ from pandaeval_collector.jobs import (
     open_caller,
     open_checks,
     open_shadow,
-    read_canaries,
 )
-from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.judges import LiveJudge
@@ -66,8 +61,8 @@ class LiveJudging:
         process, caller = open_caller(self._store, configured, self._environ)
         self._parts.push_async_callback(process.close)
         desks = Desks(caller, self._scorer.settings.judge)
-        if configured.canaries is not None:
-            await self._start_canaries(Path(configured.canaries), configured.canary_interval, desks)
+        memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)
+        shadow = await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
         attempts = Attempts(
             self._store,
             line,
@@ -78,7 +73,7 @@ class LiveJudging:
             over_budget=configured.over_budget,
             checks=open_checks(configured, self._store, desks, self._telemetry),
             budgets=RecordBudgets(process.record_budget),
-            shadow=await self._shadow(configured, desks, emitter),
+            shadow=shadow,
             failures=failures,
         )
         runner = Runner(self._store, attempts, SLOTS * configured.limits.concurrency, longest_wait)
@@ -86,16 +81,6 @@ class LiveJudging:
         self._parts.push_async_callback(runner.stop)
         self._publish(configured.limits)
         return LiveJudge(frozenset(configured.setup.models), process, caller)
-
-    async def _start_canaries(self, file: Path, interval: float, desks: Desks) -> None:
-        flock = await asyncio.to_thread(read_canaries, file, self._scorer.settings.modules)
-        canaries = Canaries(flock, self._store, desks.caller, self._scorer, self._telemetry, interval)
-        canaries.start()
-        self._parts.push_async_callback(canaries.stop)
-
-    async def _shadow(self, configured: JudgeConfig, desks: Desks, emitter: Emitter) -> Shadow | None:
-        memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)
-        return await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
 
     def _publish(self, limits: Limits) -> None:
         """Registers gauges of the queue, and of the day's budget where there is one."""

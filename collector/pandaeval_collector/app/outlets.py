@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from pandaeval_collector.base.runtime.backoff import Bell, finish
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters import Exporter, Repeating, Surroundings
-from pandaeval_collector.exporters.delivery.outbox import Outbox
-from pandaeval_collector.exporters.delivery.repeater import Repeater
+from pandaeval_collector.exporters.delivery.outbox import Outbox, Repeater
 from pandaeval_collector.exporters.found import ways
 from pandaeval_collector.store import Store
 
@@ -27,7 +27,7 @@ _TIDY_S, _BOUND_EVERY = 1.0, 30
 
 async def instance_id(store: Store) -> str:
     """Returns the id of this collector: made once at random, kept in its store."""
-    known = store.get("instance_id")
+    known = store.reads.get("instance_id")
     if known is None:
         known = str(uuid.uuid4())
         await asyncio.wrap_future(store.put("instance_id", known))
@@ -57,9 +57,8 @@ class Outlets:
         for signal in self.signals:
             read = functools.partial(self._waiting.__getitem__, signal)
             self._telemetry.gauge("pandaeval.queue.size", read, queue=f"outbox.{signal}")
-        self._bell = Bell()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = itertools.count()
+        self._tidying: Every | None = None
 
     @property
     def signals(self) -> frozenset[str]:
@@ -70,12 +69,12 @@ class Outlets:
         """Starts every exporter at its cursor."""
         for outlet in self._outlets:
             await outlet.start()
-        self._task = asyncio.create_task(self._upkeep(), name="pandaeval-outlets")
+        self._tidying = Every(_TIDY_S, self._upkeep, "pandaeval-outlets", grace=_TIDY_S)
 
     def newest(self) -> dict[str, int]:
         """Returns the number of the newest item of each kind that some exporter sends. Any thread."""
         found = dict(self._store.consumed.newest_items(self.signals))
-        return {**found, "results": self._store.newest_seq()}
+        return {**found, "results": self._store.reads.newest_seq()}
 
     def have_sent(self, upto: Mapping[str, int]) -> bool:
         """Returns whether every exporter has sent the items up to these numbers, by kind. Any thread."""
@@ -88,24 +87,15 @@ class Outlets:
 
     async def stop(self) -> None:
         """Has all exporters send what they can within a few seconds, at the same time. The rest waits in the store."""
-        self._stopping = True
         await asyncio.gather(*(outlet.stop() for outlet in self._outlets))
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _TIDY_S)
+        if self._tidying is not None:
+            await self._tidying.stop()
 
     async def _upkeep(self) -> None:
-        rounds = 0
-        while not self._stopping:
-            try:
-                await self._tidy()
-                if rounds % _BOUND_EVERY == 0:
-                    await asyncio.wrap_future(self._store.keep_time())
-                    await self._bound()
-            except Exception:  # noqa: BLE001 - a disk that fails just now may be well again in a moment
-                _log.exception("the outbox could not be tidied; trying again")
-            rounds += 1
-            await self._bell.sleep(_TIDY_S)
+        await self._tidy()
+        if next(self._rounds) % _BOUND_EVERY == 0:
+            await asyncio.wrap_future(self._store.keep_time())
+            await self._bound()
 
     async def _tidy(self) -> None:
         """Deletes the items that every exporter of their signal has passed."""
@@ -114,7 +104,7 @@ class Outlets:
             while dropped == limit and self._tidied[signal] != seq:
                 dropped = await asyncio.wrap_future(self._store.forget_sent(signal, seq, limit))
             self._tidied[signal] = seq
-            self._waiting[signal] = await asyncio.to_thread(self._store.outbox_waiting, signal, seq)
+            self._waiting[signal] = await asyncio.to_thread(self._store.reads.outbox_waiting, signal, seq)
 
     def _cursors(self) -> Mapping[str, int]:
         cursors: dict[str, int] = {}
@@ -127,7 +117,7 @@ class Outlets:
         """Deletes the oldest items that wait: those older than a day in which a collector ran, those beyond a fifth of
         the disk budget, and those that would make the collector refuse spans."""
         while True:
-            held = await asyncio.to_thread(self._store.outbox_bytes)
+            held = await asyncio.to_thread(self._store.reads.outbox_bytes)
             excess = held - _room(held, self._store.size_bytes(), self._store.max_bytes)
             before, done = self._store.clock.running() - _MAX_AGE_S, self._cursors()
             gone = await asyncio.wrap_future(self._store.drop_unsent(before, max(0, excess), done))

@@ -40,35 +40,6 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         Instrument("pandaeval.pass_rate.high", "gauge", "{share}", "Upper end of its 95 % interval"),
         Instrument("pandaeval.pass_rate.labels", "gauge", "{run}", "Judged runs with a label, which it rests on"),
         Instrument(
-            "pandaeval.pass_pow_k",
-            "gauge",
-            "{share}",
-            "How likely k trials at a case succeed all together: the Bayesian median of its newest trials",
-        ),
-        Instrument("pandaeval.pass_pow_k.ci_low", "gauge", "{share}", "Lower end of its 95 % interval"),
-        Instrument("pandaeval.pass_pow_k.ci_high", "gauge", "{share}", "Upper end of its 95 % interval"),
-        Instrument("pandaeval.pass_pow_k.trials", "gauge", "{trial}", "Determined trials that it rests on"),
-        Instrument("pandaeval.trials", "counter", "{trial}", "Trials at cases, by whether they count"),
-        Instrument(
-            "pandaeval.stream.e_value",
-            "gauge",
-            "{share}",
-            "Evidence that results pass less often than gates.stream.rate; from 1 / gates.stream.level on an alarm",
-        ),
-        Instrument("pandaeval.stream.alarm", "gauge", "{alarm}", "1 while that is an alarm, else 0"),
-        Instrument("pandaeval.stream.results", "gauge", "{result}", "Results that it rests on"),
-        Instrument(
-            "pandaeval.drill.noticed",
-            "gauge",
-            "{share}",
-            "Share of the last drill's copies with a planted fault that a metric fails; any: at least one metric",
-        ),
-        Instrument("pandaeval.drill.copies", "gauge", "{copy}", "Copies with a planted fault that it rests on"),
-        Instrument("pandaeval.drills", "counter", "{drill}", "Scheduled drills, by what became of them"),
-        Instrument(
-            "pandaeval.drill.flagged", "gauge", "{share}", "Share of the drill's untouched runs that a metric fails"
-        ),
-        Instrument(
             "pandaeval.failure_groups",
             "gauge",
             "{failure}",
@@ -168,19 +139,6 @@ INSTRUMENTS: Mapping[str, Instrument] = {
             "{score}",
             "Mean of the second verdict minus the first, with its 95 % interval",
         ),
-        Instrument(
-            "pandaeval.judge.drift",
-            "gauge",
-            "{score}",
-            "How far the verdicts on the canaries are from those of the first round, in the mean",
-        ),
-        Instrument(
-            "pandaeval.judge.canaries.changed",
-            "gauge",
-            "{verdict}",
-            "Verdicts on canaries that are on the other side of the threshold than in the first round",
-        ),
-        Instrument("pandaeval.judge.canary.score", "gauge", "{score}", "The newest verdict on each canary"),
         Instrument("pandaeval.judge.answers", "counter", "{answer}", "Judge's verdicts: asked for, or remembered"),
         Instrument(
             "pandaeval.judge.budget.spent", "gauge", "{USD}", "US dollars of the day (UTC), calls under way too"

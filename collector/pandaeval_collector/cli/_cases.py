@@ -4,55 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.console import Console
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.cli._output import safe, table
+from pandaeval_collector.config import Config
+from pandaeval_collector.scoring.cases.files import read_suite
+from pandaeval_collector.scoring.cases.graders import doubts
+from pandaeval_collector.scoring.cases.matching import TrialMatcher
+from pandaeval_collector.scoring.cases.model import Suite
+from pandaeval_collector.show.report.layers import LAYERS, LayerReport, json_lines
+from pandaeval_collector.show.report.layers_junit import junit_lines
 
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.scoring.cases.matching import TrialMatcher
-    from pandaeval_collector.scoring.cases.model import Suite
-    from pandaeval_collector.show.report.layers import LayerReport
-
-HELP = "Case file (YAML or JSON): traces that are trials of its cases are graded."
-REPORT_HELP = "Write the three-layer report of the cases to this file: .json, or .xml for JUnit."
 _MAX_ROWS = 60
 _NOTHING = "-"
 _EMPTY = "-: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
 
 
 def suite_of(path: Path | None, config: Config, report: Path | None) -> Suite | None:
-    """Reads the cases of ``path``, else of ``cases.path``; ``None`` without either. Raises ``UserError``."""
-    from pandaeval_collector.base.errors import UserError
-
+    """Reads the cases of ``path``; ``None`` without one. Raises ``UserError``."""
     if report is not None and report.suffix not in (".json", ".xml"):
         raise UserError(f"--cases-report {report}: write a name that ends with .json, or with .xml for JUnit")
-    chosen = path or (Path(config.cases.path) if config.cases.path else None)
-    if chosen is None:
+    if path is None:
         if report is not None:
             raise UserError("--cases-report needs cases: name a file with --cases")
         return None
-    from pandaeval_collector.scoring.cases.files import read_suite
-
-    return read_suite(chosen, config.metrics.modules)
+    return read_suite(path, config.metrics.modules)
 
 
 def new_report(suite: Suite, path: Path | None = None) -> LayerReport:
     """Returns an empty report of a suite; ``path``: the file that it will be written to, if any."""
-    from pandaeval_collector.show.report.layers import LayerReport
-
     descriptions = {case.id: case.description for case in suite.cases}
     return LayerReport(suite.name, descriptions, with_trials=path is not None)
 
 
 def write_layers(report: LayerReport, path: Path) -> None:
     """Writes the report in the format that the file's name ends with."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.show.report.layers import json_lines
-    from pandaeval_collector.show.report.layers_junit import junit_lines
-
     try:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(junit_lines(report) if path.suffix == ".xml" else json_lines(report))
@@ -62,9 +52,6 @@ def write_layers(report: LayerReport, path: Path) -> None:
 
 def print_layers(report: LayerReport, out: Console) -> None:
     """Prints a table with a row for each case, and one with a row for each kind of case."""
-    from pandaeval_collector.cli._output import table
-    from pandaeval_collector.show.report.layer_counts import LAYERS
-
     cases = len(report.cases())
     if not cases:
         return
@@ -82,8 +69,6 @@ def print_layers(report: LayerReport, out: Console) -> None:
 
 def tell_matching(trials: TrialMatcher, suite: Suite) -> None:
     """Prints notices on traces without a case, cases without a trial, and parts of cases that are probably mistakes."""
-    from pandaeval_collector.scoring.cases.graders import doubts
-
     for line in doubts(suite):
         _notice(line)
     if trials.alike:
@@ -116,6 +101,4 @@ def _row(told: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _notice(text: str) -> None:
-    from pandaeval_collector.cli._output import safe
-
     typer.echo(f"notice: {safe(text)}", err=True)

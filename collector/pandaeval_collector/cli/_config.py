@@ -123,7 +123,7 @@ StoreFolder = Annotated[
 @contextmanager
 def opened_store(config: Path | None, folder: Path | None = None) -> Iterator[sqlite3.Connection]:
     """Opens the store in ``folder``, else that which the configuration names. Raises ``UserError`` where there is none,
-    or an older one."""
+    or one of another version."""
     settings = resolve_config(config, given(folder)).config.store
     with opened_folder(Path(settings.path), settings.durability) as connection:
         yield connection
@@ -156,7 +156,7 @@ def opened_folder(
     try:
         yield connection
     except sqlite3.OperationalError as error:
-        cure = "try again in a moment" if "locked" in str(error) else "was it written by an older version?"
-        raise UserError(f"{file}: {error} ({cure})") from error
+        cure = " (try again in a moment)" if "locked" in str(error) else ""
+        raise UserError(f"{file}: {error}{cure}") from error
     finally:
         connection.close()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # The addresses that a configuration sends to, and whether anybody takes a connection there.
-_KEYS = re.compile(r"(^|_)(endpoint|forward_to|drain_to|brokers|api_base)$")
+_KEYS = re.compile(r"(^|_)(endpoint|drain_to|brokers|api_base)$")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -211,6 +211,7 @@ def _samples(metrics: str) -> Iterator[tuple[str, str, float]]:
 
 def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
     from pandaeval_collector.cli._config import opened_folder
+    from pandaeval_collector.store import StoreVersionError
     from pandaeval_collector.store.connection import FILE_NAME
 
     file = folder / FILE_NAME
@@ -233,6 +234,8 @@ def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagno
     try:
         with opened_folder(folder, read_only=True) as connection:
             yield from _inside(connection, size, deep, told)
+    except StoreVersionError as error:
+        yield Diagnosis("store", "wrong", str(error), "docs/operations.md#upgrade-and-downgrade")
     except sqlite3.DatabaseError as error:
         yield Diagnosis(
             "store", "wrong", f"it cannot be read: {error}", "the next start puts it aside and begins a new one"
@@ -241,15 +244,7 @@ def _store(folder: Path, budget: int, deep: bool, told: Told) -> Iterator[Diagno
 
 def _inside(connection: sqlite3.Connection, size: int, deep: bool, told: Told) -> Iterator[Diagnosis]:
     from pandaeval_collector.store.checking import CURES, damages
-    from pandaeval_collector.store.schema import MIGRATIONS
 
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != len(MIGRATIONS):
-        older = version < len(MIGRATIONS)
-        state: Literal["note", "wrong"] = "note" if older else "wrong"
-        cure = "the next start migrates it; keep a copy until then" if older else "use the newer program"
-        yield Diagnosis("store", state, f"it has schema version {version}, this program {len(MIGRATIONS)}", cure)
-        return
     yield from _clocks(connection)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:

@@ -10,7 +10,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.given_files import read_given
-from pandaeval_collector.cli._junit import clean, write_suites
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.cli._junit import write_suites
 from pandaeval_collector.cli._output import many, table
 from pandaeval_collector.drill.tally import NoticedShare
 
@@ -80,14 +81,14 @@ def write_drill_junit(tally: Tally, worse: Sequence[NoticedLess], target: TextIO
     skipped where no run could have the fault."""
     cases = []
     for name, each in tally.worst_first():
-        case = Element("testcase", classname="pandaeval.drill", name=clean(name), time="0")
+        case = Element("testcase", classname="pandaeval.drill", name=for_xml(name), time="0")
         if found := [drop.told for drop in worse if drop.fault == name]:
-            SubElement(case, "failure", message=clean("; ".join(found)), type="noticed less")
+            SubElement(case, "failure", message=for_xml("; ".join(found)), type="noticed less")
         elif not each.n:
-            SubElement(case, "skipped", message=clean(_why(each)))
+            SubElement(case, "skipped", message=for_xml(_why(each)))
         else:
             told = f"noticed {_percent(each.noticed)} ({_interval(each.noticed)}) of {each.n}: {_by(each)}"
-            SubElement(case, "system-out").text = clean(told)
+            SubElement(case, "system-out").text = for_xml(told)
         cases.append(case)
     write_suites(target, {"drill": cases})
 

@@ -6,7 +6,7 @@ A gate's value is the mean of what was scored. What was never captured (``no_con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pandaeval_collector.base.result import TOLERANCE
@@ -41,23 +41,6 @@ class GateOutcome:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    scored: int
-    assumed: int
-    whys: Mapping[str, int]
-
-    @property
-    def missing(self) -> int:
-        """The number of results that should have a score and have none."""
-        return sum(count for why, count in self.whys.items() if why not in _NOT_EXPECTED)
-
-    @property
-    def worst_why(self) -> str:
-        """The most frequent reason for a missing score; one that is not expected goes before an expected one."""
-        return max(self.whys, key=lambda why: (why not in _NOT_EXPECTED, self.whys[why]))
-
-
 def gates(
     thresholds: Mapping[str, float],
     max_unscored: float,
@@ -75,8 +58,8 @@ def gates(
     """
     found = []
     for key, threshold in thresholds.items():
-        counts = _counts(outcomes, key)
-        if counts.scored or counts.assumed or counts.whys:
+        counts = {(kind, why): count for (name, kind, why), count in outcomes.items() if name == key and count}
+        if counts:
             passed, text = _held(threshold, max_unscored, counts, means.get(key, 0.0))
         else:
             passed, text = silent(key)
@@ -86,45 +69,32 @@ def gates(
     return found
 
 
-def _held(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> tuple[bool, str]:
-    if not counts.scored:
-        return _without_score(counts)
-    failures = list(_failures(threshold, max_unscored, counts, mean))
-    return not failures, "; ".join(failures)
-
-
-def _without_score(counts: _Counts) -> tuple[bool, str]:
-    """Returns whether a gate without any score passes, and why: it does if all of its results are assumed."""
-    if not counts.whys:
-        return True, f"passes unmeasured: there was nothing to evaluate in {many(counts.assumed, 'result')} (assumed)"
-    whys = ", ".join(f"{why} {count}" for why, count in sorted(counts.whys.items(), key=lambda item: -item[1]))
-    return False, f"none of {many(sum(counts.whys.values()), 'result')} has a score ({whys}){_cure(counts.worst_why)}"
-
-
-def _failures(threshold: float, max_unscored: float, counts: _Counts, mean: float) -> Iterator[str]:
+def _held(
+    threshold: float, max_unscored: float, counts: Mapping[tuple[str, str], int], mean: float
+) -> tuple[bool, str]:
+    """Returns whether a gate with results passes, and why not; without any score it does if all are assumed.
+    ``counts``: by (outcome, why)."""
+    scored = sum(count for (kind, _), count in counts.items() if kind == "scored")
+    whys = {why: count for (kind, why), count in counts.items() if kind == "unscored"}
+    # What should have a score goes before what is not expected to.
+    worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
+    cure = f": {_CURES[worst]}" if worst in _CURES else ""
+    if not scored and not whys:
+        assumed = many(sum(counts.values()), "result")
+        return True, f"passes unmeasured: there was nothing to evaluate in {assumed} (assumed)"
+    if not scored:
+        told = ", ".join(f"{why} {count}" for why, count in sorted(whys.items(), key=lambda item: -item[1]))
+        return False, f"none of {many(sum(whys.values()), 'result')} has a score ({told}){cure}"
+    failures = []
     if mean < threshold - TOLERANCE:
-        yield (
-            f"the mean of {many(counts.scored, 'score')} is {mean:.4f}; --format json shows all of them, "
+        failures.append(
+            f"the mean of {many(scored, 'score')} is {mean:.4f}; --format json shows all of them, "
             "--format html leads to what went wrong"
         )
-    expected = counts.scored + counts.missing
-    if counts.missing > max_unscored * expected:
-        yield (
-            f"{counts.missing} of {expected} results have no score ({counts.missing / expected:.0%}, and "
-            f"gates.max_unscored is {max_unscored:.0%}), most for {counts.worst_why}{_cure(counts.worst_why)}"
+    missing = sum(count for why, count in whys.items() if why not in _NOT_EXPECTED)
+    if missing > max_unscored * (scored + missing):
+        failures.append(
+            f"{missing} of {scored + missing} results have no score ({missing / (scored + missing):.0%}, and "
+            f"gates.max_unscored is {max_unscored:.0%}), most for {worst}{cure}"
         )
-
-
-def _counts(outcomes: Outcomes, key: str) -> _Counts:
-    of_key = {(kind, why): count for (name, kind, why), count in outcomes.items() if name == key and count}
-    whys = {why: count for (kind, why), count in of_key.items() if kind == "unscored"}
-    return _Counts(_sum(of_key, "scored"), _sum(of_key, "assumed"), whys)
-
-
-def _sum(of_key: Mapping[tuple[str, str], int], outcome: str) -> int:
-    return sum(count for (kind, _), count in of_key.items() if kind == outcome)
-
-
-def _cure(why: str) -> str:
-    cure = _CURES.get(why)
-    return f": {cure}" if cure else ""
+    return not failures, "; ".join(failures)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-if TYPE_CHECKING:
-    from pandaeval_collector.cli._gates import GateOutcome
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.store.failures import RootCause
-
-_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
+from pandaeval_collector.base.untrusted.printable import for_xml
+from pandaeval_collector.cli._gates import GateOutcome
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
 
 
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
@@ -40,39 +37,33 @@ def write_suites(target: TextIO, suites: Mapping[str, Sequence[Element]]) -> Non
     """Writes a JUnit document of suites: test cases by the name of their suite."""
     root = Element("testsuites", name="pandaeval")
     for name, cases in suites.items():
-        _suite(root, name, cases)
+        failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
+        counts = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
+        SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
     indent(root)
     target.write('<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n")
 
 
-def _suite(root: Element, name: str, cases: Sequence[Element]) -> None:
-    failed, skipped = (str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "skipped"))
-    counts: Mapping[str, str] = {"tests": str(len(cases)), "failures": failed, "errors": "0", "skipped": skipped}
-    SubElement(root, "testsuite", {"name": f"pandaeval {name}", **counts}).extend(cases)
-
-
 def _case(suite: str, name: str) -> Element:
-    return Element("testcase", classname=f"pandaeval.{suite}", name=clean(name), time="0")
+    return Element("testcase", classname=f"pandaeval.{suite}", name=for_xml(name), time="0")
 
 
 def _threshold(gate: GateOutcome) -> Element:
     case = _case("thresholds", gate.key)
     if not gate.passed:
-        failure = SubElement(case, "failure", message=clean(gate.text), type="threshold")
-        failure.text = clean("\n".join((gate.text, *gate.examples)))
+        failure = SubElement(case, "failure", message=for_xml(gate.text), type="threshold")
+        failure.text = for_xml("\n".join((gate.text, *gate.examples)))
     elif gate.text:
-        SubElement(case, "skipped", message=clean(gate.text))
+        SubElement(case, "skipped", message=for_xml(gate.text))
     return case
 
 
 def _group(group: RootCause, least: str) -> Element:
-    from pandaeval_collector.store.failures.failure import at_least
-
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
-    told = clean(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
     if least and at_least(group.severity, least):
-        failure = SubElement(case, "failure", message=clean(f"{group.count} occurrence(s)"), type=group.severity)
+        failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
         failure.text = told
     else:
         SubElement(case, "system-out").text = told
@@ -83,8 +74,3 @@ def _metric(key: str, value: float) -> Element:
     case = _case("metrics", key)
     SubElement(case, "system-out").text = f"mean {value:.4f}; no threshold is configured"
     return case
-
-
-def clean(text: str) -> str:
-    """Returns the text with every character that XML cannot hold replaced by U+FFFD."""
-    return _UNWRITABLE.sub("\ufffd", text)

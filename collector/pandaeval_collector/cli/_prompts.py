@@ -58,12 +58,12 @@ def _packed(trace: Trace | None) -> Pack:
 
 def of_failures(language: str) -> Mapping[str, str]:
     """Returns the questions by which failures are grouped, word for word under their headings, by name."""
-    from pandaeval_collector.store.failures import assigning, question
+    from pandaeval_collector.jobs import grouping, same_cause
 
     packed = Pack(_FAILURES, "CODE", "", 0, (), outset=len(_FAILURES))
     asked: tuple[tuple[Rubric[Any], str], ...] = (
-        (question.RUBRIC, "number of failures"),
-        (assigning.RUBRIC, "number of groups"),
+        (grouping.RUBRIC, "number of failures"),
+        (same_cause.RUBRIC, "number of groups"),
     )
     return {
         rubric.name: f"=== failures: {rubric.name}, version {rubric.version} ===\n\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pandaeval_collector.receivers.files import BadLine, Request
 
 
+_PAGE = 200
+"""Traces that are read at once from a store."""
+_READ_LIMIT_S = 120.0
 _NAMED = 2
 """How many files the text of a source names."""
 _FILES = "Runs, as for `pandaeval evaluate`: files, - for standard input, jaeger:// and tempo:// addresses."
@@ -42,11 +46,10 @@ class RunSource:
         """Reads every request. Raises ``UserError`` where none can be read, or neither or both are named."""
         from pandaeval_collector.base.errors import UserError
         from pandaeval_collector.cli._inputs import requests
-        from pandaeval_collector.drill.scheduled import stored_requests
 
         if bool(self.files) == (self.store is not None):
             raise UserError("name files or the address of a trace store, or a data directory with --store")
-        yield from requests(self.files or ()) if self.store is None else stored_requests(_existing(self.store))
+        yield from requests(self.files or ()) if self.store is None else _stored(_existing(self.store))
 
 
 run_source = in_place_of(
@@ -67,6 +70,28 @@ def _existing(folder: Path) -> Path:
     if not (folder / FILE_NAME).is_file():
         raise UserError(f"--store {folder}: there is no store in it; `pandaeval collector` makes one")
     return folder
+
+
+def _stored(folder: Path) -> Iterator[Request]:
+    """Yields the messages of all runs that a data directory keeps, newest first, each with all of its session. Reads
+    only, also while a collector runs."""
+    from pandaeval_collector.receivers.files import Request
+    from pandaeval_collector.store.finding import Finder
+    from pandaeval_collector.store.wanted import Wanted
+
+    given: set[str] = set()
+    after = None
+    with closing(Finder(folder, limit_s=_READ_LIMIT_S)) as finder:
+        while True:
+            page = finder.traces(Wanted(), worst_first=False, after=after, limit=_PAGE)
+            for row in page.rows:
+                for trace_id in (row.facts["id"], *(finder.members(row.session) if row.session else ())):
+                    if trace_id not in given:
+                        given.add(trace_id)
+                        yield from (Request(logs, data) for logs, data in finder.contents(bytes.fromhex(trace_id)))
+            after = page.next
+            if after is None:
+                return
 
 
 _METRICS = typer.Option(help="Names of metrics, with commas, such as tool_loop, response.", metavar="A,B")

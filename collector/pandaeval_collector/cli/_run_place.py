@@ -222,7 +222,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
 @contextmanager
 def _opened(folder: Path, path: Path | None, new: bool) -> Iterator[tuple[Store, Config]]:
     from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.store import NewerStoreError, Store, StoreBusyError
+    from pandaeval_collector.store import Store, StoreBusyError
     from pandaeval_collector.store.connection import FILE_NAME
 
     config = resolve_config(path, {"store.path": str(folder)}).config
@@ -235,7 +235,7 @@ def _opened(folder: Path, path: Path | None, new: bool) -> Iterator[tuple[Store,
             f"a collector, or another command, works in {folder}, and runs of two would get in each other's way: leave "
             "--store out and let that collector do it (--url says where it is), or stop it first"
         ) from error
-    except (NewerStoreError, OSError, sqlite3.OperationalError) as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise UserError(f"{folder} cannot be opened: {error}") from error
     try:
         yield store, config

@@ -34,9 +34,9 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
 
     _check(store)
     _tidy(store)
-    store.discard([chunk.id for chunk in store.open_chunks()]).result()  # of a reading that was broken off
+    store.discard([chunk.id for chunk in store.reads.open_chunks()]).result()  # of a reading that was broken off
     seen: set[bytes] = set()
-    known = store.decided_ids()
+    known = store.reads.decided_ids()
 
     def is_new(trace_id: bytes) -> bool:
         seen.add(trace_id)
@@ -63,8 +63,8 @@ def take_in(store: Store, config: Config, sources: Sequence[str]) -> str:
 
 
 def _check(store: Store) -> None:
-    holds = store.get(_HOLDS)
-    if holds is None and (store.decided_ids() or next(store.open_chunks(), None)):
+    holds = store.reads.get(_HOLDS)
+    if holds is None and (store.reads.decided_ids() or next(store.reads.open_chunks(), None)):
         raise UserError(
             f"{store.path} is the data directory of a collector, whose lists would show what is read with --from: name "
             "another one with --store, a new one for instance"

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pandaeval_collector.base.errors import UserError, installation
+from pandaeval_collector.base.errors import installation
 
 if TYPE_CHECKING:
     from pandaeval_collector.config import Config, Problem
@@ -32,23 +32,8 @@ def start_problems(config: Config) -> Iterator[Problem]:
             if not _is_there(package):
                 yield Problem(key, f"{package} is not installed; install it with: {installation(extra)}")
                 break
-    yield from _canaries(config)
-    yield from _cases(config)
     if trouble := unwritable(Path(config.store.path)):
         yield Problem("store.path", trouble)
-
-
-def _cases(config: Config) -> Iterator[Problem]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.config import Problem
-    from pandaeval_collector.scoring.cases.files import read_suite
-
-    if config.cases.path is None:
-        return
-    try:
-        read_suite(Path(config.cases.path), config.metrics.modules)
-    except UserError as error:
-        yield from (Problem("cases.path", line) for line in str(error).splitlines())
 
 
 def judge_notes(config: Config, environ: Mapping[str, str]) -> Iterator[Problem]:
@@ -84,23 +69,6 @@ def _is_there(package: str) -> bool:
         return find_spec(package) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _canaries(config: Config) -> Iterator[Problem]:
-    from pandaeval_collector.config import Problem
-
-    if config.judge.canaries is None or config.judge.model is None:
-        return
-    from pandaeval_collector.base.runtime.modules import ModuleLoadError
-    from pandaeval_collector.jobs import read_canaries
-
-    try:
-        read_canaries(Path(config.judge.canaries), tuple(config.metrics.modules))
-    except ModuleLoadError:
-        return  # metrics.modules is to blame, and said so
-    except (UserError, OSError) as error:
-        for line in str(error).splitlines():
-            yield Problem("judge.canaries", line.removeprefix("judge.canaries: "))
 
 
 def unwritable(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +11,9 @@ import typer
 from pandaeval_collector.cli import _run_options as given
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pandaeval_collector.analysis.stats.judge_agreement import AgreementEstimate, AnnotatorAgreement
-    from pandaeval_collector.config import MetricNames
     from pandaeval_collector.store import JudgedRow
-    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations, JointPassRate
+    from pandaeval_collector.trials.labels.calibration import Calibration, Calibrations
     from pandaeval_otel.wire.labels import HumanLabel
 
 
@@ -29,37 +25,28 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     labels: Annotated[Path, typer.Argument(help="CSV or JSON lines, as `pandaeval labels import` takes them.")],
     results: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Results as JSON lines: `pandaeval evaluate --format json`. Once more for a further judge of the runs."
-        ),
+        Path | None, typer.Option(help="Results as JSON lines: `pandaeval evaluate --format json`.")
     ] = None,
     store: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Take the scores from this data directory instead.")
     ] = None,
-    also: Annotated[
-        str, typer.Option(help="Further metrics, comma-separated, whose scores are to help with the pass rate.")
-    ] = "",
     format_: given.Format = given.TABLE,
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     write: Annotated[Path | None, typer.Option(help="Keep it in a file for judge.calibration.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file, for metrics of your own.")] = None,
 ) -> None:
-    """Hold judges' scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
+    """Hold a judge's scores against people's verdicts: kappa, AUROC, who is passed at which threshold."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import metric_names
     from pandaeval_collector.cli._terminal import write_json
     from pandaeval_collector.trials.labels import calibration
-    from pandaeval_collector.trials.labels.calibration import Calibrations, joint_pass_rates
     from pandaeval_collector.trials.labels.files import read_labels
 
-    if bool(results) == (store is not None):
+    if (results is None) == (store is None):
         raise UserError("say where the scores are: --results FILE or --store FOLDER")
-    names = metric_names(config)
-    verdicts, beside = read_labels(labels, names).labels, _keys(also, names)
-    standings = _standings(results or (), store, verdicts, whole=bool(beside))
-    found = [each for standing in standings for each in calibration.calibrate(verdicts, standing).found]
-    joint = joint_pass_rates(verdicts, standings, beside)
+    verdicts = read_labels(labels, metric_names(config)).labels
+    calibrations = calibration.calibrate(verdicts, _scores(results, store, verdicts))
+    found = calibrations.found
     if not found:
         raise UserError(f"no score for any of the {len(verdicts)} labels: are they of the same runs and metrics?")
     if write is not None:
@@ -67,67 +54,20 @@ def calibrate(
     if json_ or format_ is given.RunFormat.json:
         for each in found:
             write_json(json.dumps(calibration.as_dict(each)).encode())
-        for rate in joint:
-            write_json(json.dumps(asdict(rate)).encode())
     else:
-        _print(Calibrations(found, calibration.calibrate(verdicts, standings[0]).unmatched))
-        _print_joint(joint)
+        _print(calibrations)
 
 
-def _keys(also: str, names: MetricNames) -> list[str]:
-    from pandaeval_collector.base.errors import UserError
-
-    found: list[str] = []
-    for name in filter(None, (each.strip() for each in also.split(","))):
-        keys = names.select(name)
-        if len(keys) != 1:
-            raise UserError(f"--also {name}: {'one of ' + ', '.join(keys) if keys else names.unknown(name)}")
-        found += keys
-    return found
-
-
-def _standings(
-    results: Sequence[Path], store: Path | None, labels: list[HumanLabel], whole: bool
-) -> list[dict[tuple[str, str], JudgedRow]]:
-    """Returns each judge's scores by unit and metric. ``whole``: a store's unlabelled runs, too."""
+def _scores(results: Path | None, store: Path | None, labels: list[HumanLabel]) -> dict[tuple[str, str], JudgedRow]:
+    """Returns the scores by unit and metric."""
     from pandaeval_collector.cli._config import opened_folder
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.labels.cascading import from_lines, from_store
+    from pandaeval_collector.trials.labels.calibration import from_lines, from_store
 
-    if store is None:
-        return [from_lines(each) for each in results]
+    if results is not None:
+        return from_lines(results)
+    assert store is not None
     with opened_folder(store) as connection:
-        units = {label.unit for label in labels}
-        if whole:
-            units |= {row.unit for row, _ in people.judged(connection)}
-        return [from_store(connection, units)]
-
-
-def _print_joint(found: Sequence[JointPassRate]) -> None:
-    from rich.text import Text
-
-    from pandaeval_collector.analysis.stats.corrected_rate import LEAST_JOINT, WORTH_IT
-    from pandaeval_collector.cli._output import console, table
-    from pandaeval_collector.trials.labels.cascading import CODE
-
-    if not found:
-        return
-    out = console()
-    rows = []
-    for each in found:
-        rate = "unknown" if each.found is None else f"{each.found.rate.value:.3f}"
-        between = f"takes {LEAST_JOINT} drawn labels"
-        if each.found is not None:
-            between = f"{each.found.rate.low:.3f} to {each.found.rate.high:.3f}"
-        worth = "-" if each.found is None else f"x {each.found.worth:.2f}"
-        rows.append((each.metric, " + ".join(each.judges), each.n, rate, between, worth))
-    columns = ("metric", "judges", "drawn labels", "pass rate", "95 % interval", "a label is worth")
-    out.print(table(columns, rows, on=out, title="Pass rates as people would give them, by all judges at once"))
-    for each in found:
-        for judge, gain in zip(each.judges, each.found.each if each.found else (), strict=False):
-            if gain < WORTH_IT:
-                costs = "" if judge in CODE or judge.startswith("trace.") else "; it is not worth its money here"
-                out.print(Text(f"{each.metric}: {judge} adds next to nothing (x {gain:.2f}){costs}"))
+        return from_store(connection, {label.unit for label in labels})
 
 
 def _print(found: Calibrations) -> None:

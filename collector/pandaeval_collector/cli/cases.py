@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._run_place import Api, at_collector
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ID = "Id of a trace, or of a session with all its traces."
 _FILE = "Take the run from these files, as for evaluate, instead of a running collector."
@@ -71,10 +68,13 @@ def promote(
     output: Annotated[Path | None, typer.Option(help="Write the proposed cases, as regression cases.")] = None,
 ) -> None:
     """Propose capability cases that pass steadily for the regression suite, and say how saturated the suite is."""
+    import yaml
+
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import console, table
+    from pandaeval_collector.cli._output import OutputFile, console, many, table
     from pandaeval_collector.cli._run_tables import print_json
+    from pandaeval_collector.scoring.cases.files import read_suite
     from pandaeval_collector.trials.passk.attempts import trials
     from pandaeval_collector.trials.passk.figures import between
     from pandaeval_collector.trials.passk.promoting import promotion
@@ -98,20 +98,12 @@ def promote(
         out.print(table(("case", "passed", f"pass^{k} (95 %)", f"at least {least:g}"), rows, on=out))
     typer.echo(found.told, err=format_ is given.RunFormat.json)
     if output is not None and cases is not None:
-        _write_promoted(cases, {each.case.id for each in found.steady}, output)
-
-
-def _write_promoted(cases: Path, ids: set[str], output: Path) -> None:
-    import yaml
-
-    from pandaeval_collector.cli._output import OutputFile, many
-    from pandaeval_collector.scoring.cases.files import read_suite
-
-    kept = [case for case in read_suite(cases).cases if case.id in ids]
-    told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
-    with OutputFile(output) as target:
-        target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
-    typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
+        ids = {each.case.id for each in found.candidates if each.steady}
+        kept = [case for case in read_suite(cases).cases if case.id in ids]
+        told = [{**case.model_dump(mode="json", exclude_unset=True), "kind": "regression"} for case in kept]
+        with OutputFile(output) as target:
+            target.write(yaml.safe_dump({"cases": told}, sort_keys=False, allow_unicode=True, width=110))
+        typer.echo(f"{output}: {many(len(told), 'regression case')}; take them out of {cases}", err=True)
 
 
 @at_collector
@@ -126,17 +118,14 @@ def from_trace(
     api: Api,
 ) -> None:
     """Make a case of a recorded run, without secrets; what the agent should have done is left for you to fill in."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._output import OutputFile
-    from pandaeval_collector.scoring.cases.files import freeze, to_yaml
+    from pandaeval_collector.cli import _case_runs
 
-    traces = _from_files(id_, file) if file else _from_collector(id_, api)
-    try:
-        made = freeze(traces, case or f"frozen-{id_[:32]}", description=description, hide=_hide(config))
-    except ValueError as error:
-        raise UserError(f"{id_}: {error}") from error
-    with OutputFile(output) as target:
-        target.write(to_yaml([made]))
+    if file:
+        runs = _case_runs.run_in_files(id_, file)
+    else:
+        with api:
+            runs = _case_runs.run_at_collector(id_, api)
+    _case_runs.write_case(runs, id_, case or f"frozen-{id_[:32]}", description, config, output)
 
 
 @at_collector
@@ -154,65 +143,13 @@ def from_failure(
 ) -> None:
     """Make a regression case of a group of failures: of the newest run of it that is kept, up to where it failed."""
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._failed_runs import from_collector, from_results
-    from pandaeval_collector.cli._output import OutputFile
-    from pandaeval_collector.scoring.cases.files import freeze, to_yaml
+    from pandaeval_collector.cli import _case_runs
 
     if (file is None) != (results is None):
         raise UserError("--file and --results go together: a group is known by the results of a file")
     if file is not None and results is not None:
-        title, traces = from_results(group, results, file)
+        title, runs = _case_runs.failure_in_files(group, results, file)
     else:
         with api:
-            title, traces = from_collector(api, group)
-    hide = _hide(config)
-    try:
-        made = freeze(traces, case or f"failure-{group[:32]}", description=hide(title), hide=hide)
-    except ValueError as error:
-        raise UserError(f"{group}: {error}") from error
-    with OutputFile(output) as target:
-        target.write(to_yaml([made]))
-
-
-def _hide(config: Path | None) -> Any:
-    """Returns the function that removes secrets from texts, and what the configuration (``redact``) names."""
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.jobs.job_traces import hider
-    from pandaeval_collector.scoring.evaluator import JudgeSettings
-
-    found = resolve_config(config).config.redact
-    return hider(JudgeSettings("", secrets=True, pii=found.pii, custom=found.custom))
-
-
-def _from_files(id_: str, files: Sequence[str]) -> list[dict[str, Any]]:
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._inputs import requests
-    from pandaeval_collector.runs.filerun import FileRun
-    from pandaeval_collector.show.report.inspection import describe
-
-    with FileRun(None) as run:
-        for request in requests(files):
-            run.add(request)
-        found = [describe(trace) for trace in run.traces() if id_.lower() == trace.trace_id or id_ == trace.session_id]
-    if not found:
-        raise UserError(f"{id_}: no trace and no session of the files has this id; `pandaeval inspect` lists them")
-    return found
-
-
-def _from_collector(id_: str, api: Api) -> list[dict[str, Any]]:
-    from urllib.parse import quote
-
-    from pandaeval_collector.base.errors import UserError
-
-    with api:
-        ids = [id_.lower()] if _is_trace(id_) else None
-        if ids is None:
-            ids = [member["trace_id"] for member in api.get(f"/sessions/{quote(id_, safe='')}")["members"]]
-        found = [api.get(f"/traces/{each}")["understood"] for each in ids]
-    if any(each is None for each in found):
-        raise UserError(f"{id_}: its spans are not kept any more (store.keep_content, store.retention)")
-    return found
-
-
-def _is_trace(id_: str) -> bool:
-    return len(id_) == 32 and all(sign in "0123456789abcdef" for sign in id_.lower())
+            title, runs = _case_runs.failure_at_collector(group, api)
+    _case_runs.write_case(runs, group, case or f"failure-{group[:32]}", title, config, output)

@@ -35,7 +35,7 @@ def collector(
     from pandaeval_collector.base.runtime.logs import set_up
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.receivers.bind import BindError
-    from pandaeval_collector.store import NewerStoreError, StoreBusyError
+    from pandaeval_collector.store import StoreBusyError
 
     settings = resolve_config(config, on_this_machine=True).config
     level = logging.getLevelNamesMapping().get(log_level.upper())
@@ -45,7 +45,7 @@ def collector(
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))
     try:
         _run(settings)
-    except (BindError, StoreBusyError, NewerStoreError) as error:
+    except (BindError, StoreBusyError) as error:
         raise UserError(str(error)) from error
 
 

@@ -10,8 +10,6 @@ from typing import Annotated
 
 import typer
 
-from pandaeval_collector.cli._cases import HELP as CASES
-from pandaeval_collector.cli._cases import REPORT_HELP
 from pandaeval_collector.cli._github import AnnotationTarget
 from pandaeval_collector.cli._where import HELP as WHERE
 from pandaeval_collector.cli._where import Where, parse_where
@@ -75,8 +73,13 @@ def evaluate(
             "that judge.models gives another."
         ),
     ] = None,
-    cases: Annotated[Path | None, typer.Option(help=CASES)] = None,
-    cases_report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="Case file (YAML or JSON): traces that are trials of its cases are graded.")
+    ] = None,
+    cases_report: Annotated[
+        Path | None,
+        typer.Option(help="Write the three-layer report of the cases to this file: .json, or .xml for JUnit."),
+    ] = None,
     where: Annotated[list[str] | None, typer.Option(help=WHERE, metavar="KEY=VALUE")] = None,
     baseline: Annotated[
         Path | None,

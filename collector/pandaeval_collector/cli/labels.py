@@ -86,91 +86,28 @@ def next_(
     out: Annotated[
         Path | None, typer.Option("--output", "--out", help="CSV (or .jsonl) to be filled in and imported.")
     ] = None,
-    learn: Annotated[
-        bool, typer.Option("--learn", help="Sessions that a problem score gains by, judged or not (docs/learn.md).")
-    ] = False,
     config: _Config = None,
     store: StoreFolder = None,
 ) -> None:
     """Draw judged runs for people to label: half at random, half near the judge's threshold. The judge's verdict is
-    not shown, so that nobody follows it.
-
-    With --learn, sessions instead: half at random, half where the learned problem score is unsure."""
+    not shown, so that nobody follows it."""
     from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.store import people
     from pandaeval_collector.trials.labels.files import save, written
-    from pandaeval_collector.trials.labels.queue import draw_from, metric_to_label
-    from pandaeval_collector.trials.learning import sessions_to_label
+    from pandaeval_collector.trials.labels.queue import draw, metric_to_label
 
     with opened_store(config, store) as connection:
-        if learn:
-            key = _metric_to_learn(connection, metric, config)
-            waiting = sessions_to_label(connection, key, agent, _learned_folder(config, store))
-        else:
-            key = metric_to_label(connection, metric, metric_names(config), "--metric")
-            waiting = people.judged(connection, key, agent)
+        key = metric_to_label(connection, metric, metric_names(config), "--metric")
         connection.execute("BEGIN IMMEDIATE")
-        queue = draw_from(connection, key, waiting, number, time.time(), evenly=learn)
+        queue = draw(connection, key, agent, number, time.time())
         connection.execute("COMMIT")
-        _print_queue(connection, key, queue, "sessions" if learn else "judged runs")
-        if learn:
-            _print_gain(connection, key, agent)
+        _print_queue(connection, key, queue)
     if out is not None and queue.drawn:
         id_ = "session_id" if key.startswith("session.") else "trace_id"
-        rows = [
-            {id_: each.run.unit, "metric": key, "probability": each.probability if each.counts else None}
-            for each in queue.drawn
-        ]
+        rows = [{id_: each.run.unit, "metric": key, "probability": each.probability} for each in queue.drawn]
         if id_ == "trace_id":
             rows = [row | {"session_id": each.run.session} for row, each in zip(rows, queue.drawn, strict=True)]
         save(out, written(rows, out))
         typer.echo(f"Fill in label (pass or fail), then: pandaeval labels import {out}")
-
-
-def _metric_to_learn(connection: sqlite3.Connection, metric: str, config: Path | None) -> str:
-    """Returns the key of the session metric to label; without a name, that of the metric with most labels."""
-    from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.cli._config import metric_names
-    from pandaeval_collector.trials.learning import metric_of_sessions
-
-    if not metric:
-        return metric_of_sessions(connection)
-    found = [key for key in metric_names(config).select(metric) if key.startswith("session.")]
-    if len(found) != 1:
-        raise UserError(f"--metric {metric}: name one metric of sessions, such as session.problem")
-    return found[0]
-
-
-def _learned_folder(config: Path | None, store: Path | None) -> Path:
-    from pandaeval_collector.cli._config import resolve_config
-    from pandaeval_collector.runs.settings import learned_folder
-
-    folder = learned_folder(resolve_config(config).config)
-    return folder if store is None else store / folder.name
-
-
-def _print_gain(connection: sqlite3.Connection, metric: str, agent: str) -> None:
-    """Prints the rate of bad sessions by the labels that there are, and what more labels would gain."""
-    from pandaeval_collector.analysis.stats.learned import drawn_rate, learning_curve
-    from pandaeval_collector.cli._output import console, many, table
-    from pandaeval_collector.store import people
-    from pandaeval_collector.trials.learning import StoredSessions, drawn_labels, labelled_runs, of_people
-
-    out, labels = console(), (each for each in people.labels(connection) if each.metric == metric)
-    for runs in labelled_runs(StoredSessions(connection), of_people(labels), agent or None):
-        bad, chances = drawn_labels(runs)
-        rate = f"bad in {drawn_rate(bad, chances)} of all sessions, by {many(len(bad), 'drawn label')}"
-        typer.echo(f"{runs.agent or '(no name)'}: {rate if bad else 'no label was drawn: the rate is not known'}")
-        rows = [
-            (
-                each.labels,
-                "-" if each.auroc is None else f"{each.auroc:.2f}",
-                f"± {each.half_width:.2f}",
-                "now" if each.labels == len(runs.rows) else "foretold" if each.labels > len(runs.rows) else "",
-            )
-            for each in learning_curve(runs.rows, runs.bad, runs.groups)
-        ]
-        out.print(table(("labels", "AUROC on unseen", "rate", ""), rows, on=out, title="What labels buy"))
 
 
 def export(
@@ -206,23 +143,22 @@ def rates(format_: given.Format = given.TABLE, config: _Config = None, store: St
         _print_rates(connection, as_json=format_ is given.RunFormat.json)
 
 
-def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue, what: str) -> None:
+def _print_queue(connection: sqlite3.Connection, metric: str, queue: Queue) -> None:
     from pandaeval_collector.cli._output import console, table
     from pandaeval_collector.trials.labels.queue import has_spans
 
     if not queue.drawn:
-        typer.echo(f"nothing to label: no {what} without a label ({metric})")
+        typer.echo(f"nothing to label: no judged run without a label ({metric})")
         return
     out = console()
     units = [each.run.unit for each in queue.drawn]
     looks = {unit: f"pandaeval spans {unit} | pandaeval inspect -" for unit in has_spans(connection, units)}
-    looks |= {unit: f"pandaeval sessions show {unit}" for unit in units if what == "sessions"}
     rows = [
         (run.unit, run.session or "-", run.agent or "-", looks.get(run.unit, "in your trace store"))
         for run in (each.run for each in queue.drawn)
     ]
     out.print(table(("trace or session", "session", "agent", "look at it"), rows, on=out))
-    typer.echo(f"{len(rows)} of {queue.waiting} {what} without a label, {queue.labelled} with one ({metric})")
+    typer.echo(f"{len(rows)} of {queue.waiting} judged runs without a label, {queue.labelled} with one ({metric})")
 
 
 def _print_rates(connection: sqlite3.Connection, as_json: bool = False) -> None:

@@ -56,10 +56,18 @@ def passk(
 ) -> None:
     """Tell from repeated trials how likely one of k succeeds (pass@k), and all of k do (pass^k)."""
     from pandaeval_collector.base.untrusted.given_files import result_lines
-    from pandaeval_collector.cli._output import OutputFile, console
-    from pandaeval_collector.cli._passk_tables import print_figures
+    from pandaeval_collector.cli._output import OutputFile, console, table
     from pandaeval_collector.trials.passk.attempts import trials
-    from pandaeval_collector.trials.passk.figures import figures
+    from pandaeval_collector.trials.passk.figures import (
+        CASE_HEAD,
+        SUITE_HEAD,
+        case_row,
+        figures,
+        suite_objects,
+        suite_row,
+        task_results,
+        worst_first,
+    )
 
     ks = numbers(k)
     results = list(result_lines(file))
@@ -70,11 +78,15 @@ def passk(
 
             target.write(page(found, str(file)))
         elif format_ is FigureFormat.json:
-            from pandaeval_collector.trials.passk.figures import suite_objects, task_results
-
             write_lines([each.to_dict() for each in task_results(found)] + list(suite_objects(found)), target)
         else:
-            print_figures(found, console(file=target))
+            out, unit = console(file=target), found.trials.per
+            title = f"{found.trials.metric}: all {unit}s (mean of the unbiased estimates, 95 % interval)"
+            out.print(table((f"{unit}s", *SUITE_HEAD), map(suite_row, found.suite), on=out, title=title))
+            rows = map(case_row, sorted(found.cases, key=lambda each: (*worst_first(each.case), each.k)))
+            out.print()
+            title = f"By {unit} (Bayesian: median and 95 % interval)"
+            out.print(table((unit, *CASE_HEAD), rows, on=out, title=title))
     if found.trials.per == "conversation" and per is None:
         typer.echo("notice: no result names a case, so each conversation is taken for one", err=True)
     for notice in found.notices:

@@ -70,7 +70,7 @@ def report(
     except TooSlowError as error:
         raise UserError(f"{folder}: {error}") from error
     except sqlite3.Error as error:
-        raise UserError(f"{folder}: the store cannot be read: {error} (was it written by an older version?)") from error
+        raise UserError(f"{folder}: the store cannot be read: {error}") from error
     finally:
         finder.close()
     said = f"{many(made.sessions, 'session')}, {many(made.traces, 'trace')}, {size / 1e6:.1f} MB; open it in a browser"

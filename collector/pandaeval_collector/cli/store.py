@@ -159,15 +159,10 @@ def _read(config: Path | None, store: Path | None) -> Iterator[tuple[sqlite3.Con
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import opened_folder
     from pandaeval_collector.store.connection import FILE_NAME
-    from pandaeval_collector.store.schema import MIGRATIONS
 
     folder = folder_of(config, store)
     try:
         with opened_folder(folder, read_only=True) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != len(MIGRATIONS):
-                cure = "start this version's collector on it once" if version < len(MIGRATIONS) else "use the newer one"
-                raise UserError(f"{folder / FILE_NAME} has schema version {version}, not {len(MIGRATIONS)}: {cure}")
             yield connection, folder
     except sqlite3.DatabaseError as error:
         raise UserError(f"{folder / FILE_NAME} cannot be read ({error}): the next start puts it aside") from error

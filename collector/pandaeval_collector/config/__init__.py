@@ -5,7 +5,7 @@ Imports base, exporters, receivers.
 
 from pandaeval_collector.base.section import format_duration, format_size, parse_duration, parse_size
 from pandaeval_collector.config._load import Resolved, load, resolve
-from pandaeval_collector.config._machine import check_machine, secret, session_token
+from pandaeval_collector.config._machine import check_machine, secret
 from pandaeval_collector.config._messages import closest, effective, masked, to_yaml
 from pandaeval_collector.config._names import (
     MetricNames,
@@ -29,7 +29,6 @@ from pandaeval_collector.config.sections_scoring import (
     LabelsSection,
     MetricsSection,
     SessionSection,
-    SessionsSection,
 )
 
 __all__ = [
@@ -50,7 +49,6 @@ __all__ = [
     "Resolved",
     "Server",
     "SessionSection",
-    "SessionsSection",
     "StoreSection",
     "TlsSection",
     "WrittenAt",
@@ -72,7 +70,6 @@ __all__ = [
     "read_yaml",
     "resolve",
     "secret",
-    "session_token",
     "tls_files",
     "to_yaml",
 ]

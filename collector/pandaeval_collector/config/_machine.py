@@ -25,16 +25,6 @@ def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
     return value
 
 
-def session_token(config: Config, environ: Mapping[str, str]) -> str | None:
-    """Returns the token of sessions that are handed over, as :func:`secret` does. Raises :class:`ConfigError` for an
-    owner with the token of ``server.token_env``: all who may send spans have that."""
-    token = secret(config.sessions.token_env, environ)
-    if config.sessions.owner and token is not None and token == secret(config.server.token_env, environ):
-        message = "its variable holds the token of server.token_env: sessions need another one"
-        raise ConfigError([Problem("sessions.token_env", message)])
-    return token
-
-
 def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
     """Finds variables that are named and not set, certificates that cannot be used, a data directory that is a file.
 

@@ -57,16 +57,7 @@ def check_metrics(config: Config, registry: Registry, scales: Scales | None = No
     ]
     for key, given in (("models", config.judge.models), ("samples", config.judge.samples)):
         problems += [Problem(f"judge.{key}.{name}", names.unknown(name)) for name in given if not names.select(name)]
-    for key, listed in _watched(config):
-        problems += [Problem(key, f"{name}: {names.unknown(name)}") for name in listed if not names.select(name)]
     return [*problems, *_threshold_problems(config.metrics.thresholds, names, scales or {})]
-
-
-def _watched(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields metrics that something else than scoring names; defaults need not be there."""
-    if config.trials.metrics != type(config.trials)().metrics:
-        yield "trials.metrics", config.trials.metrics
-    yield "gates.stream.metrics", config.gates.stream.metrics
 
 
 def check_embedder(config: Config, schemes: Iterable[str]) -> list[Problem]:

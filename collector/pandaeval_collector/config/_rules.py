@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.section import format_duration, format_size
 from pandaeval_collector.config._tree import Config
-from pandaeval_collector.exporters._otlp.settings import SIGNALS
+from pandaeval_collector.exporters.otlp import SIGNALS
 from pandaeval_collector.receivers.bind import InsecureBind, Tls, check_bind, parse_address
 
 Keys = tuple[str, ...]
@@ -33,8 +33,6 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _weights(config)
     yield from _handing_over(config)
     yield from _log_and_stop(config)
-    yield from _two_owners(config)
-    yield from _session_token(config)
     yield from _own_endpoint(config)
     yield from _http_paths(config)
     yield from _suspicious(config)
@@ -118,23 +116,6 @@ def _log_and_stop(config: Config) -> Iterator[Conflict]:
         yield Conflict((("store", "on_shutdown"), ("kafka", "brokers")), message)
 
 
-def _two_owners(config: Config) -> Iterator[Conflict]:
-    if config.sessions.forward_to is not None and config.kafka.brokers is not None and config.kafka.sessions != "none":
-        message = f"sessions have one owner: leave out sessions.forward_to, or kafka.sessions: {config.kafka.sessions}"
-        yield Conflict((("kafka", "sessions"), ("sessions", "forward_to")), message)
-    if config.sessions.forward_to is not None and config.sessions.owner:
-        message = "a collector that hands its sessions over owns none: leave out sessions.owner, or sessions.forward_to"
-        yield Conflict((("sessions", "owner"), ("sessions", "forward_to")), message)
-
-
-def _session_token(config: Config) -> Iterator[Conflict]:
-    """Yields a conflict where senders of spans could say how sessions went, by the same token."""
-    own, general = config.sessions.token_env, config.server.token_env
-    if config.sessions.owner and general is not None and own in (None, general):
-        message = "where server.token_env is set, sessions.token_env has to name another variable, with another token"
-        yield Conflict((("sessions", "token_env"), ("sessions", "owner")), message)
-
-
 def _suspicious(config: Config) -> Iterator[Conflict]:
     judge = config.judge
     if judge.when == "suspicious" and judge.sample == 1.0 and not judge.samples:
@@ -157,7 +138,6 @@ def _own_endpoint(config: Config) -> Iterator[Conflict]:
         ("exporters", "otlp", "metrics", "endpoint"): otlp.metrics.endpoint,
         ("exporters", "otlp", "logs", "endpoint"): otlp.logs.endpoint,
         ("store", "drain_to"): config.store.drain_to,
-        ("sessions", "forward_to"): config.sessions.forward_to,
     }
     for path, endpoint in endpoints.items():
         listener = own.get(_plain(endpoint)) if endpoint else None

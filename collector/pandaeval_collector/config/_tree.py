@@ -13,8 +13,6 @@ from pandaeval_collector.config.sections_in import Close, Kafka, Late, LineSecti
 from pandaeval_collector.config.sections_judge import JudgeSection, Redact
 from pandaeval_collector.config.sections_out import Exporters, Spans, Ui
 from pandaeval_collector.config.sections_scoring import (
-    Cases,
-    DrillSection,
     Embedding,
     Gates,
     LabelsSection,
@@ -22,7 +20,6 @@ from pandaeval_collector.config.sections_scoring import (
     MetricsSection,
     ResponseSection,
     SessionSection,
-    SessionsSection,
     TrialsSection,
 )
 
@@ -36,15 +33,12 @@ class Config(Section):
     late: Late = group(Late)
     line: LineSection = group(LineSection)
     session: SessionSection = group(SessionSection)
-    sessions: SessionsSection = group(SessionsSection)
     metrics: MetricsSection = group(MetricsSection)
     response: ResponseSection = group(ResponseSection)
-    cases: Cases = group(Cases)
     trials: TrialsSection = group(TrialsSection)
     embedding: Embedding = group(Embedding)
     judge: JudgeSection = group(JudgeSection)
     labels: LabelsSection = group(LabelsSection)
-    drill: DrillSection = group(DrillSection)
     learn: LearnSection = group(LearnSection)
     redact: Redact = group(Redact)
     store: StoreSection = group(StoreSection)

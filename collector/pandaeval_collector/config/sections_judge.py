@@ -184,11 +184,6 @@ class JudgeSection(Section):
         description="YAML file of guidelines for single metrics and agents, which pandaeval judge align tries and "
         "adopts; null: none.",
     )
-    cascade: FilePath | None = Field(
-        default=None,
-        description="File that pandaeval judge cascade --write made: where a cheap judge's verdict stands, so that "
-        "this judge is asked on doubt alone; null: it is asked always.",
-    )
     second: Second = group(Second)
     shadow: ShadowSection = group(ShadowSection)
     language: Text = Field(
@@ -198,11 +193,6 @@ class JudgeSection(Section):
         default=0.0,
         description="Share of results, 0 to 1, whose question is put twice: how far does the judge agree with itself?",
     )
-    canaries: FilePath | None = Field(
-        default=None,
-        description="YAML file of runs whose verdicts are known, to notice when the judge changes; null: none.",
-    )
-    canary_interval: PositiveDuration = Field(default=86400.0, description="Time between two rounds of the canaries.")
     calibration: FilePath | None = Field(
         default=None,
         description="File that pandaeval calibrate --write made: how far this judge agrees with people; null: none.",

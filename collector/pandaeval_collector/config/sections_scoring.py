@@ -11,8 +11,6 @@ from pandaeval_collector.base.section import (
     Amount,
     Count,
     Duration,
-    Endpoint,
-    EnvName,
     FilePath,
     PositiveDuration,
     Section,
@@ -20,29 +18,17 @@ from pandaeval_collector.base.section import (
     Text,
     group,
 )
-from pandaeval_collector.config.sections_in import Cron, Names
+from pandaeval_collector.config.sections_in import Names
 
-# Gates: when a run over files fails; and when repeated trials, or a stream of results, are worse than they may be.
+# Gates: when a run over files fails, and when repeated trials are worse than they may be.
 Level = Annotated[float, Field(gt=0, lt=1)]
-Rate = Annotated[float, Field(gt=0, lt=1)]
 Ks = Annotated[Count, Field(ge=1, le=1000)]
 
 
 class TrialsSection(Section):
-    """Repeated cases in a running collector, as gauges (pandaeval.pass_pow_k)."""
+    """Repeated trials of a case: pandaeval evaluate --cases."""
 
-    metrics: tuple[Text, ...] = Field(
-        default=("trial.trial_correct", "trace.task_completion"),
-        description="By which metrics a trial succeeds, in full; each that has results of cases gets gauges. Empty: "
-        "none.",
-    )
     k: tuple[Ks, ...] = Field(default=(1, 3, 5), description="How many trials have to succeed all together.")
-    window: Count = Field(
-        default=100, le=10_000, description="Newest trials of each case that count; of at most 200 cases a metric."
-    )
-    interval: PositiveDuration = Field(
-        default=10.0, description="Time between two calculations; after a crash so much may be forgotten."
-    )
 
 
 class Baseline(Section):
@@ -61,26 +47,10 @@ class Baseline(Section):
     )
 
 
-class Stream(Section):
-    """A gate that may be looked at after every result."""
-
-    metrics: tuple[Text, ...] = Field(
-        default=(),
-        description="Metrics whose passes are watched in a running collector, by agent, such as trace.task_completion; "
-        "empty: none.",
-    )
-    rate: Rate = Field(default=0.9, description="Least share of results, 0 to 1, that has to pass.")
-    level: Level = Field(
-        default=0.05,
-        description="Chance of a false alarm, 0 to 1, however often the gate is looked at and however long it runs.",
-    )
-
-
 class Gates(Section):
     """When pandaeval evaluate exits with 1."""
 
     baseline: Baseline = group(Baseline)
-    stream: Stream = group(Stream)
 
     fail_on_error_severity: Literal["low", "medium", "high", "critical"] | None = Field(
         default="critical", description="Least severity of a failure that fails the run; null: none does."
@@ -122,29 +92,6 @@ class SessionSection(Section):
     )
 
 
-class SessionsSection(Section):
-    """Sessions whose traces reach several collectors."""
-
-    owner: bool = Field(
-        default=False,
-        description="Whether other collectors may hand their sessions over to this one. What they say is believed.",
-    )
-    forward_to: Endpoint | None = Field(
-        default=None,
-        description="gRPC endpoint of the one collector that scores sessions; https:// for TLS; null: this one. It has "
-        "to be set owner: true, and must not demand a client certificate.",
-    )
-    token_env: EnvName | None = Field(
-        default=None,
-        description="Name of the environment variable with the owner's bearer token for sessions, the same at all of "
-        "them: the owner demands it, the others show it. Another one than agents have.",
-    )
-    certificate: FilePath | None = Field(
-        default=None,
-        description="File with the authority that signed the certificate of forward_to, PEM; null: the usual ones.",
-    )
-
-
 class MetricsSection(Section):
     """Which metrics run, and when they pass."""
 
@@ -173,16 +120,6 @@ class ResponseSection(Section):
     )
 
 
-class Cases(Section):
-    """Cases with a reference, against which trials are graded."""
-
-    path: FilePath | None = Field(
-        default=None,
-        description="Case file (YAML or JSON): traces that name one of its cases (pandaeval.case.id), or whose input "
-        "is its task, are graded; those of a session together, when it is over; null: none.",
-    )
-
-
 class Embedding(Section):
     """How texts become vectors."""
 
@@ -190,25 +127,6 @@ class Embedding(Section):
         default="embedded",
         description="embedded (English) or multilingual, which ship with the package; model2vec:NAME, onnx-minilm or "
         "litellm:NAME.",
-    )
-
-
-class DrillSection(Section):
-    """Planted faults: how many of them the metrics notice, found out again and again in a running collector."""
-
-    schedule: Cron | None = Field(
-        default=None,
-        description="When a drill is made, as a cron expression in UTC such as 0 3 * * *; one for all that were "
-        "missed; null: never.",
-    )
-    runs: Annotated[int, Field(ge=1)] = Field(
-        default=200, description="The newest so many runs are looked at, with what their sessions held before."
-    )
-    copies: Annotated[int, Field(ge=1)] = Field(default=20, description="Most copies of each fault.")
-    time_limit: PositiveDuration = Field(
-        default=600.0,
-        description="Time after which a drill ends with what it has counted. It works in a process of its own, behind "
-        "all others.",
     )
 
 

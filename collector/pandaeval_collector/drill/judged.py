@@ -115,7 +115,7 @@ class JudgedDrill:
         of_a_day = self._judge.limits.daily_usd
         most = self._left if of_a_day is None else min(of_a_day, self._left)
         limits = replace(self._judge.limits, daily_usd=most)
-        judge = replace(self._judge, limits=limits, retest=0.0, second=None, canaries=None)
+        judge = replace(self._judge, limits=limits, retest=0.0, second=None)
         return FileRun(self._scorer, self._rules, judge, self._environ, where=where, instead=instead)
 
 

@@ -16,8 +16,12 @@ from pandaeval_collector.base.instrument import Instrument
 from pandaeval_collector.store.series import Exemplar, Point
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes", "%": "percent", "1": "ratio"}
+_PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_OPENMETRICS = "application/openmetrics-text"
 
 
+@functools.lru_cache(maxsize=256)
 def metric_name(name: str, unit: str) -> tuple[str, str]:
     """Returns the name of a metric family with its unit as suffix (counters get ``_total`` besides), and the unit;
     ``""`` for other units, such as words in braces."""
@@ -29,6 +33,7 @@ def metric_name(name: str, unit: str) -> tuple[str, str]:
     return escaped, word if escaped.endswith(f"_{word}") else ""
 
 
+@functools.lru_cache(maxsize=256)
 def label_name(key: str) -> str:
     """Returns the name of an attribute as a label."""
     return _escape(key)
@@ -36,10 +41,6 @@ def label_name(key: str) -> str:
 
 def _escape(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_:]+", "_", name)
-
-
-_PLAIN = str.maketrans({"\\": r"\\", "\n": r"\n"})
-_QUOTED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def _number(value: float) -> str:
@@ -51,9 +52,6 @@ def _number(value: float) -> str:
         return text
     whole, _, rest = text.partition(".")
     return f"{whole[0]}.{whole[1:]}{rest}".rstrip("0.") + f"e+{len(whole) - 1:02d}"
-
-
-_OPENMETRICS = "application/openmetrics-text"
 
 
 def content_type(accept: str) -> tuple[str, bool]:
@@ -101,8 +99,10 @@ def _head(instrument: Instrument, openmetrics: bool) -> str:
 
 
 def _samples(point: Point, openmetrics: bool) -> Iterator[str]:
-    name, _ = metric_name_of(point.instrument)
-    pairs = sorted((_label(key), f'{_label(key)}="{value.translate(_QUOTED)}"') for key, value in point.attributes)
+    name, _ = metric_name(point.instrument.name, point.instrument.unit)
+    pairs = sorted(
+        (label_name(key), f'{label_name(key)}="{value.translate(_QUOTED)}"') for key, value in point.attributes
+    )
     labels = ",".join(pair for _, pair in pairs)
     exemplars = dict(point.exemplars) if openmetrics else {}
     match point.instrument.kind:
@@ -129,19 +129,8 @@ def _buckets(
 
 
 @functools.lru_cache(maxsize=256)
-def metric_name_of(instrument: Instrument) -> tuple[str, str]:
-    """Caches :func:`metric_name`."""
-    return metric_name(instrument.name, instrument.unit)
-
-
-@functools.lru_cache(maxsize=256)
 def _bounds(instrument: Instrument) -> tuple[str, ...]:
     return (*(str(float(bound)) for bound in instrument.bounds), "+Inf")
-
-
-@functools.lru_cache(maxsize=256)
-def _label(key: str) -> str:
-    return label_name(key)
 
 
 def _exemplar(exemplar: Exemplar | None) -> str:

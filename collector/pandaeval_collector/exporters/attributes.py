@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pandaeval_collector.base.result import Result, cut_each
-from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored
+from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.exporters._fields import (
     before_number,
     before_text,
@@ -91,18 +91,10 @@ def _own(result: Result, reason: str) -> list[bytes]:
     if result.failure_group:
         of_group = result.failure_group.encode()
         own.append(before_text("pandaeval.failure.group", len(of_group)) + of_group)
-    if result.unit.level == "trial":
-        own.extend(pairs(_trial(finding)))
     if result.run_id is not None:
         of_run = result.run_id.encode()
         own.append(before_text("pandaeval.run.id", len(of_run)) + of_run)
     return own
-
-
-def _trial(finding: Finding) -> Mapping[str, Any]:
-    """Returns the attributes of a trial: its case, and which attempt at it."""
-    names = {"case": "pandaeval.case.id", "trial": "pandaeval.trial", "layer": "pandaeval.layer"}
-    return {name: finding.metadata.get(key) for key, name in names.items()}
 
 
 def _judge(result: Result) -> Mapping[str, Any]:

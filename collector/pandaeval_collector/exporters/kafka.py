@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
 from pydantic import Field
 
-from pandaeval_collector.base.runtime.kafka import KafkaCluster, library, producer
+from pandaeval_collector.base.runtime.kafka import KafkaCluster, deliver, library, producer
 from pandaeval_collector.base.section import Text
 from pandaeval_collector.exporters._protocol import RetryLaterError, Row, Sent, Surroundings
-
-_PATIENCE_S = 25.0
 
 
 class KafkaResults(KafkaCluster):
@@ -33,43 +31,31 @@ def exporters(settings: KafkaResults, around: Surroundings) -> Iterator[KafkaExp
 
 
 class KafkaExporter:
-    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys."""
+    """Exports each row at least once, in order: after a crash the last batch is written again, under the same keys.
+    ``message`` makes key and value of a row; on a thread."""
 
-    name = "kafka"
-    source = "results"
     off = False
 
-    def __init__(self, made: Any, topic: str) -> None:
-        self._producer, self._topic = made, topic
-
-    def message(self, body: bytes) -> tuple[str, bytes]:
-        """Returns the key and the value of the message for a row."""
-        return orjson.loads(body)["id"], body
+    def __init__(
+        self,
+        made: Any,
+        topic: str,
+        message: Callable[[bytes], tuple[str, bytes]] = lambda body: (orjson.loads(body)["id"], body),
+        *,
+        name: str = "kafka",
+        source: str = "results",
+    ) -> None:
+        self._producer, self._topic, self._message = made, topic, message
+        self.name, self.source = name, source
 
     async def open(self, position: str) -> str:
         return position
 
     async def export(self, rows: Sequence[Row]) -> Sent:
-        failure = await asyncio.to_thread(self._write, rows)
-        if failure:
+        messages = (dict(zip(("key", "value"), self._message(row.body), strict=True)) for row in rows)
+        if failure := await asyncio.to_thread(deliver, self._producer, self._topic, messages):
             raise RetryLaterError(failure)
         return Sent(len(rows))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._producer.flush, 1)
-
-    def _write(self, rows: Sequence[Row]) -> str:
-        """Writes rows and returns when the brokers have all messages; returns the error where they refuse one."""
-        failures: list[str] = []
-
-        def done(error: Any, _: Any) -> None:
-            if error is not None:
-                failures.append(error.str())
-
-        for row in rows:
-            key, value = self.message(row.body)
-            self._producer.produce(self._topic, value, key, on_delivery=done)
-            self._producer.poll(0)
-        if self._producer.flush(_PATIENCE_S):
-            failures.append("no broker answered in time")
-        return failures[0] if failures else ""

@@ -14,8 +14,7 @@ from pydantic import Field
 from pandaeval_collector.base.section import Section
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.exporters._text import ScrapeText, content_type
-from pandaeval_collector.exporters.own import own_points
-from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones
+from pandaeval_collector.exporters.zero_first import ZeroFirst, new_ones, own_points
 from pandaeval_collector.store.series import Point
 
 _NOTE_AFTER_S = 1.0

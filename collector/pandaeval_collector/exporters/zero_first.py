@@ -1,4 +1,5 @@
-"""Shows a new series as 0 before its first value: Prometheus sees no increase in a series that first appears at 1.
+"""The series as their readers see them: a new one is 0 before its first value, since Prometheus sees no increase in one
+that first appears at 1.
 
 Each reader (``otlp``, ``scrape``) gets its own zeros. That a zero was shown is stored *after* it was sent and *before*
 the value may be: a crash at any moment repeats a zero at worst, and never shows a value and then a zero.
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
+from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, StoredSeries
 from pandaeval_collector.store.series import INSTRUMENTS, Exemplar, Point
 
@@ -31,7 +33,7 @@ class ZeroFirst:
         zero shown a moment ago stands for its time."""
         for name in sorted(INSTRUMENTS):
             after = ""
-            while rows := self._store.series(self._reader, name, after, PAGE):
+            while rows := self._store.reads.series(self._reader, name, after, PAGE):
                 yield visible(rows, now, self._hold_s if hold else 0.0)
                 after = rows[-1].key
 
@@ -41,6 +43,22 @@ class ZeroFirst:
         for start in range(0, len(keys), _NOTED_AT_ONCE):
             some = keys[start : start + _NOTED_AT_ONCE]
             await asyncio.wrap_future(self._store.show_zeros(self._reader, some, now))
+
+
+def own_points(telemetry: Telemetry) -> list[Point]:
+    """Reads the collector's counters (since this process began) and gauges. On the event loop."""
+    return [
+        Point(
+            instrument=measure.instrument,
+            attributes=measure.attributes,
+            start_ns=telemetry.start_ns,
+            count=1,
+            total=measure.value,
+            buckets=(),
+            exemplars=(),
+        )
+        for measure in telemetry.measures()
+    ]
 
 
 def new_ones(points: Iterable[Point]) -> list[str]:

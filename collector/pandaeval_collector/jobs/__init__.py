@@ -1,11 +1,9 @@
 """Runs judge jobs: from the store's table to a model and back into the line; checks a model as a judge.
 
-Imports analysis, base, config, judge, pipeline, receivers, scoring, store.
+Imports analysis, base, judge, pipeline, receivers, scoring, store.
 """
 
 from pandaeval_collector.jobs.attempts import Attempts
-from pandaeval_collector.jobs.canaries import Canaries
-from pandaeval_collector.jobs.canary_file import read_canaries
 from pandaeval_collector.jobs.checks import open_checks
 from pandaeval_collector.jobs.outcome import Patience, RecordBudgets
 from pandaeval_collector.jobs.runner import SLOTS, Runner
@@ -23,7 +21,6 @@ from pandaeval_collector.jobs.shadow import open_shadow
 __all__ = [
     "SLOTS",
     "Attempts",
-    "Canaries",
     "Desks",
     "JudgeConfig",
     "Limits",
@@ -36,5 +33,4 @@ __all__ = [
     "open_caller",
     "open_checks",
     "open_shadow",
-    "read_canaries",
 ]

@@ -1,5 +1,5 @@
 """Puts a metric's own question once more, with what leads to it (the task, the plan) as it was found the first time:
-for votes, and for a cheap judge's stronger one."""
+for votes, retests and a second judge."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, QuestionPart, Rubric, Verdict
-from pandaeval_collector.judge.selection import CascadeStep
 from pandaeval_collector.scoring.evaluator import Question
+from pandaeval_collector.scoring.metric import Metric
 
 V = TypeVar("V", bound=Verdict)
 
@@ -52,11 +52,7 @@ class Again(Judge):
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
-        self.spent = anew.spent
-
-    @property
-    def pack(self) -> Pack:
-        return self._before.pack
+        self.spent, self.pack = anew.spent, before.pack
 
     @property
     def last_said(self) -> str:
@@ -71,9 +67,25 @@ class Again(Judge):
         return await (self._anew if own else self._before).ask(rubric, given)
 
 
+async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding | None:
+    """Asks a judged metric; a reply that holds no verdict is unscored. Raises ``CallFailedError`` and
+    ``OverBudgetError``."""
+    assert metric.ask is not None
+    try:
+        return await metric.ask(subject, judge)
+    except NoVerdictError as error:
+        return Unscored(error.why, str(error))
+
+
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
     """Makes a judge of the same run with another memory. ``name`` gives it fences unlike those of other judges."""
     return Judge(desks.desk(memory), _fenced(pack, name), model, desks.secrets, guidance=guidance)
+
+
+def said(finding: Score) -> float:
+    """Returns the judge's own score, 0..1, before facts counted by code lowered it."""
+    judged = finding.metadata.get("judged")
+    return float(judged) if isinstance(judged, int | float) and 0.0 <= judged <= 1.0 else finding.value
 
 
 def pay(account: AnswerCost, other: AnswerCost) -> None:
@@ -109,26 +121,25 @@ class Votes:
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
         """Returns the metric's finding by all votes, and adds the costs of all to ``judge``'s account. Raises what
         :func:`counted` raises."""
-        asked = question.metric.ask
-        if asked is None:
+        if question.metric.ask is None:
             return None
         if self._number == 1:
-            return await asked(subject, judge)
+            return await question.metric.ask(subject, judge)
         first = await self._cast(question, subject, judge)
         if isinstance(first, _NotGiven):
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
-        others = [self._another(judge.pack, question, number) for number in range(2, self._number + 1)]
+        others = []
+        for number in range(2, self._number + 1):
+            fence = f"vote {number}"
+            memory = Apart(self._memory, fence)
+            others.append(anew(self._desks, memory, judge.pack, question.model, fence, question.guidance))
         name = question.metric.name
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)
         return counted([first, *given], question.passes_from)
-
-    def _another(self, pack: Pack, question: Question, number: int) -> Judge:
-        name = f"vote {number}"
-        return anew(self._desks, Apart(self._memory, name), pack, question.model, name, question.guidance)
 
     async def _cast(self, question: Question, subject: Any, judge: Judge) -> _Ballot:
         assert question.metric.ask is not None
@@ -168,54 +179,3 @@ def counted(ballots: Sequence[_Ballot], threshold: float) -> Score:
 
 def _suspects(ballot: _Ballot) -> bool:
     return isinstance(ballot, NoVerdictError) and ballot.why is Why.INJECTION_SUSPECTED
-
-
-# Asks a cheap judge first, and the judge itself only where the cheap one is not sure enough.
-class Cascade:
-    """Asks a cheap judge first, and by ``votes`` the judge itself where the cheap one is unsure. On one event loop."""
-
-    def __init__(self, desks: Desks, memory: Memory, votes: Votes) -> None:
-        self._desks, self._memory, self._votes = desks, memory, votes
-        self._steps = {} if desks.judge is None else desks.judge.cascade
-
-    async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
-        """Returns a finding as :meth:`Votes.verdict` does. Notes the cheap judge's score in the metadata (``cascade``),
-        and adds its costs to ``judge``'s account, with its model where it decided. A cheap judge without a score
-        decides nothing."""
-        step = self._steps.get(question.metric.key)
-        if step is None or question.metric.ask is None:
-            return await self._votes.verdict(question, subject, judge)
-        first = Judge(
-            self._desks.desk(self._memory),
-            judge.pack,
-            step.model,
-            self._desks.secrets,
-            question.metric.key,
-            guidance=question.guidance,
-        )
-        said = await self._first(question, subject, first)
-        if said is not None and step.decides(said.value):
-            pay(judge.spent, first.spent)
-            judge.spent.saw(judge.pack)
-            judge.spent.model = first.spent.model or step.model
-            return _noted(said, step, said, asked=False)
-        finding = await self._votes.verdict(question, subject, judge)
-        pay(judge.spent, first.spent)
-        return _noted(finding, step, said, asked=True) if isinstance(finding, Score) else finding
-
-    async def _first(self, question: Question, subject: Any, first: Judge) -> Score | None:
-        assert question.metric.ask is not None
-        try:
-            found = await question.metric.ask(subject, first)
-        except NoVerdictError as error:
-            if error.why is Why.INJECTION_SUSPECTED:
-                raise
-            return None
-        except (CallFailedError, OverBudgetError):
-            return None
-        return found if isinstance(found, Score) else None
-
-
-def _noted(finding: Score, step: CascadeStep, said: Score | None, asked: bool) -> Score:
-    about = {"model": step.model, "score": None if said is None else said.value, "asked": asked}
-    return replace(finding, metadata={**finding.metadata, "cascade": about})

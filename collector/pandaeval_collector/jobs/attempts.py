@@ -15,9 +15,9 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.untrusted.foreign import explained, told
-from pandaeval_collector.jobs.anew import Cascade, Votes
+from pandaeval_collector.jobs.anew import Votes
 from pandaeval_collector.jobs.checks import Checks
-from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, hider
+from pandaeval_collector.jobs.job_traces import GoneError, JobTrace, JobTraceLoader, fence_secret, hider
 from pandaeval_collector.jobs.outcome import (
     Complaints,
     GivenUp,
@@ -29,6 +29,8 @@ from pandaeval_collector.jobs.outcome import (
     unfinished,
     until_next_day,
 )
+from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
+from pandaeval_collector.jobs.same_cause import SameCause, judged_group
 from pandaeval_collector.jobs.setup import Desks, StoredMemory
 from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
@@ -44,8 +46,6 @@ from pandaeval_collector.scoring.evaluator import Evaluator, Question
 from pandaeval_collector.scoring.evaluator.judged import without_verdict
 from pandaeval_collector.store import Job, JobEnd, Store, WriteSet
 from pandaeval_collector.store.failures import failure_of
-from pandaeval_collector.store.failures.assigning import RUBRIC as SAME_CAUSE
-from pandaeval_collector.store.failures.assigning import SameCause, judged_group
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
 from pandaeval_otel.model import Trace, Trigger
@@ -136,9 +136,9 @@ class Attempts:
         desks = Desks(caller, judge)
         self._desk = desks.desk(memory)
         self._hide = desks.secrets
-        self._traces = JobTraceLoader(store, hider(judge) if judge is not None else redact)
+        self._traces = JobTraceLoader(store.reads, fence_secret(store), hider(judge) if judge is not None else redact)
         self._budgets, self._shadow, self._failures = budgets or RecordBudgets(), shadow, failures
-        self._checks = checks or Checks(Cascade(desks, memory, Votes(desks, memory, 1)))
+        self._checks = checks or Checks(Votes(desks, memory, 1))
         self._complaints, self._kinship = Complaints(), Kinship()
         self.pauses = Pauses(self._patience.interactive)
         """While a pause lasts, no job should be started."""
@@ -165,12 +165,16 @@ class Attempts:
             if isinstance(failed, Later):
                 await self._put_back(job, failed)
             else:
-                await self._give_up(failed)
+                await self._commit(lambda: Decision(WriteSet(ended=[failed])))
+                self._telemetry.add("pandaeval.jobs", failed.state, 1, failed.why)
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
+        budget, settings = MOST_RECORD, self._evaluator.settings.judge
+        if instead is None and settings is not None and not self.pauses.given_up:
+            budget = await self._budgets.of(settings.model_of(job.metric))
         try:
-            loaded = await self._loaded(job, MOST_RECORD if instead is not None else await self._budget(job))
+            loaded = await self._loaded(job, budget)
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
@@ -246,12 +250,6 @@ class Attempts:
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 
-    async def _budget(self, job: Job) -> int:
-        judge = self._evaluator.settings.judge
-        if judge is None or self.pauses.given_up:
-            return MOST_RECORD
-        return await self._budgets.of(judge.model_of(job.metric))
-
     async def _loaded(self, job: Job, budget: int) -> JobTrace:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
@@ -304,8 +302,3 @@ class Attempts:
     async def _end(self, judgement: Judgement) -> None:
         await self._commit(lambda: self._line.judged([judgement]))
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
-
-    async def _give_up(self, end: JobEnd) -> None:
-        """Ends a job without a result."""
-        await self._commit(lambda: Decision(WriteSet(ended=[end])))
-        self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)

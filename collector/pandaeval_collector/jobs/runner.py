@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import sqlite3
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.jobs.attempts import Attempts
 from pandaeval_collector.store import Job, Store
 
@@ -17,7 +17,6 @@ _log = logging.getLogger(__name__)
 SLOTS = 4
 """Jobs at a time per call at a time: jobs of a trace wait for its first call, while others should go on."""
 _TICK_S = 0.2
-_PAUSE_S = 2.0
 
 
 class Runner:
@@ -34,19 +33,17 @@ class Runner:
         """Jobs that have waited too long. A judge's limits do not hold them up."""
         self._suspects: list[Job] = []
         """Jobs that a judge's process died over, to be run alone."""
-        self._task: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Event()
+        self._rounds: Every | None = None
 
     async def start(self) -> None:
         """Releases the jobs that an earlier process had leased, and starts to run due ones."""
         await self._take_over()
-        self._task = asyncio.create_task(self._run(), name="pandaeval-judge")
+        self._rounds = Every(_TICK_S, self._round, "pandaeval-judge")
 
     async def stop(self) -> None:
         """Cancels the running jobs; the next start runs them again."""
-        self._stopping.set()
-        if self._task is not None:
-            await self._task
+        if self._rounds is not None:
+            await self._rounds.stop()
         await self._leave()
 
     async def drain(self, ended: Callable[[], None] | None = None) -> None:
@@ -54,7 +51,7 @@ class Runner:
         await self._take_over()
         try:
             while True:
-                started = await self._round(ended)
+                started = await self._begin_due(ended)
                 if tasks := self._running | self._ending:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 elif not started and not self._suspects:
@@ -76,19 +73,10 @@ class Runner:
         await asyncio.wrap_future(self._store.jobs.release_all())
         await asyncio.wrap_future(self._store.spending.settle_all())
 
-    async def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                await self._round(None)
-            except sqlite3.Error as error:
-                _log.error("jobs cannot be taken from the store (%s)", error)
-                await asyncio.sleep(_PAUSE_S)
-            try:
-                await asyncio.wait_for(self._stopping.wait(), _TICK_S)
-            except TimeoutError:
-                continue
+    async def _round(self) -> None:
+        await self._begin_due(None)
 
-    async def _round(self, ended: Callable[[], None] | None) -> int:
+    async def _begin_due(self, ended: Callable[[], None] | None) -> int:
         """Starts as many jobs as there is room for. Runs a job during which the judge's process died alone: if the
         process dies again, that job is the cause. Returns how many jobs were leased."""
         now = self._store.clock.running()

@@ -41,7 +41,7 @@ class Limits:
 class JudgeConfig:
     """The configuration of a judge. ``votes``: verdicts on each question; ``retest``: share of results, 0..1;
     ``second``: a model that is shown ``second_share`` of them, 0..1; ``shadow``: a model that judges ``shadow_share``
-    of the sessions beside the judge; ``canaries``: a file, judged every ``canary_interval`` seconds."""
+    of the sessions beside the judge."""
 
     setup: JudgeProcessSetup
     limits: Limits
@@ -52,8 +52,6 @@ class JudgeConfig:
     second_share: float = 0.0
     shadow: str | None = None
     shadow_share: float = 0.0
-    canaries: str | None = None
-    canary_interval: float = 86_400.0
 
 
 class StoredPurse:

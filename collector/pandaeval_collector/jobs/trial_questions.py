@@ -13,13 +13,12 @@ from pandaeval_collector.judge.before import lines_of
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import Desk, Judge, NoVerdictError
 from pandaeval_collector.judge.known import MOST_RECORD
-from pandaeval_collector.judge.pack import Pack, pack
+from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.redact import Hide, redacted
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator.grading import Grader, TrialGrader, TrialVerdict
 from pandaeval_collector.scoring.evaluator.judged import provenance
 from pandaeval_otel.base.component_errors import ERRORS, METRIC
-from pandaeval_otel.model import Trace
 
 _TRIES = 3
 
@@ -36,28 +35,18 @@ class TrialJudge:
         self._secrets_out, self._wait, self._secret = secrets_out, wait, secrets.token_bytes(32)
 
     async def verdicts(
-        self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
+        self, trials: Sequence[Trial], on_done: Callable[[], None] = lambda: None
     ) -> list[dict[str, TrialVerdict]]:
-        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply."""
-        done = 0
+        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply.
+        ``on_done`` is called after each trial."""
+        return [*await asyncio.gather(*(self._of(trial, on_done) for trial in trials))]
 
-        async def one(trial: Trial) -> dict[str, TrialVerdict]:
-            nonlocal done
-            found = await self._of(trial)
-            done += 1
-            on_done(done, len(trials))
-            return found
-
-        return [*await asyncio.gather(*(one(trial) for trial in trials))]
-
-    async def _of(self, trial: Trial) -> dict[str, TrialVerdict]:
-        shown = trial if self._hide is None else replace(trial, traces=self._hidden(trial))
+    async def _of(self, trial: Trial, on_done: Callable[[], None]) -> dict[str, TrialVerdict]:
+        hide = self._hide
+        shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
+        on_done()
         return {name: verdict for name, verdict in found.items() if verdict is not None}
-
-    def _hidden(self, trial: Trial) -> tuple[Trace, ...]:
-        assert self._hide is not None
-        return tuple(redacted(trace, self._hide) for trace in trial.traces)
 
     async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:
         model = self._grader.model_of(metric)
@@ -66,18 +55,15 @@ class TrialJudge:
         known = self._grader.before_asking(metric, trial)
         if known is not None:
             return TrialVerdict(known, model)
-        judge = Judge(self._desk, self._pack(shown), model, self._secrets_out, metric.key)
+        earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
+        packed = pack(shown.last, self._secret, MOST_RECORD, earlier)
+        judge = Judge(self._desk, packed, model, self._secrets_out, metric.key)
         finding = await self._asked(metric, shown, judge)
         if finding is None:
             return None
         spent = judge.spent
-        about = provenance(finding, spent, model)
-        whole = replace(finding, metadata={**finding.metadata, **about})
+        whole = replace(finding, metadata={**finding.metadata, **provenance(finding, spent, model)})
         return TrialVerdict(whole, spent.model or model, spent.cost_usd, spent.tokens, spent.seconds)
-
-    def _pack(self, shown: Trial) -> Pack:
-        earlier = [line for trace in shown.traces[:-1] for line in lines_of(trace)]
-        return pack(shown.last, self._secret, MOST_RECORD, earlier)
 
     async def _asked(self, metric: Grader, shown: Trial, judge: Judge) -> Finding | None:
         assert metric.ask is not None

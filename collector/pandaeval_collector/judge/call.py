@@ -91,6 +91,9 @@ class CallFailedError(Exception):
         super().__init__(message)
         self.failure, self.retry_after, self.answered = failure, retry_after, answered
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.failure, str(self), self.retry_after, self.answered), self.__dict__
+
 
 class OverBudgetError(Exception):
     """The rest of the day's budget does not suffice for this call."""

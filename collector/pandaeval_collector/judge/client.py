@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import json
 import logging
 import math
@@ -12,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeGuard
 
-from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, CallParameters, ModelAnswer, ModelCall, Permit
 from pandaeval_collector.judge.known import FREE, MOST_RECORD, Price
@@ -83,7 +83,7 @@ def _is_count(value: Any, least: int, most: int) -> TypeGuard[int]:
 _log = logging.getLogger(__name__)
 
 _SLACK_S = 30.0
-"""How much later than by its own rules a try may end before the process is taken to hang."""
+"""How much longer than a try may take the process may say nothing before it is taken to hang."""
 _OWN_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else a price list is fetched from the net at import
     "OTEL_SDK_DISABLED": "true",  # the judge's own calls are nobody's traces
@@ -116,60 +116,36 @@ class WorkerProcess:
     """Implements :class:`pandaeval_collector.judge.call.Caller` by a process of its own. On one event loop."""
 
     def __init__(self, setup: JudgeProcessSetup, environ: Mapping[str, str] | None = None) -> None:
-        self._setup = setup
-        self._environ = dict(os.environ if environ is None else environ)
-        self._secrets = secrets_in(self._environ, setup.api_key_env)
-        self._process: Child | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._starting = asyncio.Lock()
-        self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
+        environ = os.environ if environ is None else environ
+        self.timeout = setup.timeout
+        """The seconds that one try of a call may take."""
+        self._secrets = secrets_in(environ, setup.api_key_env)
+        self._calls = Calls(
+            "the judge's process",
+            "pandaeval_collector.judge.worker",
+            asdict(setup),
+            {**environ, **_OWN_ENVIRONMENT},
+            codec=JsonCodec(),
+            silent=True,
+            backoff=Backoff(0.0, 0.0),  # whoever asks has pauses of his own
+        )
         self.prices: dict[str, Price] = {}
         """US dollars per token, of the models whose price is known; known after the start."""
         self._budgets: dict[str, int] = {}
-        self.starts = 0
         self._unbelieved: set[str] = set()
         """Models whose usage was estimated, which is said once."""
 
     @property
     def pid(self) -> int | None:
         """The id of the process, ``None`` while none runs."""
-        return None if self._process is None else self._process.pid
+        return self._calls.pid
 
     async def start(self) -> None:
         """Starts the process unless it runs. Raises :class:`CallFailedError` when that fails."""
-        async with self._starting:
-            if self._process is not None:
-                return
-            self.starts += 1
-            try:
-                process, said = await start_with(
-                    _json(asdict(self._setup)),
-                    "pandaeval_collector.judge.worker",
-                    {**self._environ, **_OWN_ENVIRONMENT},
-                    silent=True,
-                )
-            except ChildStartError as error:
-                raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process {error}") from error
-            try:
-                ready = json.loads(said or b"{}")
-            except ValueError as error:
-                ready = {"message": f"{type(error).__name__}"}
-            if not ready.get("ready"):
-                process.kill()
-                await process.wait()
-                message = told(ready.get("message") or "it ended without a word", self._secrets)
-                raise CallFailedError(CallFailure.UNAVAILABLE, f"the judge's process does not start: {message}")
-            known: dict[str, Any] = ready.get("known", {})
+        if self._calls.pid is None or not self._budgets:
+            known: dict[str, Any] = await self._asked("known")
             self.prices = {model: Price(*each["price"]) for model, each in known.items() if each["price"] is not None}
             self._budgets = {model: each["budget"] for model, each in known.items()}
-            self._process = process
-            self._reader = asyncio.create_task(self._read(process), name="pandaeval-judge-reader")
-
-    @property
-    def timeout(self) -> float:
-        """The seconds that one try of a call may take."""
-        return self._setup.timeout
 
     async def record_budget(self, model: str) -> int:
         """Returns how many tokens of a record fit into the windows of a model and its fallbacks, at most 12,000. Raises
@@ -180,29 +156,21 @@ class WorkerProcess:
     async def complete(self, call: ModelCall, permit: Permit | None = None) -> ModelAnswer:
         """Asks the model in the judge's process. Raises :class:`CallFailedError` (``CRASHED`` when the process died
         meanwhile), and what ``permit`` raises."""
+
+        async def permitted(attempt: tuple[str, bool, int]) -> None:
+            if permit is not None:
+                await permit(*attempt)
+
         await self.start()
-        process = self._process
-        if process is None:
-            raise CallFailedError(CallFailure.UNAVAILABLE, "the judge's process ended at its start")
-        number = next(self._ids)
-        inbox = self._waiting[number] = asyncio.Queue()
-        ended = False
+        return self._answer(await self._asked("call", asdict(call), on_piece=permitted), call)
+
+    async def _asked(self, name: str, *arguments: Any, **given: Any) -> Any:
         try:
-            process.send(_json({"id": number, "call": asdict(call)}))
-            while True:
-                reply = await asyncio.wait_for(inbox.get(), self._setup.timeout + _SLACK_S)
-                ended = "attempt" not in reply
-                if ended:
-                    return self._answer(reply, call)
-                if permit is not None:
-                    await permit(reply["attempt"], reply["answered"], reply["max_tokens"])
-                process.send(_json({"go": number}))
-        except TimeoutError as error:
-            raise CallFailedError(CallFailure.TIMEOUT, "the judge's process did not answer in time") from error
-        finally:
-            del self._waiting[number]
-            if not ended:
-                process.send(_json({"drop": number}))
+            return await self._calls.ask(name, *arguments, patience=self.timeout + _SLACK_S, **given)
+        except (ChildStartError, RemoteError) as error:
+            raise CallFailedError(CallFailure.UNAVAILABLE, told(error, self._secrets)) from error
+        except ChildEndedError as error:
+            raise CallFailedError(CallFailure.TIMEOUT if error.hung else CallFailure.CRASHED, str(error)) from error
 
     def _answer(self, reply: Mapping[str, Any], call: ModelCall) -> ModelAnswer:
         if not reply["ok"]:
@@ -231,29 +199,4 @@ class WorkerProcess:
 
     async def close(self) -> None:
         """Ends the process, if one runs."""
-        process, self._process = self._process, None
-        if process is not None:
-            await process.stop()
-        if self._reader is not None:
-            await self._reader
-            self._reader = None
-
-    async def _read(self, process: Child) -> None:
-        try:
-            while (body := await process.receive()) is not None:
-                reply = json.loads(body)
-                inbox = self._waiting.get(reply["id"])
-                if inbox is not None:
-                    inbox.put_nowait(reply)
-        except (ValueError, KeyError):  # not the protocol: this process cannot be trusted any more
-            process.kill()
-        code = await process.wait()
-        if self._process is process:
-            self._process = None
-            _log.error("the judge's process ended (exit code %d) with %d calls under way", code, len(self._waiting))
-        for inbox in self._waiting.values():
-            inbox.put_nowait({"ok": False, "failure": "crashed", "message": "the judge's process died"})
-
-
-def _json(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message).encode()
+        await self._calls.close()

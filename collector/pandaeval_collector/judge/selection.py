@@ -8,20 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
-# A cheap judge that is asked first.
-@dataclass(frozen=True, slots=True)
-class CascadeStep:
-    """A cheap judge: its ``model``, and the scores of it that stand: up to ``low``, and from ``high`` on."""
-
-    model: str
-    low: float
-    high: float
-
-    def decides(self, score: float) -> bool:
-        """Returns whether the cheap judge's score stands."""
-        return score <= self.low + 1e-9 or score >= self.high - 1e-9
-
-
 def included(id_: str, share: float) -> bool:
     """Returns whether a session (or a trace without one) is in a sample of this share, 0..1, by a hash: a larger sample
     holds every smaller one, and all collectors and runs pick the same ones."""

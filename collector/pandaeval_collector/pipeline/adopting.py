@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.commits import Committer
 from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.pipeline.line.handed import Ended, Handed, unpacked
+from pandaeval_collector.pipeline.line.handed import Ended, Handed
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.retries import Retries
 from pandaeval_collector.receivers import Draining, Overloaded
@@ -34,13 +34,9 @@ class Adopting:
         self._retries, self._telemetry, self._end_session = retries, telemetry, end_session
         self._telling: set[asyncio.Task[None]] = set()
 
-    async def take(self, messages: Sequence[bytes]) -> int:
-        """Stores packed members; returns how many could be read, after the commit. Raises a ``Refusal``."""
-        return await self.adopt([each for each in map(self._read, messages) if each is not None])
-
-    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed] = ()) -> int:
-        """Stores members and how far the topic was read that they came from; returns how many, after the commit. Raises
-        a ``Refusal``."""
+    async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed]) -> None:
+        """Stores members and how far the topic was read that they came from; returns after the commit. Raises a
+        ``Refusal``."""
         if self._retries.stopping:
             raise Draining("the collector is shutting down")
         if self._store.failing:
@@ -51,7 +47,6 @@ class Adopting:
         self._telemetry.add("pandaeval.members", "taken", len(members) - lost)
         for session_id in ended:
             self._end_session(session_id)
-        return len(members) - lost
 
     async def _commit(self, handed: Sequence[Handed], ended: Sequence[str], read: Sequence[Consumed]) -> int:
         """Commits members; returns how many are lost: one that cannot be made a member must not keep others from it."""
@@ -75,15 +70,8 @@ class Adopting:
             return lost + await self._commit([], ended, read)
         return 0
 
-    def unpack(self, message: bytes) -> Handed | Ended | str:
-        """Unpacks a message; returns what it holds, or why it cannot be read."""
-        try:
-            return unpacked(message)
-        except ValueError as error:
-            return str(error)
-
     def end_elsewhere(self, session_id: str) -> None:
-        """Tells the owner of a session, another collector, that the application ended the session."""
+        """Tells whoever scores a session that the application ended it."""
         task = asyncio.get_running_loop().create_task(self._tell_end(session_id))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -91,14 +79,6 @@ class Adopting:
     async def finish(self) -> None:
         """Waits until all ends of sessions are told, see :meth:`end_elsewhere`."""
         await asyncio.gather(*self._telling, return_exceptions=True)
-
-    def _read(self, message: bytes) -> Handed | Ended | None:
-        found = self.unpack(message)
-        if not isinstance(found, str):
-            return found
-        _log.error("a member of a session cannot be read: %s", found)
-        self._telemetry.add("pandaeval.members", "rejected", 1, "malformed")
-        return None
 
     async def _tell_end(self, session_id: str) -> None:
         async def tell() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import grpc.aio
 
-from pandaeval_collector.exporters.delivery import members
 from pandaeval_collector.store import Chunk, Store
 
 _log = logging.getLogger(__name__)
@@ -41,22 +41,45 @@ async def drain(
     ``patience_s`` seconds, nor where nothing is taken any more: a stop must neither hang on a peer that is down nor
     fail. ``token``: the peer's. ``certificate``: file with the authority to trust where the endpoint is ``https://``."""
     try:
-        connection = members.channel(endpoint, certificate)
+        connection = _channel(endpoint, certificate)
     except OSError as error:
         _log.warning(
             "store.drain_certificate %s cannot be read (%s); open traces stay here", certificate, error.strerror
         )
         return 0
     async with connection as channel:
-        handing = _Handing(store, channel, members.headers(token), asyncio.get_running_loop().time() + patience_s)
+        headers = () if token is None else (("authorization", f"Bearer {token}"),)
+        handing = _Handing(store, channel, headers, asyncio.get_running_loop().time() + patience_s)
         await handing.all()
     if handing.late:
         _log.warning("handing over to %s takes too long; the rest stays here", endpoint)
     elif (refused := handing.refused) is not None:
-        cure = members.cure(refused, "store.drain_to", "store.drain_certificate")
-        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, refused.details(), cure)
+        details = refused.details() or ""
+        _log.warning("%s does not take over (%s)%s; the rest stays here", endpoint, details, _cure(details))
     _log.info("handed over %d chunks of open traces to %s", handing.taken, endpoint)
     return handing.taken
+
+
+def _channel(endpoint: str, certificate: str | None) -> grpc.aio.Channel:
+    """Opens a channel. Raises ``OSError`` where the certificate cannot be read."""
+    options = [("grpc.max_send_message_length", -1)]
+    target = endpoint.rpartition("//")[2]
+    if endpoint.startswith("https://"):
+        authority = Path(certificate).read_bytes() if certificate else None
+        return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(authority), options=options)
+    return grpc.aio.insecure_channel(target, options=options)
+
+
+def _cure(details: str) -> str:
+    """Returns what to do about a refusal, to be added to it."""
+    details = details.upper()
+    if "CERTIFICATE_VERIFY_FAILED" in details:
+        return ": set store.drain_certificate to the file of its authority"
+    if "WRONG_VERSION_NUMBER" in details or "WRONG VERSION NUMBER" in details:
+        return ": it does not speak TLS there, write http:// in store.drain_to"
+    if "SOCKET CLOSED" in details or "CONNECTION RESET" in details or "ENDPOINT CLOSING" in details:
+        return ": if it speaks TLS, write https:// in store.drain_to; client certificates it must not demand"
+    return ""
 
 
 class _Handing:
@@ -81,7 +104,7 @@ class _Handing:
     async def _round(self) -> bool:
         """Offers each open chunk once, up to where nothing is taken. Returns whether another round is worth it."""
         # A chunk that was damaged on disk has no data. It stays: the next start names it and sets its trace aside.
-        self.refused, waiting = None, (each for each in self._store.open_chunks() if each.data)
+        self.refused, waiting = None, (each for each in self._store.reads.open_chunks() if each.data)
         while batch := _some(waiting):
             if asyncio.get_running_loop().time() > self._deadline:
                 self.late = True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+import math
 import sqlite3
 from collections.abc import Callable
 
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store
 
@@ -27,7 +28,7 @@ class Guard:
 
     def __init__(self, store: Store, telemetry: Telemetry, on_gone: Callable[[], None]) -> None:
         self._store, self._telemetry, self._on_gone = store, telemetry, on_gone
-        self._task: asyncio.Task[None] | None = None
+        self._is_gone = False
 
     @property
     def trouble(self) -> str:
@@ -36,25 +37,23 @@ class Guard:
             return f"the store is gone: {self._store.gone}"
         return f"the store cannot be written to: {self._store.failing}" if self._store.failing else ""
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pandaeval-guard")
+    def start(self) -> Every:
+        """Starts the checks; returns what stops them."""
+        return Every(_LOOK_S, self._look, "pandaeval-guard", grace=0.0)
 
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _run(self) -> None:
-        while not await asyncio.to_thread(self._store.look):
+    async def _look(self) -> float | None:
+        if not self._is_gone and not await asyncio.to_thread(self._store.look):
             if self._store.failing:
                 await self._probe()
-            await asyncio.sleep(_LOOK_S)
-        self._telemetry.add("pandaeval.store.errors", "gone")
-        _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
-        while not await self._is_rescued():  # noqa: ASYNC110 - no event tells when there is room again
-            await asyncio.sleep(_RESCUE_AGAIN_S)
+            return None
+        if not self._is_gone:
+            self._is_gone = True
+            self._telemetry.add("pandaeval.store.errors", "gone")
+            _log.error("nothing is accepted any more: in %s, %s", self._store.path, self._store.gone)
+        if not await self._is_rescued():
+            return _RESCUE_AGAIN_S
         self._on_gone()
+        return math.inf
 
     async def _probe(self) -> None:
         try:

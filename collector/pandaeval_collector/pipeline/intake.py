@@ -124,7 +124,7 @@ class Intake:
         """Gives the assembler the open traces of the store, and ends the sessions whose end the store has noted."""
         now = self._clock()
         closed: list[bytes] = []
-        for chunk in self._store.open_chunks():
+        for chunk in self._store.reads.open_chunks():
             failpoints.reach("during_resume")
             decided = None
             if not self._traces.knows(chunk.trace_id):
@@ -139,7 +139,7 @@ class Intake:
                 closed += [chunk.trace_id] if chunk.closes else []
         for trace_id in closed:
             self._traces.close(trace_id)
-        for session_id in self._store.endings():
+        for session_id in self._store.reads.endings():
             if self._endings.end(session_id):
                 self._end_session(session_id)
 

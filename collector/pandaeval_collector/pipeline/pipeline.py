@@ -168,10 +168,6 @@ class Pipeline:
         """Stores messages of a log, see :meth:`Intake.consume`."""
         await self._intake.consume(spans, read, logs)
 
-    async def take_members(self, messages: Sequence[bytes]) -> int:
-        """Stores traces that other collectors decided as members of their sessions, see :meth:`Adopting.take`."""
-        return await self._adopting.take(messages)
-
     async def adopt(self, members: Sequence[Handed | Ended], read: Sequence[Consumed]) -> None:
         """Stores members that came from a topic, see :meth:`Adopting.adopt`."""
         await self._adopting.adopt(members, read)

@@ -67,9 +67,9 @@ class SessionCloser:
     def resume(self) -> int:
         """Takes up the sessions that the store holds as open. Returns how many are open. On the line's thread."""
         now = self._clock()
-        for session_id in self._store.open_sessions():
+        for session_id in self._store.reads.open_sessions():
             self._touch(session_id, now)
-        self._uncompared = {id_: GrownSession(whole=True) for id_ in self._store.uncompared()}
+        self._uncompared = {id_: GrownSession(whole=True) for id_ in self._store.reads.uncompared()}
         return len(self._sessions)
 
     def end(self, session_id: str) -> None:

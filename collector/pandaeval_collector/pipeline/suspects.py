@@ -6,8 +6,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.pipeline.line.understanding import Ready, Understands
-from pandaeval_collector.pipeline.workers import Workers, WorkerStartError
+from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_otel.assembly import DueTrace
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class SuspectCheck:
             workers = self._make()
             try:
                 await workers.start()
-            except WorkerStartError as error:
+            except ChildStartError as error:
                 self._make = None
                 await workers.close()
                 _log.error("traces over which the process before ended are decided in this one: %s", error)

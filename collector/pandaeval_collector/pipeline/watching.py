@@ -38,30 +38,30 @@ class Watching:
 
     async def newest(self) -> int:
         """See :class:`ResultSource`."""
-        return await asyncio.to_thread(self._store.newest_seq)
+        return await asyncio.to_thread(self._store.reads.newest_seq)
 
     async def after(self, cursor: int, limit: int) -> Sequence[tuple[int, bytes]]:
         """See :class:`ResultSource`."""
         try:
-            rows = await asyncio.to_thread(self._store.results_after, cursor, limit)
+            rows = await asyncio.to_thread(self._store.reads.results_after, cursor, limit)
         except DamagedError as error:  # the outboxes log it; a watcher goes on behind it
             return await self.after(error.seq, limit)
         return [(row.seq, row.body) for row in rows]
 
     async def session(self, session_id: str) -> SessionState | None:
         """See :class:`ResultSource`."""
-        is_open = await asyncio.to_thread(self._store.session_is_open, session_id)
+        is_open = await asyncio.to_thread(self._store.reads.session_is_open, session_id)
         if is_open is None:
             return None
-        counted = await asyncio.to_thread(self._store.newest_traces, [session_id], 1)
+        counted = await asyncio.to_thread(self._store.reads.newest_traces, [session_id], 1)
         traces, _ = counted[session_id]
         if is_open:
             return SessionState(False, traces, await self._pipeline.session_now(session_id))
-        standing = await asyncio.to_thread(self._store.newest_results, [session_id])
+        standing = await asyncio.to_thread(self._store.reads.newest_results, [session_id])
         return SessionState(True, traces, [row.body for row in standing.values()])
 
     async def session_now(self, session_id: str) -> list[bytes] | None:
         """Returns the results that an open session would have if it ended now; ``None`` for one that is not open."""
-        if not await asyncio.to_thread(self._store.session_is_open, session_id):
+        if not await asyncio.to_thread(self._store.reads.session_is_open, session_id):
             return None
         return await self._pipeline.session_now(session_id)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from pandaeval_collector.receivers._answers import TooSlow
-from pandaeval_collector.receivers._protocol import Malformed, Overloaded
+from pandaeval_collector.receivers._protocol import Malformed, Overloaded, Refusal
 
 if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -39,7 +38,7 @@ class BodyReader:
         self._free = self.at_once = at_once
         self._timeout_s, self._patience_s = timeout_s, patience_s
         self._begun: dict[asyncio.Task[Any], tuple[float, str]] = {}
-        self._evicted: dict[asyncio.Task[Any], Callable[[], Exception]] = {}
+        self._evicted: dict[asyncio.Task[Any], tuple[type[Refusal], str]] = {}
         self._queue = _Queue()
         self._look_at: asyncio.TimerHandle | None = None
 
@@ -70,7 +69,8 @@ class BodyReader:
                 raise
             task.uncancel()
             # The error is made here: a variable with it would keep this frame and the call until a garbage collection.
-            raise evicted() from None
+            kind, why = evicted
+            raise kind(why) from None
         finally:
             del self._begun[task]
             self._pass_on()
@@ -104,23 +104,17 @@ class BodyReader:
         for task, (begun, peer) in self._begun.items():
             took = now - begun
             if took > self._timeout_s:
-                self._evict(task, peer, self._too_slow)
+                self._evict(task, peer, TooSlow, f"the message did not arrive within {self._timeout_s:g} s")
             elif wanted and took > self._patience_s:
-                self._evict(task, peer, self._gives_way)
+                self._evict(task, peer, Overloaded, "the message comes slowly, and others wait to be read")
             else:
                 break  # all others began later
             wanted = max(0, wanted - 1)
         self._look_at = loop.call_later(_LOOK_S, self._look) if self._begun else None
 
-    def _too_slow(self) -> Exception:
-        return TooSlow(f"the message did not arrive within {self._timeout_s:g} s")
-
-    def _gives_way(self) -> Exception:
-        return Overloaded("the message comes slowly, and others wait to be read")
-
-    def _evict(self, task: asyncio.Task[Any], peer: str, reason: Callable[[], Exception]) -> None:
+    def _evict(self, task: asyncio.Task[Any], peer: str, kind: type[Refusal], why: str) -> None:
         if task not in self._evicted:
-            self._evicted[task] = reason
+            self._evicted[task] = kind, why
             self._queue.put_last(peer)
             task.cancel()
 

@@ -91,7 +91,7 @@ class ReceiverTelemetry(Protocol):
     """Counts requests. Called on the event loop, once per request; must not block or raise."""
 
     def request(self, door: str, outcome: str) -> None:
-        """Counts a request. ``door``: ``grpc``, ``http``, ``submit``, ``members`` or ``results``; ``outcome``:
+        """Counts a request. ``door``: ``grpc``, ``http``, ``submit`` or ``results``; ``outcome``:
         ``accepted``, ``partial``, or that of a :class:`pandaeval_collector.receivers._answers.DoorAnswer`."""
         ...
 

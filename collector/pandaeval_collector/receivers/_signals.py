@@ -8,15 +8,20 @@ from functools import partial
 from typing import Any
 
 from google.protobuf.message import Message
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from pandaeval_collector.base.runtime.cores import aside
-from pandaeval_collector.receivers._protocol import Accepted, Dense, Ingest, Malformed, TooMany
-from pandaeval_collector.receivers.admission import Reservation
+from pandaeval_collector.receivers._protocol import (
+    Accepted,
+    Dense,
+    Ingest,
+    Malformed,
+    NoDoorTelemetry,
+    ReceiverTelemetry,
+    TooMany,
+)
+from pandaeval_collector.receivers.admission import Admission, Reservation
 from pandaeval_otel.wire import weight
 from pandaeval_otel.wire.otlp_json import logs_from_json, traces_from_json
 from pandaeval_otel.wire.weight import (
@@ -42,22 +47,11 @@ class Signal:
     respond: Callable[[Accepted], Message]
 
 
-def _trace_response(accepted: Accepted) -> Message:
-    if not _is_partial(accepted):
-        return ExportTraceServiceResponse()
-    partial = ExportTracePartialSuccess(rejected_spans=accepted.rejected, error_message=accepted.message)
-    return ExportTraceServiceResponse(partial_success=partial)
-
-
-def _logs_response(accepted: Accepted) -> Message:
-    if not _is_partial(accepted):
-        return ExportLogsServiceResponse()
-    partial = ExportLogsPartialSuccess(rejected_log_records=accepted.rejected, error_message=accepted.message)
-    return ExportLogsServiceResponse(partial_success=partial)
-
-
-def _is_partial(accepted: Accepted) -> bool:
-    return bool(accepted.rejected or accepted.message)
+def _response(response: Callable[..., Message], rejected: str, accepted: Accepted) -> Message:
+    """Makes a response. ``rejected``: the name of the field of its partial success that counts what was rejected."""
+    if not (accepted.rejected or accepted.message):
+        return response()
+    return response(partial_success={rejected: accepted.rejected, "error_message": accepted.message})
 
 
 TRACES = Signal(
@@ -66,7 +60,7 @@ TRACES = Signal(
     kind=weight.TRACES,
     store=lambda ingest, request, large: ingest.traces(request, large),
     from_json=traces_from_json,
-    respond=_trace_response,
+    respond=partial(_response, ExportTraceServiceResponse, "rejected_spans"),
 )
 LOGS = Signal(
     grpc_service="opentelemetry.proto.collector.logs.v1.LogsService",
@@ -74,14 +68,11 @@ LOGS = Signal(
     kind=weight.LOGS,
     store=lambda ingest, request, large: ingest.logs(request, large),
     from_json=logs_from_json,
-    respond=_logs_response,
+    respond=partial(_response, ExportLogsServiceResponse, "rejected_log_records"),
 )
 SIGNALS = (TRACES, LOGS)
 
 
-# Weighs requests before they are parsed: refuses too many objects, reserves memory for many, and marks requests that
-# would block the event loop.
-DEFAULT_MAX_ITEMS = 200_000
 _ITEM_BYTES = 400
 """Bytes that a request takes for each item while it is taken apart and stored; measured, 200 to 400."""
 _COPIES = 2
@@ -94,10 +85,28 @@ _LARGE_SUBMISSION = 8 * 1024
 """Submissions up to here need not be weighed: a trace of two bytes costs 20 µs."""
 
 
-class Scales:
-    """Weighs requests against ``max_items``, see :mod:`pandaeval_otel.wire.weight`."""
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """What the doors for requests share. ``max_bytes``: of a request, decompressed; ``max_items``: of its spans or
+    records, resources and scopes, and a tenth of each attribute, event and link; ``token``: demanded of every request,
+    also of further handlers and routes."""
 
-    def __init__(self, max_items: int = DEFAULT_MAX_ITEMS) -> None:
+    admission: Admission
+    max_bytes: int = 16 << 20
+    max_items: int = 200_000
+    token: str | None = None
+    telemetry: ReceiverTelemetry = NoDoorTelemetry()  # noqa: RUF009 - it holds nothing
+
+    def __post_init__(self) -> None:
+        if self.token == "":
+            raise ValueError("the token is empty: set the environment variable that server.token_env names")
+
+
+class Scales:
+    """Weighs requests before they are parsed, see :mod:`pandaeval_otel.wire.weight`: refuses more than ``max_items``
+    objects, reserves memory for many, and marks requests that would block the event loop."""
+
+    def __init__(self, max_items: int) -> None:
         self._max_items = max_items
 
     async def store(self, signal: Signal, ingest: Ingest, request: bytes, reservation: Reservation) -> Accepted:
@@ -130,14 +139,12 @@ class Scales:
                 items = quickly(request)
         except BrokenBytesError as error:
             raise Malformed(f"not a protobuf request: {error}") from None
-        self._charge(items, len(request), reservation)
-        return items
-
-    def _charge(self, items: int, size: int, reservation: Reservation) -> None:
         if items > self._max_items:
             # Counting ends at the limit: how many there are is not known, and not worth knowing.
             raise TooMany(
-                f"{size} bytes hold more than {self._max_items} items (server.max_request_items): spans or records, "
-                "resources and scopes, and a tenth for each attribute, value, event or link; send smaller batches"
+                f"{len(request)} bytes hold more than {self._max_items} items (server.max_request_items): spans or "
+                "records, resources and scopes, and a tenth for each attribute, value, event or link; send smaller "
+                "batches"
             )
         reservation.grow(items * _ITEM_BYTES)
+        return items

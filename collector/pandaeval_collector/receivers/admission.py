@@ -15,15 +15,11 @@ from typing import Any
 
 from pandaeval_collector.receivers._protocol import Draining, Overloaded, TooLarge
 
-# Who may enter: senders and programs show the token, and browsers send it as the password of HTTP Basic.
 UNAUTHENTICATED_MESSAGE = "send the header 'authorization: Bearer <token>' with the token of this collector"
 _READING = ("GET", "HEAD")
-
-
-def require_token(token: str | None) -> None:
-    """Raises :class:`ValueError` for an empty token, which anybody would have."""
-    if token == "":
-        raise ValueError("the token is empty: set the environment variable that server.token_env names")
+_PATIENCE_S, _PACE = 1.0, 256 * 1024
+"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
+RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
 def is_authorised(header: str | bytes | None, token: str) -> bool:
@@ -57,11 +53,6 @@ def _from_own_page(headers: Mapping[bytes, bytes]) -> bool:
         return headers[b"sec-fetch-site"] == b"same-origin"
     _, _, origin = headers.get(b"origin", b"").partition(b"://")
     return origin != b"" and origin == headers.get(b"host")
-
-
-_PATIENCE_S, _PACE = 1.0, 256 * 1024
-"""Where there is no room, a body loses its place if it brought fewer bytes a second than this since the last look."""
-RETRY_AFTER_S = 1.0  # the SDKs give up after 10 s in total, so a longer hint would make them drop the spans
 
 
 class Admission:
@@ -108,9 +99,6 @@ class Admission:
         self.in_flight += size
         self.peak = max(self.peak, self.in_flight)
 
-    def _give_back(self, size: int) -> None:
-        self.in_flight -= size
-
     def _make_room(self, size: int) -> None:
         """Ends bodies that come too slowly, the oldest first, until there is room for a sender that comes back."""
         now = asyncio.get_running_loop().time()
@@ -119,22 +107,6 @@ class Admission:
                 self._pushed_out.add(task)
                 task.cancel()
                 size -= body.reservation.size
-
-    @contextlib.contextmanager
-    def _arrives(self, reservation: Reservation) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None
-        self._arriving[task] = _Body(reservation, asyncio.get_running_loop().time())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._pushed_out:
-                raise
-            task.uncancel()
-            raise Overloaded("the body comes slowly, and others need its room", RETRY_AFTER_S) from None
-        finally:
-            self._pushed_out.discard(task)
-            del self._arriving[task]
 
 
 class Reservation:
@@ -152,10 +124,23 @@ class Reservation:
         self._admission._take(size, self.size + size)
         self.size += size
 
-    def arrives(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def arrives(self) -> Iterator[None]:
         """Inside the block the body of the request arrives; it may end with :class:`Overloaded` if the body comes too
         slowly. In a task."""
-        return self._admission._arrives(self)
+        admission, task = self._admission, asyncio.current_task()
+        assert task is not None
+        admission._arriving[task] = _Body(self, asyncio.get_running_loop().time())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in admission._pushed_out:
+                raise
+            task.uncancel()
+            raise Overloaded("the body comes slowly, and others need its room", RETRY_AFTER_S) from None
+        finally:
+            admission._pushed_out.discard(task)
+            del admission._arriving[task]
 
     async def __aenter__(self) -> Reservation:
         self._admission._take(self.size, self.size)
@@ -164,7 +149,7 @@ class Reservation:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._admission._give_back(self.size)
+        self._admission.in_flight -= self.size
 
 
 @dataclass(slots=True)

@@ -5,46 +5,21 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import grpc
+from google.protobuf.message import Message
 
 from pandaeval_collector.receivers._answers import DoorAnswer, Outcomes, Unauthenticated, trailers_of
 from pandaeval_collector.receivers._body_reader import MAX_WAITING, BodyReader
 from pandaeval_collector.receivers._connections import grpc_connections
-from pandaeval_collector.receivers._protocol import Accepted, Ingest, NoDoorTelemetry, ReceiverTelemetry
-from pandaeval_collector.receivers._signals import DEFAULT_MAX_ITEMS, SIGNALS, Scales, Signal
-from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, Admission, is_authorised, require_token
+from pandaeval_collector.receivers._protocol import Accepted, Ingest, ReceiverTelemetry
+from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
+from pandaeval_collector.receivers.admission import UNAUTHENTICATED_MESSAGE, is_authorised
 from pandaeval_collector.receivers.bind import Address, BindError, Tls, listening_socket
 
-T = TypeVar("T")
-
-
-class Storing:
-    """Keeps the tasks in which a door stores requests. On one event loop."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    async def whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """Returns or raises what ``work`` does, run as a task of its own: a sender that hangs up, and so cancels this
-        call, must neither cut a commit short nor free the bytes of its request before."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # its error knows this frame: together they would keep the request until the garbage is collected
-
-    async def finish(self, timeout_s: float) -> None:
-        """Waits until all is stored, at most ``timeout_s`` seconds."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout_s)
-
-
-DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
+_SETTING = "server.grpc"
 _UNREAD_BYTES = 128 * 1024  # with less, ordinary messages would come in pieces
 _HANDSHAKE_S = 5.0
 _IDLE_S = 900.0
@@ -61,58 +36,79 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 
 
+class GrpcDoor:
+    """Reads and answers the calls of one door. ``name``: in what is counted. On one event loop."""
+
+    def __init__(self, name: str, reading: BodyReader, telemetry: ReceiverTelemetry) -> None:
+        self.reading, self.outcomes = reading, Outcomes(name, telemetry)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def method(self, work: Callable[[bytes], Coroutine[Any, Any, tuple[Accepted, Message]]]) -> _Method:
+        """Makes a method that answers with what ``work`` makes of the message of a call, or refuses the call by what
+        ``work`` raises."""
+
+        async def answer(_: object, context: _Context) -> bytes:
+            try:
+                accepted, response = await self._whole(work(await self.reading.read(context)))
+            except Exception as error:  # noqa: BLE001 - whatever a request does, it is answered and the server lives on
+                return refuse(context, self.outcomes.refused(error))
+            self.outcomes.accepted(accepted)
+            return response.SerializeToString()
+
+        return grpc.stream_unary_rpc_method_handler(answer)
+
+    async def finish(self, timeout_s: float) -> None:
+        """Waits until all is stored, at most ``timeout_s`` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
+    async def _whole(self, work: Coroutine[Any, Any, tuple[Accepted, Message]]) -> tuple[Accepted, Message]:
+        """Returns or raises what ``work`` does, run as a task of its own: a sender that hangs up, and so cancels this
+        call, must neither cut a commit short nor free the bytes of its request before."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # its error knows this frame: together they would keep the request until the garbage is collected
+
+
 class OtlpGrpcServer:
     """Takes ``TraceService/Export`` and ``LogsService/Export``; anything else is UNIMPLEMENTED unless ``handlers`` has
     it. All of it on the running event loop.
 
-    ``max_request_bytes`` counts after decompression; gRPC itself answers larger requests with RESOURCE_EXHAUSTED and no
-    RetryInfo, before any handler (or counter) sees them. ``token``: demanded of every call, also of ``handlers``;
-    services in ``tokens`` demand theirs instead. ``setting`` is the configuration key that errors name.
-    ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on; ``idle_s``: how long it may be
-    without a call.
+    gRPC itself answers requests of more than ``max_bytes`` with RESOURCE_EXHAUSTED and no RetryInfo, before any handler
+    (or counter) sees them. ``handshake_s``: how long a connection may take until TLS and HTTP/2 are agreed on;
+    ``idle_s``: how long it may be without a call.
     """
 
     def __init__(
         self,
         ingest: Ingest,
-        admission: Admission,
+        settings: DoorSettings,
         address: Address,
         *,
-        max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
-        max_request_items: int = DEFAULT_MAX_ITEMS,
         reading: BodyReader | None = None,
-        token: str | None = None,
-        tokens: Mapping[str, str] | None = None,
         tls: Tls | None = None,
         handlers: Sequence[_Handler] = (),
-        telemetry: ReceiverTelemetry | None = None,
-        setting: str = "server.grpc",
         handshake_s: float = _HANDSHAKE_S,
         idle_s: float = _IDLE_S,
     ) -> None:
-        require_token(token)
-        self._ingest = ingest
-        self._admission = admission
-        self._address = address
-        self._max_request_bytes = max_request_bytes
-        self._scales = Scales(max_request_items)
-        self._reading = reading or BodyReader.of_messages(max_request_bytes)
-        self._token, self._tokens = token, tokens or {}
-        self._tls = tls
-        self._handlers = handlers
-        self._setting = setting
+        self._ingest, self._settings, self._address = ingest, settings, address
+        self._scales = Scales(settings.max_items)
+        self._tls, self._handlers = tls, handlers
         self._handshake_s, self._idle_s = handshake_s, idle_s
-        self._outcomes = Outcomes("grpc", telemetry or NoDoorTelemetry())
+        self._door = GrpcDoor("grpc", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self._server: grpc.aio.Server | None = None
-        self._storing = Storing()
 
     async def start(self) -> Address:
         """Listens; returns the address with the real port. Raises :class:`BindError`, among them ``PortInUse``."""
-        interceptors = [_BearerAuth(self._token, self._tokens, self._outcomes)] if self._token or self._tokens else []
+        token = self._settings.token
         server = grpc.aio.server(
-            interceptors=interceptors,
+            interceptors=[_BearerAuth(token, self._door.outcomes)] if token else [],
             options=(
-                ("grpc.max_receive_message_length", self._max_request_bytes),
+                ("grpc.max_receive_message_length", self._settings.max_bytes),
                 # From 1,000 on gRPC would cancel calls at random: no answer to a sender, and counted nowhere.
                 ("grpc.server.max_pending_requests", MAX_WAITING),
                 ("grpc.server.max_pending_requests_hard_limit", MAX_WAITING),
@@ -141,7 +137,7 @@ class OtlpGrpcServer:
         server, self._server = self._server, None
         ends = time.monotonic() + grace_s
         await server.stop(grace_s)
-        await self._storing.finish(max(0.0, ends - time.monotonic()))
+        await self._door.finish(max(0.0, ends - time.monotonic()))
 
     def _bind(self, server: grpc.aio.Server) -> int:
         place = str(self._address)
@@ -154,43 +150,32 @@ class OtlpGrpcServer:
             port = 0
         if port == 0:
             # gRPC does not say why. Trying the same with a plain socket does.
-            listening_socket(self._address, self._setting).close()
-            raise BindError(f"gRPC cannot listen on {place}; check {self._setting}")
+            listening_socket(self._address, _SETTING).close()
+            raise BindError(f"gRPC cannot listen on {place}; check {_SETTING}")
         return port
 
     def _handler(self, signal: Signal) -> _Handler:
-        export: Callable[[object, _Context], Awaitable[bytes]] = functools.partial(self._export, signal)
-        method = grpc.stream_unary_rpc_method_handler(export)
+        method = self._door.method(functools.partial(self._store, signal))
         return grpc.method_handlers_generic_handler(signal.grpc_service, {"Export": method})
 
-    async def _export(self, signal: Signal, _: object, context: _Context) -> bytes:
-        try:
-            accepted = await self._storing.whole(self._store(signal, await self._reading.read(context)))
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            return refuse(context, self._outcomes.refused(error))
-        self._outcomes.accepted(accepted)
-        return signal.respond(accepted).SerializeToString()
-
-    async def _store(self, signal: Signal, request: bytes) -> Accepted:
-        async with self._admission.reserve(len(request)) as reservation:
-            return await self._scales.store(signal, self._ingest, request, reservation)
+    async def _store(self, signal: Signal, request: bytes) -> tuple[Accepted, Message]:
+        async with self._settings.admission.reserve(len(request)) as reservation:
+            accepted = await self._scales.store(signal, self._ingest, request, reservation)
+            return accepted, signal.respond(accepted)
 
 
 class _BearerAuth(_Interceptor):
     """Refuses calls without the token before their message is read."""
 
-    def __init__(self, token: str | None, tokens: Mapping[str, str], outcomes: Outcomes) -> None:
-        self._token, self._tokens = token, tokens
-        self._outcomes = outcomes
+    def __init__(self, token: str, outcomes: Outcomes) -> None:
+        self._token, self._outcomes = token, outcomes
         self._refusal = grpc.stream_stream_rpc_method_handler(self._refuse)
 
     async def intercept_service(
         self, continuation: Callable[[_Details], Awaitable[_Method]], handler_call_details: _Details
     ) -> _Method:
         header = dict(handler_call_details.invocation_metadata).get("authorization")
-        service = handler_call_details.method.rpartition("/")[0].lstrip("/")
-        token = self._tokens.get(service, self._token)
-        if token is None or is_authorised(header, token):
+        if is_authorised(header, self._token):
             return await continuation(handler_call_details)
         return self._refusal
 

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
@@ -40,34 +39,22 @@ from pandaeval_collector.receivers._protocol import (
     Accepted,
     Ingest,
     Malformed,
-    NoDoorTelemetry,
-    ReceiverTelemetry,
     TooLarge,
     UnsupportedMedia,
 )
-from pandaeval_collector.receivers._signals import DEFAULT_MAX_ITEMS, SIGNALS, Scales, Signal
+from pandaeval_collector.receivers._signals import SIGNALS, DoorSettings, Scales, Signal
 from pandaeval_collector.receivers.admission import (
     UNAUTHENTICATED_MESSAGE,
-    Admission,
     Reservation,
     is_authorised,
     is_logged_in,
     is_page,
-    require_token,
 )
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json
 
 # The body of an OTLP/HTTP request: decompressed as it comes, counted, and turned into protobuf bytes.
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _THREAD_FROM_BYTES = 256 * 1024  # JSON of this size takes some 10 ms to convert: too long to hold up the event loop
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """The limits of a body: ``max_bytes`` before and after decompression; ``timeout_s`` for all of it to arrive."""
-
-    max_bytes: int
-    timeout_s: float
 
 
 def media_type(request: Request) -> str:
@@ -80,26 +67,27 @@ def media_type(request: Request) -> str:
     return found
 
 
-async def read_body(request: Request, reservation: Reservation, limits: BodyLimits) -> bytes:
-    """Returns the decompressed body; ``reservation`` grows along with it. Raises :class:`TooLarge`, :class:`Malformed`,
+async def read_body(request: Request, reservation: Reservation, max_bytes: int, timeout_s: float) -> bytes:
+    """Returns the decompressed body; ``reservation`` grows along with it. ``max_bytes``: before and after
+    decompression; ``timeout_s``: for all of it to arrive. Raises :class:`TooLarge`, :class:`Malformed`,
     :class:`TooSlow`, :class:`UnsupportedMedia` and what ``reservation.grow`` raises."""
     inflater = inflater_for(request.headers.get("content-encoding", ""))
-    _check_length(int(request.headers.get("content-length", 0)), limits)
+    _check_length(int(request.headers.get("content-length", 0)), max_bytes)
     pieces: list[bytes] = []
     arrived = size = 0
     try:
-        async with asyncio.timeout(limits.timeout_s):
+        async with asyncio.timeout(timeout_s):
             with reservation.arrives():
                 async for chunk in request.stream():
                     arrived += len(chunk)
-                    _check_length(arrived, limits)
+                    _check_length(arrived, max_bytes)
                     for piece in inflater.feed(chunk):
                         size += len(piece)
-                        _check_length(size, limits)
+                        _check_length(size, max_bytes)
                         reservation.grow(len(piece))
                         pieces.append(piece)
     except TimeoutError:
-        raise TooSlow(f"the body did not arrive within {limits.timeout_s:g} s") from None
+        raise TooSlow(f"the body did not arrive within {timeout_s:g} s") from None
     except ClientDisconnect:
         raise Malformed("the connection was closed before the end of the body") from None
     inflater.finish()
@@ -108,84 +96,63 @@ async def read_body(request: Request, reservation: Reservation, limits: BodyLimi
 
 async def protobuf_from_json(signal: Signal, body: bytes, reservation: Reservation) -> bytes:
     """Converts OTLP/JSON to protobuf; ``reservation`` grows by what parsing takes. Raises :class:`Malformed`."""
-    reservation.grow(parsed_size(body))
-    if len(body) < _THREAD_FROM_BYTES:
-        return _convert(signal, body)
-    return await aside(_convert, signal, body)
 
-
-def _convert(signal: Signal, body: bytes) -> bytes:
-    try:
+    def convert() -> bytes:
         return signal.from_json(decode_json(body)).SerializeToString()
+
+    reservation.grow(parsed_size(body))
+    try:
+        return convert() if len(body) < _THREAD_FROM_BYTES else await aside(convert)
     except BadOtlp as error:
         raise Malformed(str(error)) from None
 
 
-def _check_length(size: int, limits: BodyLimits) -> None:
-    if size > limits.max_bytes:
-        raise TooLarge(f"the body is larger than {limits.max_bytes} bytes")
-
-
-DEFAULT_MAX_REQUEST_BYTES = 16 * 1024 * 1024
+def _check_length(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise TooLarge(f"the body is larger than {max_bytes} bytes")
 
 
 def otlp_http_app(
     ingest: Ingest,
-    admission: Admission,
+    settings: DoorSettings,
     *,
-    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
-    max_request_items: int = DEFAULT_MAX_ITEMS,
     body_timeout_s: float = 30.0,
-    token: str | None = None,
     hosts: Collection[str] | None = None,
     routes: Sequence[BaseRoute] = (),
-    telemetry: ReceiverTelemetry | None = None,
 ) -> Starlette:
     """Makes the application for an :class:`~pandaeval_collector.receivers.server.HttpServer`.
 
-    ``max_request_bytes`` holds before and after decompression. JSON is dearer: parsing takes about 15 times its size
-    out of ``admission``. ``token`` is demanded of every request, also of the further ``routes``. ``hosts``: names under
-    which OTLP may be sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
+    JSON is dearer: parsing takes about 15 times its size out of the admission. ``hosts``: names under which OTLP may be
+    sent beside addresses and localhost, so that no web page of others sends any; ``None``: any name.
     """
-    require_token(token)
-    outcomes = Outcomes("http", telemetry or NoDoorTelemetry())
-    door = _Door(ingest, admission, BodyLimits(max_request_bytes, body_timeout_s), Scales(max_request_items), outcomes)
+    outcomes, scales = Outcomes("http", settings.telemetry), Scales(settings.max_items)
     names = None if hosts is None else frozenset(name.lower() for name in hosts)
-    exports = [
-        Route(signal.http_path, functools.partial(door.export, signal, names), methods=["POST"], name=signal.http_path)
-        for signal in SIGNALS
-    ]
-    locks = [Middleware(_BearerAuth, token=token, outcomes=outcomes)] if token is not None else []
-    return Starlette(routes=[*exports, *routes], middleware=locks, exception_handlers={404: wrong_path})
 
-
-class _Door:
-    def __init__(
-        self, ingest: Ingest, admission: Admission, limits: BodyLimits, scales: Scales, outcomes: Outcomes
-    ) -> None:
-        self._ingest = ingest
-        self._scales = scales
-        self._admission = admission
-        self._limits = limits
-        self._outcomes = outcomes
-
-    async def export(self, signal: Signal, hosts: frozenset[str] | None, request: Request) -> Response:
+    async def export(signal: Signal, request: Request) -> Response:
         try:
-            if hosts is not None:
-                _refuse_foreign_pages(request, hosts)
+            if names is not None:
+                _refuse_foreign_pages(request, names)
             media = media_type(request)
-            accepted = await self._store(signal, request, media)
+            accepted = await store(signal, request, media)
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and counted
-            return _refusal(self._outcomes.refused(error), request.headers.get("content-type", ""))
-        self._outcomes.accepted(accepted)
+            return _refusal(outcomes.refused(error), request.headers.get("content-type", ""))
+        outcomes.accepted(accepted)
         return _response(200, signal.respond(accepted), media)
 
-    async def _store(self, signal: Signal, request: Request, media: str) -> Accepted:
-        async with self._admission.reserve() as reservation:
-            body = await read_body(request, reservation, self._limits)
+    async def store(signal: Signal, request: Request, media: str) -> Accepted:
+        async with settings.admission.reserve() as reservation:
+            body = await read_body(request, reservation, settings.max_bytes, body_timeout_s)
             if media == JSON:
                 body = await protobuf_from_json(signal, body, reservation)
-            return await self._scales.store(signal, self._ingest, body, reservation)
+            return await scales.store(signal, ingest, body, reservation)
+
+    exports = [
+        Route(signal.http_path, functools.partial(export, signal), methods=["POST"], name=signal.http_path)
+        for signal in SIGNALS
+    ]
+    token = settings.token
+    locks = [Middleware(_BearerAuth, token=token, outcomes=outcomes)] if token is not None else []
+    return Starlette(routes=[*exports, *routes], middleware=locks, exception_handlers={404: wrong_path})
 
 
 def _refuse_foreign_pages(request: Request, hosts: frozenset[str]) -> None:

@@ -10,17 +10,10 @@ import grpc
 import orjson
 from google.protobuf.message import DecodeError
 
-from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
-from pandaeval_collector.receivers._protocol import (
-    Accepted,
-    Draining,
-    Malformed,
-    NoDoorTelemetry,
-    Overloaded,
-    ReceiverTelemetry,
-)
-from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, refuse
+from pandaeval_collector.receivers._protocol import Accepted, Draining, Malformed, Overloaded
+from pandaeval_collector.receivers._signals import DoorSettings
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor, refuse
 from pandaeval_otel._proto.result_service_pb2 import (
     GetSessionRequest,
     GetSessionResponse,
@@ -74,33 +67,29 @@ class ResultSource(Protocol):
 class ResultsHandler:
     """Serves ``WatchResults`` and ``GetSession``. ``handler`` goes to the server's ``handlers``."""
 
-    def __init__(
-        self, source: ResultSource, telemetry: ReceiverTelemetry | None = None, reading: BodyReader | None = None
-    ) -> None:
-        self._source = source
-        self._reading = reading or BodyReader.of_messages(DEFAULT_MAX_REQUEST_BYTES)
-        self._outcomes = Outcomes("results", telemetry or NoDoorTelemetry())
-        self._watchers = 0
+    def __init__(self, source: ResultSource, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+        self._source, self._watchers = source, 0
+        self._door = GrpcDoor("results", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
             "pandaeval.v1.ResultService",
             {
                 "WatchResults": grpc.stream_stream_rpc_method_handler(self._watch),
-                "GetSession": grpc.stream_unary_rpc_method_handler(self._session),
+                "GetSession": self._door.method(self._page_of),
             },
         )
 
     async def _watch(self, _: object, context: _Context) -> AsyncIterator[bytes]:
         self._watchers += 1
         try:
-            wanted = _parsed(WatchResultsRequest, await self._reading.read(context))
+            wanted = _parsed(WatchResultsRequest, await self._door.reading.read(context))
             if self._watchers > MAX_WATCHERS:
                 raise Overloaded(f"there are {MAX_WATCHERS} watchers already: share one, or end some")
-            self._outcomes.accepted(Accepted())
+            self._door.outcomes.accepted(Accepted())
             async for found in self._found(wanted):
                 yield found.SerializeToString()
             raise Draining("the collector is shutting down")
         except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            refuse(context, self._outcomes.refused(error))
+            refuse(context, self._door.outcomes.refused(error))
         finally:
             self._watchers -= 1
 
@@ -114,14 +103,9 @@ class ResultsHandler:
                 if self._source.closing:
                     return
 
-    async def _session(self, _: object, context: _Context) -> bytes:
-        try:
-            wanted = _parsed(GetSessionRequest, await self._reading.read(context))
-            response = _page(await self._source.session(wanted.session_id), wanted)
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            return refuse(context, self._outcomes.refused(error))
-        self._outcomes.accepted(Accepted())
-        return response.SerializeToString()
+    async def _page_of(self, request: bytes) -> tuple[Accepted, GetSessionResponse]:
+        wanted = _parsed(GetSessionRequest, request)
+        return Accepted(), _page(await self._source.session(wanted.session_id), wanted)
 
 
 def _page(found: SessionState | None, wanted: GetSessionRequest) -> GetSessionResponse:

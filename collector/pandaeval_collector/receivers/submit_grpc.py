@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from pandaeval_collector.receivers._answers import Outcomes
 from pandaeval_collector.receivers._body_reader import BodyReader
 from pandaeval_collector.receivers._protocol import (
     Accepted,
     Malformed,
-    NoDoorTelemetry,
-    ReceiverTelemetry,
     SubmissionIngest,
     Submitted,
 )
-from pandaeval_collector.receivers._signals import DEFAULT_MAX_ITEMS, Scales
-from pandaeval_collector.receivers.admission import Admission
-from pandaeval_collector.receivers.otlp_grpc import DEFAULT_MAX_REQUEST_BYTES, Storing, refuse
+from pandaeval_collector.receivers._signals import DoorSettings, Scales
+from pandaeval_collector.receivers.otlp_grpc import GrpcDoor
 from pandaeval_otel._proto.trace_service_pb2 import Rejection, SubmitTracesRequest, SubmitTracesResponse
-
-if TYPE_CHECKING:
-    _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 _REASON_CHARS = 300
 
@@ -31,33 +24,14 @@ _REASON_CHARS = 300
 class SubmitHandler:
     """Takes ``SubmitTraces``. ``handler`` goes to the server's ``handlers``; all of it on the running event loop."""
 
-    def __init__(
-        self,
-        ingest: SubmissionIngest,
-        admission: Admission,
-        telemetry: ReceiverTelemetry | None = None,
-        max_request_items: int = DEFAULT_MAX_ITEMS,
-        reading: BodyReader | None = None,
-    ) -> None:
-        self._reading = reading or BodyReader.of_messages(DEFAULT_MAX_REQUEST_BYTES)
-        self._scales = Scales(max_request_items)
-        self._ingest, self._admission = ingest, admission
-        self._outcomes = Outcomes("submit", telemetry or NoDoorTelemetry())
-        self._storing = Storing()
-        method = grpc.stream_unary_rpc_method_handler(self._submit)
+    def __init__(self, ingest: SubmissionIngest, settings: DoorSettings, reading: BodyReader | None = None) -> None:
+        self._ingest, self._admission, self._scales = ingest, settings.admission, Scales(settings.max_items)
+        door = GrpcDoor("submit", reading or BodyReader.of_messages(settings.max_bytes), settings.telemetry)
         self.handler: grpc.GenericRpcHandler[Any, Any] = grpc.method_handlers_generic_handler(
-            "pandaeval.v1.TraceService", {"SubmitTraces": method}
+            "pandaeval.v1.TraceService", {"SubmitTraces": door.method(self._store)}
         )
 
-    async def _submit(self, _: object, context: _Context) -> bytes:
-        try:
-            response = await self._storing.whole(self._store(await self._reading.read(context)))
-        except Exception as error:  # noqa: BLE001 - whatever one request does, it is answered and the server lives on
-            return refuse(context, self._outcomes.refused(error))
-        self._outcomes.accepted(Accepted(len(response.rejected)))
-        return response.SerializeToString()
-
-    async def _store(self, request: bytes) -> SubmitTracesResponse:
+    async def _store(self, request: bytes) -> tuple[Accepted, SubmitTracesResponse]:
         async with self._admission.reserve(len(request)) as reservation:
             large = await self._scales.weigh_submission(request, reservation)
             try:
@@ -73,4 +47,5 @@ class SubmitHandler:
                 for trace, reason in zip(traces, reasons, strict=True)
                 if reason
             ]
-            return SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
+            response = SubmitTracesResponse(accepted=len(traces) - len(rejected), rejected=rejected)
+            return Accepted(len(rejected)), response

@@ -55,7 +55,7 @@ class FileJudging:
             left = max(0.0, self.usd - self.spent)
             cap = left if config.limits.daily_usd is None else min(left, config.limits.daily_usd)
             config = replace(config, limits=replace(config.limits, daily_usd=cap))
-        config = replace(config, retest=0.0, second=None, canaries=None)
+        config = replace(config, retest=0.0, second=None)
         rules = close_rules(self.config)
         return FileRun(self.evaluator(text), rules, config, self.environ, self.on_judged, where)
 

@@ -92,7 +92,6 @@ def config_of(config: Config, spec: RunSpec) -> Config:
         "only": Only(),
         "delay": 0.0,
         "retest": 0.0,
-        "canaries": None,
     }
     if spec.model is not None:
         judge["models"] = {}

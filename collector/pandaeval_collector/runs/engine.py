@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters.delivery.emitter import Emitter
@@ -19,7 +21,7 @@ from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.pipeline.line.decision import Commit, Decision
 from pandaeval_collector.runs.configure import config_of
 from pandaeval_collector.runs.judges import Judges
-from pandaeval_collector.runs.process import RunProcess, RunProcessEndedError, StoredVerdicts
+from pandaeval_collector.runs.process import BatchFailedError, RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.settings import scoring
 from pandaeval_collector.runs.spec import RunSpec, choose, sampled
@@ -32,7 +34,6 @@ _log = logging.getLogger(__name__)
 FOLDER = "run-work"
 BATCH, BATCH_UNASKED, BATCH_IN_BUDGET = 64, 256, 8
 """So many traces are scored and committed together; more where no judge is asked, few where a budget is to be kept."""
-_PAUSE_S = 2.0
 _TOLD_S = 1.0
 _ENDED = "worker_ended"
 
@@ -53,14 +54,13 @@ class Engine:
         """Without ``commit`` and ``emitter``, no result is exported."""
         self._store, self._config, self._environ, self._judges = store, config, environ, judges
         self._telemetry, self._commit, self._emitter = telemetry, commit, emitter
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._executing: Every | None = None
         self._current: tuple[str, RunProcess] | None = None
 
     async def start(self) -> None:
         """Starts a task that executes queued runs, first those that an earlier process left unfinished."""
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
-        self._task = asyncio.create_task(self._work(), name="pandaeval-runs")
+        self._executing = Every(math.inf, self._execute_next, "pandaeval-runs", grace=0.0)
 
     async def finish(self, run: RunRow) -> None:
         """Executes this run and no other, on a store that no collector works on. A cancelled call leaves the run as a
@@ -73,9 +73,8 @@ class Engine:
 
     async def stop(self) -> None:
         """Stops the task and the run under way; the next start repeats the batch that was being scored."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._executing is not None:
+            await self._executing.stop()
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
     @property
@@ -85,31 +84,27 @@ class Engine:
 
     def wake(self) -> None:
         """Tells the engine that a run was queued."""
-        self._wake.set()
+        if self._executing is not None:
+            self._executing.ring()
 
     def cancelled(self, run_id: str) -> None:
         """Tells the engine that a run was cancelled: kills its process if it is under way."""
         if self._current is not None and self._current[0] == run_id:
             self._current[1].kill()
 
-    async def _work(self) -> None:
-        while True:
-            self._wake.clear()
-            run: RunRow | None = None
-            try:
-                run = await asyncio.to_thread(self._store.runs.next)
-                if run is None:
-                    await self._wake.wait()
-                    continue
-                await self._execute(run)
-            except sqlite3.Error as error:
-                _log.error("a run cannot go on for now (%s)", error)
-                await asyncio.sleep(_PAUSE_S)
-            except Exception as error:  # noqa: BLE001 - a run must harm neither the next one nor the line
-                _log.exception("a run was given up")
-                self._telemetry.add("pandaeval.runs", "given_up")
-                if run is not None:
-                    await asyncio.wrap_future(self._store.runs.end(run.no, f"{type(error).__name__}: {error}"))
+    async def _execute_next(self) -> float:
+        run = await asyncio.to_thread(self._store.runs.next)
+        if run is None:
+            return math.inf
+        try:
+            await self._execute(run)
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - a run must harm neither the next one nor the line
+            _log.exception("a run was given up")
+            self._telemetry.add("pandaeval.runs", "given_up")
+            await asyncio.wrap_future(self._store.runs.end(run.no, f"{type(error).__name__}: {error}"))
+        return 0.0
 
     async def _execute(self, run: RunRow) -> None:
         runs, spec = self._store.runs, RunSpec.from_json(run.body)
@@ -140,23 +135,19 @@ class Engine:
                 await judge.process.start()
             setup = run_setup(self._store, config, run.id, spec, self.folder)
             alone, most = 0, BATCH_UNASKED if judge is None else BATCH if spec.budget_usd is None else BATCH_IN_BUDGET
-            process: RunProcess | None = None
+            caller = None if judge is None else judge.caller
+            process = RunProcess(setup, self._environ, caller, self._store, at_once)
+            self._current = run.id, process
             try:
                 while batch := await self._next(run, 1 if alone else most):
                     if await self._is_used_up(run, spec.budget_usd):
                         return f"its budget of ${spec.budget_usd:g} is used up; a new run pays for no answer again"
-                    if process is None:
-                        caller = None if judge is None else judge.caller
-                        process = RunProcess(setup, self._environ, caller, StoredVerdicts(self._store), at_once)
-                        await process.start()
-                        self._current = run.id, process
                     alone = max(0, alone - len(batch))
                     try:
                         scored = await self._scored(run, process, batch)
-                    except RunProcessEndedError:
-                        ended, process = process, None
-                        await ended.close()
-                        spent = ended.spent.take()
+                    except BatchFailedError as failure:
+                        _log.error("a batch of run %s could not be scored: %s", run.id, failure)
+                        spent = process.spent.take()
                         if await self._is_on(run):
                             alone = await self._blame(run, batch, spent)
                         else:
@@ -165,9 +156,8 @@ class Engine:
                     await self._file(run, scored, process.spent.take())
             finally:
                 self._current = None
-                if process is not None:
-                    await process.close()
-                    await self._file(run, Scored([], []), process.spent.take())
+                await process.close()
+                await self._file(run, Scored([], []), process.spent.take())
                 await asyncio.to_thread(shutil.rmtree, setup.folder, ignore_errors=True)
         return ""
 
@@ -229,7 +219,7 @@ def _leaving(emitter: Emitter, results: Sequence[Result], batch: RunBatch) -> De
 def run_setup(
     store: Store, config: Config, run_id: str, spec: RunSpec, folder: Path, counting: bool = False
 ) -> RunSetup:
-    """Makes the first message to the process of a run, and the folder that it writes to."""
+    """Makes the setup of the process of a run, and the folder that it writes to."""
     folder.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(OSError):
         folder.chmod(0o700)
@@ -243,5 +233,4 @@ def run_setup(
         sessions=spec.of_sessions,
         emit=spec.emit,
         counting=counting,
-        log_level=logging.getLogger().getEffectiveLevel(),
     )

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,14 +25,13 @@ from pandaeval_collector.judge.known import Price
 from pandaeval_collector.pipeline.line.decision import Decision
 from pandaeval_collector.pipeline.line.implied_sessions import Forward, Link
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.pipeline.line.session_trials import read_again
-from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, stored
+from pandaeval_collector.pipeline.line.stored_traces import Part, closing_of, rebuilt, stored
 from pandaeval_collector.pipeline.line.understanding import Understood, unasked, with_session
 from pandaeval_collector.pipeline.workers import Workers
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.fileworkers import FileWorkers
 from pandaeval_collector.scoring.cases.graders import CORRECT
-from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher
+from pandaeval_collector.scoring.cases.matching import Attempt, TrialMatcher, TrialTrace
 from pandaeval_collector.scoring.cases.trial import Trial
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.evaluator.grading import TrialGrader, TrialVerdict
@@ -45,6 +43,7 @@ from pandaeval_collector.trials.passk.figures import repeated
 from pandaeval_otel.assembly import CloseRules, DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.session import may_be_linked
+from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.wire.fragments import MalformedOtlpError
 from pandaeval_otel.wire.splitting import read_chunk, split_logs, split_traces
 
@@ -188,7 +187,7 @@ class FileRun:
     def waiting(self) -> int:
         """Returns how many traces were read, those without agents included."""
         self._flush()
-        return sum(1 for _ in self._store.traces_by_start())
+        return sum(1 for _ in self._store.reads.traces_by_start())
 
     def results(self, on_decided: Callable[[Decision], None] | None = None) -> Iterator[Result]:
         """Yields every result: those of traces by start time, the judge's as they come, those of trials and of
@@ -197,7 +196,7 @@ class FileRun:
         if self._evaluator is None:
             raise ValueError("results need an evaluator")
         self._flush()
-        line = Line(self._store, self._evaluator, chains=self._chains(), left_out=self.left_out)
+        line = Line(self._store.reads, self._evaluator, chains=self._chains(), left_out=self.left_out)
         touched: set[str] = set()
         yield from self._scored(line, touched, on_decided)
         closing = [*_batches(iter(sorted(touched)), _BATCH)]
@@ -241,18 +240,24 @@ class FileRun:
         self, grader: TrialGrader, attempts: Sequence[Attempt]
     ) -> Iterator[tuple[Trial, Mapping[str, TrialVerdict]]]:
         """Pairs each trial with the verdicts of the judged graders, or with none where there is no judge."""
-        read = (Trial(each.case, each.name, read_again(self._store, each.traces)) for each in attempts)
+        read = (Trial(each.case, each.name, tuple(map(self._read_again, each.traces))) for each in attempts)
         if self._judge is not None and attempts:
             return self._judge.trials(grader, _batches(read, _TRIALS), len(attempts))
         return ((trial, {}) for trial in read)
 
+    def _read_again(self, kept: TrialTrace) -> Trace:
+        """Reads a trace as it was when it was scored, in the session that it was placed in."""
+        trace = rebuilt(self.contents(kept.trace_id), Closing(kept.trigger)).trace
+        assert trace is not None
+        return trace if kept.session_id in (None, trace.session_id) else with_session(trace, kept.session_id)
+
     def left_behind(self, session_id: str) -> list[SessionTraceRow]:
         """Returns the stored facts of a session's traces, in session order; complete once :meth:`results` has ended."""
-        return self._store.session_traces(session_id)
+        return self._store.reads.session_traces(session_id)
 
     def contents(self, trace_id: str) -> Sequence[Part]:
         """Returns the stored spans and logs of a trace. Raises ``ValueError`` for an id that is not hex."""
-        return self._store.contents(bytes.fromhex(trace_id))
+        return self._store.reads.contents(bytes.fromhex(trace_id))
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label. Not to be called
@@ -264,7 +269,7 @@ class FileRun:
         batches = _batches(self._due(), _BATCH)
         if self._workers is None or self.read.items < _FEW:
             return ((batch, line.understanding.of(batch)) for batch in batches)
-        pool = FileWorkers(partial(self._workers, self._store.path, self.telemetry))
+        pool = FileWorkers(self._workers(self._store.path, self.telemetry))
         self._own.callback(pool.close)
         return pool.understood(batches)
 
@@ -298,7 +303,7 @@ class FileRun:
         """Yields traces in normal form; calls ``on_problem`` for each trace that cannot be read."""
         for each in due:
             try:
-                trace = stored(self._store, each.chunks, closing_of(each)).trace
+                trace = stored(self._store.reads, each.chunks, closing_of(each)).trace
             except (ValueError, DecodeError) as error:
                 on_problem(f"trace {each.trace_id.hex()}: {error}")
                 continue
@@ -311,7 +316,7 @@ class FileRun:
             self._waiting = []
 
     def _due(self) -> Iterator[DueTrace]:
-        for trace_id, chunks, size, items in self._store.traces_by_start():
+        for trace_id, chunks, size, items in self._store.reads.traces_by_start():
             kept, trigger = self._capped(chunks, size, items)
             yield DueTrace(trace_id, trigger, True, False, tuple(kept), frozenset(), 0, 0, size, 1)
 
@@ -322,7 +327,7 @@ class FileRun:
         known: set[bytes] = set()
         total = 0
         for index, chunk in enumerate(chunks):
-            logs, data = self._store.chunks([chunk])[chunk]
+            logs, data = self._store.reads.chunks([chunk])[chunk]
             total += len(data)
             try:
                 known.update(item.id for item in read_chunk(data, logs) if not item.is_log)

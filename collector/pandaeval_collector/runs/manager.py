@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import secrets
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from typing import Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.runtime.cron import is_cron, next_time
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.exporters.delivery.emitter import Emitter
@@ -23,7 +22,7 @@ from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.runs.configure import check, check_asked, config_of
 from pandaeval_collector.runs.engine import Engine, run_setup
 from pandaeval_collector.runs.judges import Judges, LiveJudge
-from pandaeval_collector.runs.process import RunProcess, StoredVerdicts
+from pandaeval_collector.runs.process import RunProcess
 from pandaeval_collector.runs.settings import judge as judge_of
 from pandaeval_collector.runs.spec import Chosen, RunSpec, choose, sampled
 from pandaeval_collector.runs.wire import CallCount, TracesToScore
@@ -100,8 +99,6 @@ def extrapolated(chosen: Sequence[Chosen], counted: CallCount, of: int, prices: 
 
 
 # Fires schedules: each at its times, once for all that were missed, and never while its last run is under way.
-_log = logging.getLogger(__name__)
-
 _TICK_S = 1.0
 
 
@@ -112,7 +109,7 @@ def check_cron(text: str) -> None:
 
 
 class Scheduler:
-    """Checks the schedules of a store every second and queues due runs. On one event loop."""
+    """Checks the schedules of a store and queues due runs. On one event loop."""
 
     def __init__(
         self,
@@ -123,27 +120,14 @@ class Scheduler:
     ) -> None:
         """``fired`` is called with each run that is queued; ``now`` returns Unix seconds."""
         self._store, self._telemetry, self._fired, self._now = store, telemetry, fired, now
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._ticks(), name="pandaeval-schedules")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def tick(self) -> list[RunRow]:
+    async def tick(self) -> None:
         """Queues a run for each schedule that is due."""
-        due = await asyncio.to_thread(self._due)
-        runs = []
-        for schedule in due:
+        for schedule in await asyncio.to_thread(self._due):
             run = await asyncio.wrap_future(self._store.schedules.fire(schedule.id, self._now(), _body))
             if run is not None:
                 self._telemetry.add("pandaeval.runs", "scheduled")
-                runs.append(run)
                 self._fired(run)
-        return runs
 
     def _due(self) -> list[ScheduleRow]:
         return [each for each in self._store.schedules.all() if self._is_due(each)]
@@ -154,14 +138,6 @@ class Scheduler:
             return False
         newest = self._store.schedules.newest_run(schedule.id)
         return newest is None or newest.ended
-
-    async def _ticks(self) -> None:
-        while True:
-            try:
-                await self.tick()
-            except sqlite3.Error as error:
-                _log.error("schedules cannot be looked at (%s)", error)
-            await asyncio.sleep(_TICK_S)
 
 
 def _body(body: bytes, seen: float, until: float) -> bytes:
@@ -193,16 +169,18 @@ class Runs:
         self._judges = Judges(store, environ, live)
         self.engine = Engine(store, config, environ, self._judges, telemetry, commit, emitter)
         self._scheduler = Scheduler(store, telemetry, lambda _: self.engine.wake())
+        self._ticking: Every | None = None
         self._trying, self._estimates = asyncio.Semaphore(1), 0
 
     async def start(self) -> None:
         """Continues queued runs, and starts to fire schedules."""
         await self.engine.start()
-        self._scheduler.start()
+        self._ticking = Every(_TICK_S, self._scheduler.tick, "pandaeval-schedules", grace=0.0)
 
     async def stop(self) -> None:
         """Stops schedules and the run under way, which the next start continues."""
-        await self._scheduler.stop()
+        if self._ticking is not None:
+            await self._ticking.stop()
         await self.engine.stop()
 
     async def submit(self, spec: RunSpec, key: str | None = None) -> tuple[RunRow, bool]:
@@ -257,12 +235,11 @@ class Runs:
         items = some(chosen)
         run_id = f"dry-{secrets.token_hex(4)}"
         setup = run_setup(self.store, config, run_id, spec, self.engine.folder, counting=True)
-        process = RunProcess(setup, self._environ, None, StoredVerdicts(self.store), 1)
+        process = RunProcess(setup, self._environ, None, self.store, 1)
         async with self._judges.of(judge_of(config)) as judge:
             assert judge is not None, "these metrics ask a judge"
             await judge.process.start()
             try:
-                await process.start()
                 scored = await process.score(TracesToScore(items)) if items else None
             finally:
                 await process.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.chunk_reader import Part
+from pandaeval_collector.store.chunks import Part
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_collector.store.kept import contents
 

@@ -101,7 +101,7 @@ class _OneBatch:
 
     async def of(self, batch: TracesToScore) -> Scored:
         placed = self._live.placed(batch.items, self._setup.sessions)
-        line = Line(self._store, self._evaluator, chains=_Known(_sessions(placed)))
+        line = Line(self._store.reads, self._evaluator, chains=_Known(_sessions(placed)))
         gone = {each.no for each in placed} - {each.no for each in self._decide(line, placed)}
         gone |= {no for no, _ in batch.items} - {each.no for each in placed}
         if self._setup.judge is not None:

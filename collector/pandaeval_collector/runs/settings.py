@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,20 +9,17 @@ from typing import TYPE_CHECKING
 from pandaeval_collector.base.runtime.cores import usable_cores
 from pandaeval_collector.config import (
     Config,
-    MetricNames,
     enabled_metrics,
     judge_models,
     judge_samples,
     metric_thresholds,
 )
-from pandaeval_collector.config.sections_in import Kafka
 from pandaeval_collector.config.sections_judge import JudgeParameters
 from pandaeval_collector.config.sections_judge import JudgeSection as JudgeSection
 from pandaeval_collector.judge.call import CallParameters
-from pandaeval_collector.judge.selection import CascadeStep, Selection
-from pandaeval_collector.pipeline.line.line import Ownership
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.pipeline.timing import Timing
-from pandaeval_collector.runs.judging_files import adopted, read_guidelines, read_rules, steps
+from pandaeval_collector.runs.judging_files import adopted, read_guidelines
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.trials.labels.calibration import read, thresholds
@@ -32,7 +28,6 @@ from pandaeval_otel.assembly import CloseRules
 
 if TYPE_CHECKING:
     from pandaeval_collector.jobs import JudgeConfig
-    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
 
 MOST_WORKERS = 3
 """More processes would wait for the one that files what they have read."""
@@ -58,18 +53,16 @@ def learning_evaluator(config: Config) -> Evaluator:
 
 
 def live_evaluator(config: Config) -> Evaluator:
-    """Makes the evaluator of a running collector, which also grades trials. Raises ``EmbedderError``."""
+    """Makes the evaluator of a running collector. Raises ``EmbedderError``."""
     from pandaeval_collector.analysis.embedding import load
 
-    settings = replace(scoring(config), cases=config.cases.path, learning=config.learn.enabled)
-    return Evaluator(load(config.embedding.model), settings)
+    return Evaluator(load(config.embedding.model), replace(scoring(config), learning=config.learn.enabled))
 
 
 def scoring(config: Config) -> EvaluatorSettings:
     names = [(metric.level, metric.name) for metric in registry(config.metrics.modules).values()]
     return EvaluatorSettings(
         enabled=_enabled(config, names),
-        by_name=config.metrics.enabled != "all",
         thresholds={**_calibrated(config, names), **metric_thresholds(config, names)},
         weights={str(name): weight for name, weight in config.session.weights.items()},
         extra_signals=extra_signals(config),
@@ -92,7 +85,7 @@ def learned_folder(config: Config) -> Path:
 def _enabled(config: Config, names: list[tuple[str, str]]) -> frozenset[str]:
     """Returns the enabled metrics; without those of sessions where other collectors may hold traces of a session."""
     enabled = enabled_metrics(config, names)
-    if config.kafka.brokers is None or config.kafka.sessions != "none" or config.sessions.forward_to is not None:
+    if config.kafka.brokers is None or config.kafka.sessions != "none":
         return enabled
     return frozenset(key for key in enabled if not key.startswith("session."))
 
@@ -111,12 +104,6 @@ def _calibrated(config: Config, names: list[tuple[str, str]]) -> dict[str, float
     }
     found = thresholds(read(Path(judge.calibration)), judges)
     return found if judge.calibrated_thresholds else {}
-
-
-def keys_of(config: Config, listed: Iterable[str]) -> list[str]:
-    """Returns the metric keys (``level.name``) that ``listed`` names mean; skips unknown names."""
-    names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
-    return [key for name in listed for key in names.select(name)]
 
 
 def extra_signals(config: Config) -> tuple[str, ...]:
@@ -151,22 +138,8 @@ def _judge(config: Config, names: list[tuple[str, str]]) -> JudgeSettings | None
         language=judge.language,
         defaults=_parameters(judge, JudgeParameters()),
         parameters=_all_parameters(judge),
-        cascade=_cascade(config, names),
         guidelines=() if judge.guidelines is None else adopted(read_guidelines(Path(judge.guidelines))),
     )
-
-
-def _cascade(config: Config, names: list[tuple[str, str]]) -> dict[str, CascadeStep]:
-    judge = config.judge
-    if judge.cascade is None or judge.model is None:
-        return {}
-    models = _models(config, names)
-    judges = {
-        key: (models.get(key, judge.model), metric.version)
-        for key, metric in registry(config.metrics.modules).items()
-        if metric.kind == "llm"
-    }
-    return steps(read_rules(Path(judge.cascade)), judges)
 
 
 def _models(config: Config, names: list[tuple[str, str]]) -> dict[str, str]:
@@ -202,8 +175,7 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
     given = config.judge
     second = {given.second.model} if given.second.model is not None else set()
     shadow = {given.shadow.model} if live and given.shadow.model is not None else set()
-    cheap = {step.model for step in settings.cascade.values()}
-    models = tuple(sorted({settings.model, *settings.models.values(), *cheap, *second, *shadow}))
+    models = tuple(sorted({settings.model, *settings.models.values(), *second, *shadow}))
     return JudgeConfig(
         JudgeProcessSetup(
             models,
@@ -231,8 +203,6 @@ def judge(config: Config, live: bool = False) -> JudgeConfig | None:
         second_share=given.second.share,
         shadow=given.shadow.model if live else None,
         shadow_share=given.shadow.share,
-        canaries=given.canaries,
-        canary_interval=given.canary_interval,
     )
 
 
@@ -258,11 +228,9 @@ def close_rules(config: Config) -> CloseRules:
     )
 
 
-def ownership(config: Config) -> Ownership:
-    """Returns who scores the sessions of traces that this collector decides."""
-    if config.sessions.forward_to is not None:
-        return "elsewhere"
-    return "shared" if config.kafka.brokers is not None and config.kafka.sessions == "topic" else "here"
+def hands_over(config: Config) -> bool:
+    """Returns whether the traces that this collector decides go to the collectors that share their sessions."""
+    return config.kafka.brokers is not None and config.kafka.sessions == "topic"
 
 
 def timing(config: Config) -> Timing:
@@ -278,33 +246,4 @@ def timing(config: Config) -> Timing:
         keep_bytes=config.store.keep_bytes if config.store.keep_content else 0,
         judged=config.labels.window,
         upkeep=min(Timing().upkeep, max(1.0, config.late.window / 2)),
-    )
-
-
-def kafka_members(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """Returns how this collector reads decided traces from Kafka; ``None`` where sessions are not shared."""
-    spans = kafka_reader(config, environ, owner)
-    if spans is None or config.sessions != "topic":
-        return None
-    return replace(spans, topic=config.sessions_topic, group=f"{config.group}-sessions", name="sessions")
-
-
-def kafka_reader(config: Kafka, environ: Mapping[str, str], owner: str) -> ReaderSettings | None:
-    """Returns how the collector whose store has the id ``owner`` reads spans from Kafka; ``None`` without Kafka. Raises
-    ``UserError`` for a missing package or setting."""
-    if config.brokers is None:
-        return None
-    from pandaeval_collector.base.runtime.kafka import client, library, producer
-    from pandaeval_collector.receivers.kafka.protocols import ReaderSettings
-
-    library("kafka.brokers")
-    return ReaderSettings(
-        client(config, environ),
-        producer(config, environ),
-        topic=config.topic,
-        group=config.group,
-        owner=owner,
-        dead_letters=config.dead_letters,
-        instance=config.instance,
-        session_timeout=config.session_timeout,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
@@ -22,7 +21,6 @@ from pandaeval_collector.show.api.read_process import ReadProcess
 from pandaeval_collector.show.api.work import PageWork, ReadSetup, Work
 from pandaeval_collector.show.mcp.door import McpDoor
 from pandaeval_collector.store import Store
-from pandaeval_collector.store.last_drill import last_drill
 
 
 def open_lookouts(
@@ -43,7 +41,7 @@ def open_lookouts(
     reader: ReadProcess | None = None
     if config.server.read_process:
         reader = ReadProcess(_setup(path, work), work, environ, telemetry)
-        parts.push_async_callback(reader.close)
+        parts.push_async_callback(reader.calls.close)
     lookouts = Lookouts(path, work, hosts, runs, reader)
     parts.callback(lookouts.close)
     agents = McpDoor(lookouts.api, _page(config))
@@ -54,8 +52,7 @@ def open_lookouts(
 
 def _setup(path: Path, work: Work) -> ReadSetup:
     thresholds = {metric.key: threshold for metric, threshold in work.metrics}
-    level = logging.getLogger().getEffectiveLevel()
-    return ReadSetup(path, VERSION, level, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
+    return ReadSetup(path, VERSION, work.judge, work.daily_usd, thresholds, work.modules, work.page, True)
 
 
 def _port(address: str) -> int | None:
@@ -77,7 +74,6 @@ def _work(config: Config, store: Store, scorer: Evaluator, watching: Watching, t
         session_now=watching.session_now,
         annotate=lambda labels: store.people.put(labels, time.time()),
         drawing=store.people.drawing,
-        drill=lambda: last_drill(Path(config.store.path)),
         component_errors=telemetry.component_errors,
         judge=config.judge.model,
         daily_usd=config.judge.daily_usd,

@@ -1,16 +1,15 @@
 """Everything that must survive, in one SQLite file: spans, decisions, results, sessions, series and failures.
 
-Imports analysis, base, judge.
+Imports analysis, base.
 """
 
-from pandaeval_collector.store.chunk_reader import ChunkReader
 from pandaeval_collector.store.chunks import StoreFullError
 from pandaeval_collector.store.consumed import Consumed, Extent
 from pandaeval_collector.store.directory import StoreBusyError, StoreGoneError
 from pandaeval_collector.store.failure_groups import FailureGroupRow
 from pandaeval_collector.store.kept import packed_contents
-from pandaeval_collector.store.outbox_batches import OutboxBatch, outbox_batches
-from pandaeval_collector.store.outgoing import DamagedError
+from pandaeval_collector.store.outbox import DamagedError, outbox_batches
+from pandaeval_collector.store.reader import StoreReader
 from pandaeval_collector.store.responses import response_digest
 from pandaeval_collector.store.rows import (
     Chunk,
@@ -21,6 +20,7 @@ from pandaeval_collector.store.rows import (
     JobRow,
     JudgedRow,
     ListedRow,
+    OutboxBatch,
     OutboxRow,
     ResponseRow,
     ResultRow,
@@ -29,12 +29,11 @@ from pandaeval_collector.store.rows import (
     StoredSeries,
     WriteSet,
 )
-from pandaeval_collector.store.schema import NewerStoreError
+from pandaeval_collector.store.schema import StoreVersionError
 from pandaeval_collector.store.store import Store
 
 __all__ = [
     "Chunk",
-    "ChunkReader",
     "Consumed",
     "DamagedError",
     "DecidedTrace",
@@ -46,7 +45,6 @@ __all__ = [
     "JobRow",
     "JudgedRow",
     "ListedRow",
-    "NewerStoreError",
     "OutboxBatch",
     "OutboxRow",
     "ResponseRow",
@@ -57,6 +55,8 @@ __all__ = [
     "StoreBusyError",
     "StoreFullError",
     "StoreGoneError",
+    "StoreReader",
+    "StoreVersionError",
     "StoredSeries",
     "WriteSet",
     "outbox_batches",

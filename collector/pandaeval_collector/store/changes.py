@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import orjson
 
-from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, people, run_tables, tally
+from pandaeval_collector.store import consumed, failure_groups, jobs, listed, numbers, outbox, people, run_tables, tally
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.checksums import checksum_of, member_sums
 from pandaeval_collector.store.clock import Times
-from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.responses import BLOCK_BITS
 from pandaeval_collector.store.rows import DecidedTrace, ResultRow, WriteSet, pack_ids
 
@@ -33,7 +30,7 @@ def apply(
     jobs.add(connection, changes.jobs, judged, redecided, times.running, traces.keys() - known.keys(), now)
     jobs.end(connection, changes.ended, now)
     insert(connection, "labels", changes.labels, verb="INSERT OR IGNORE")
-    _put_out(connection, changes.outbox, times.running)
+    outbox.put(connection, changes.outbox, times.running)
     tally.add(connection, changes.series, times.wall)
     people.add_judged(connection, changes.judged, now)
     insert(connection, "endings", [(id_,) for id_ in changes.endings], verb="INSERT OR IGNORE")
@@ -50,7 +47,7 @@ def _apply_traces(
     connection: sqlite3.Connection, traces: Sequence[DecidedTrace], known: Mapping[bytes, int], now: float
 ) -> dict[bytes, int]:
     """Writes the rows of decided traces; returns the number of each trace."""
-    first = _next(connection, "traces")
+    first = numbers.following(connection, "traces")
     new = [trace for trace in traces if trace.trace_id not in known]
     found = {trace.trace_id: number for number, trace in enumerate(new, first)}
     insert(
@@ -167,7 +164,7 @@ def _insert_results(
     for row, no in about:
         if row.id not in fresh and (row.id not in known or _was_replaced(connection, row, no, known[row.id])):
             fresh[row.id] = row, no
-    for seq, (row, _) in enumerate(fresh.values(), _next(connection, "results")):
+    for seq, (row, _) in enumerate(fresh.values(), numbers.following(connection, "results")):
         row.seq = seq
     insert(
         connection,
@@ -221,12 +218,6 @@ def _numbers(
     return {**known, **found, **_apply_traces(connection, gone, {}, now)}
 
 
-def _next(connection: sqlite3.Connection, table: str) -> int:
-    """Returns the number that the next inserted row will get."""
-    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    return int(newest[0]) + 1 if newest else 1
-
-
 def _known_results(connection: sqlite3.Connection, about: Collection[int]) -> dict[str, int]:
     """Returns the numbers of the stored results about these traces and sessions, by result id."""
     found: dict[str, int] = {}
@@ -243,46 +234,3 @@ def _was_replaced(connection: sqlite3.Connection, row: ResultRow, about: int, se
     if seq != newest:
         connection.execute("DELETE FROM results WHERE seq = ?", (seq,))
     return bool(seq != newest)
-
-
-def _put_out(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: float) -> None:
-    """Numbers the items of the outbox and inserts a row for each batch under the number of its last item; the cursor of
-    an exporter may point into the middle of a batch."""
-    first = _next(connection, "outbox")
-    ends = itertools.accumulate((batch.items for batch in batches), initial=first - 1)
-    next(ends)
-    insert(
-        connection,
-        "outbox (seq, signal, created_at, body, size, items)",
-        [
-            (seq, each.signal, now, each.packed, len(each.packed), each.items)
-            for seq, each in zip(ends, batches, strict=True)
-        ],
-    )
-
-
-def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: int) -> int:
-    """See :meth:`pandaeval_collector.store.Store.forget_sent`."""
-    return connection.execute(
-        "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?)",
-        (signal, seq, limit),
-    ).rowcount
-
-
-def drop_unsent(
-    connection: sqlite3.Connection, before: float, excess_bytes: int, done: Mapping[str, int], limit: int
-) -> Counter[tuple[str, str]]:
-    """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
-    oldest = connection.execute(
-        "SELECT seq, signal, created_at, size, coalesce(items, 1) FROM outbox ORDER BY seq LIMIT ?", (limit,)
-    )
-    dropped: Counter[tuple[str, str]] = Counter()
-    last = freed = 0
-    for seq, signal, created_at, size, items in oldest:
-        reason = "too_old" if created_at < before else "disk_share"
-        if reason == "disk_share" and freed >= excess_bytes:
-            break
-        last, freed = seq, freed + size
-        dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
-    connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
-    return dropped

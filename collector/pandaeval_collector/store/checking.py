@@ -20,13 +20,13 @@ import zstandard
 
 from pandaeval_collector.store.checksums import MEMBER as MEMBER_COLUMNS
 from pandaeval_collector.store.checksums import DamagedRowError, checked_members, checksum_of
-from pandaeval_collector.store.chunk_reader import CHUNK, chunk_content
+from pandaeval_collector.store.chunks import CHUNK, chunk_content
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.kept import unpacked
-from pandaeval_collector.store.outbox_batches import batch_items
+from pandaeval_collector.store.outbox import batch_items
 from pandaeval_collector.store.rows import ResultRow
-from pandaeval_collector.store.schema import MIGRATIONS
+from pandaeval_collector.store.schema import VERSION
 
 _TABLES = ("chunks", "kept", "traces", "sessions", "members", "results", "outbox", "jobs", "series", "people_labels")
 _OPEN = """
@@ -45,8 +45,7 @@ def sizes(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
     page = one("PRAGMA page_size")
     return {
         "file": str(file),
-        "schema": one("PRAGMA user_version"),
-        "schema_known": len(MIGRATIONS),
+        "schema": VERSION,
         "bytes": file.stat().st_size,
         "free_bytes": one("PRAGMA freelist_count") * page,
         "log_bytes": log.stat().st_size if log.exists() else 0,
@@ -177,20 +176,13 @@ def _result(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None
     _, checksum, *fields = row
     result = ResultRow(*fields)
     about = f"{result.unit} {result.metric}"
-    if checksum is not None:
-        return None if checksum == checksum_of(result) else (about, "its checksum differs")
-    try:  # of an older version
-        said = orjson.loads(result.body)
-    except (ValueError, TypeError):
-        return about, "it is no JSON"
-    return None if said.get("id") == result.id else (about, "it says another id")
+    return None if checksum == checksum_of(result) else (about, "its checksum differs")
 
 
 def _outbox(_: sqlite3.Connection, row: Sequence[Any]) -> tuple[str, str] | None:
     _, signal, items, body = row
     try:
-        if items is not None:
-            batch_items(items, body)
+        batch_items(items, body)
     except (zstandard.ZstdError, struct.error, TypeError) as error:
         return str(signal), str(error)
     return None

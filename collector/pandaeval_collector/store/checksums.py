@@ -1,6 +1,6 @@
 """Checksums of rows that scores rest on or that are scores: what a trace left behind for its session, and results.
 
-A row without one is of an older version. Spans have theirs in :mod:`chunk_reader`, what is compressed has zstd's.
+Spans have theirs in :mod:`chunks`, what is compressed has zstd's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
-            facts, said = member_sums(read) if body_sum is not None else (None, None)
+            facts, said = member_sums(read)
         except (TypeError, ValueError):  # of another type than what was stored
             facts, said = -1, -1
         if facts != body_sum or (answer_sum is not None and said != answer_sum):

@@ -1,25 +1,102 @@
-"""The tables of raw spans and log records: kept until their trace is decided, and for the late window after that."""
+"""Chunks, the raw spans and log records of traces, kept until their trace is decided and for the late window after
+that: compressed where that pays, each with a checksum."""
 
 from __future__ import annotations
 
-import itertools
-import logging
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import Future
+import threading
+import zlib
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import zstandard
 
-from pandaeval_collector.store.access import Access, TableGroup
+from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
-from pandaeval_collector.store.chunk_reader import CHUNK, chunk_checksum, chunk_content, chunk_contents, pack
-from pandaeval_collector.store.commits import keep_newest, newest_chunk
-from pandaeval_collector.store.consumed import Consumed
-from pandaeval_collector.store.consumed import write as write_consumed
+from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.rows import Chunk
 
-_log = logging.getLogger(__name__)
+_COMPRESS_FROM = 4096
+_LEVEL = -1  # a quarter less CPU time than level 1 for an eighth more bytes, on real agent traces
+
+
+def pack(contents: Sequence[bytes]) -> list[tuple[bool, bytes]]:
+    """Returns, for each of ``contents``, whether it was compressed, and the bytes to store. Safe on any thread."""
+    packed = iter(_all_compressed([data for data in contents if len(data) > _COMPRESS_FROM]))
+    return [(True, next(packed)) if len(data) > _COMPRESS_FROM else (False, data) for data in contents]
+
+
+def unpack(packed: int, data: bytes) -> bytes:
+    """Returns one of the contents that :func:`pack` was given. Raises ``zstandard.ZstdError`` if it was damaged."""
+    return decompress(data) if packed else data
+
+
+def compress(data: bytes) -> bytes:
+    """Compresses ``data`` of any size. Safe on any thread."""
+    return _own.compressor.compress(data)
+
+
+def decompress(data: bytes) -> bytes:
+    """Decompresses ``data``. Raises ``zstandard.ZstdError`` if it was damaged. Safe on any thread."""
+    return _own.decompressor.decompress(data)
+
+
+def _all_compressed(contents: list[Any]) -> list[bytes]:
+    """Compresses all in one call, so that the thread releases the interpreter lock once: see :mod:`bulk`."""
+    if not contents:
+        return []
+    packed = _own.compressor.multi_compress_to_buffer(contents)
+    return [packed[at].tobytes() for at in range(len(packed))]
+
+
+class _Zstd(threading.local):
+    """A compressor and a decompressor for each thread: neither may be used by two threads at a time."""
+
+    def __init__(self) -> None:
+        # With a checksum: damage inside of a row is none that SQLite would see.
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_own = _Zstd()
+
+
+Part = tuple[bool, bytes]
+"""A request as it came: whether it holds logs, and its bytes."""
+
+
+CHUNK = "logs, packed, id, trace_id, items, start_ns, session, closes, data, checksum"
+"""The columns of a chunk that :func:`chunk_content` reads."""
+
+
+class DamagedChunkError(zstandard.ZstdError):
+    """A stored chunk is not as it was stored. Callers treat it like compressed bytes that zstd finds damaged."""
+
+
+def chunk_checksum(fields: Sequence[object], data: bytes) -> int:
+    """The checksum of a row: of its ``data`` and of all other :data:`CHUNK` columns, its id among them, so that a row
+    in the place of another one is found, too."""
+    return zlib.crc32(data, zlib.crc32(ascii(fields).encode()))
+
+
+def chunk_content(row: Sequence[Any]) -> bytes:
+    """Returns the uncompressed content of a row of :data:`CHUNK`. Raises :class:`DamagedChunkError`."""
+    *fields, data, checksum = row
+    if type(data) is not bytes or checksum != chunk_checksum(fields, data):
+        raise DamagedChunkError(f"chunk {row[2]} of the store was damaged on disk: its checksum differs")
+    return unpack(row[1], data)
+
+
+def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+    """Reads ``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
+    :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
+    found: dict[int, tuple[bool, bytes]] = {}
+    for marks, group in numbers.batched(ids):
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group)  # noqa: S608
+        found.update((row[2], (bool(row[0]), chunk_content(row))) for row in rows)
+    if len(found) < len(set(ids)):
+        raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
+    return found
 
 
 class StoreFullError(RuntimeError):
@@ -27,104 +104,18 @@ class StoreFullError(RuntimeError):
     ones."""
 
 
-class ChunkTables(TableGroup):
-    """Reads and writes chunks, the raw bytes of traces. The whole store takes at most ``max_bytes`` of disk."""
+def add_chunks(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -> int:
+    """Inserts chunks; returns the bytes that they take. They are packed here and not by the callers: an event loop is
+    too dear to compress on."""
+    rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
+    insert(connection, "chunks", rows)
+    return sum(len(row[7]) for row in rows)
 
-    def __init__(self, access: Access, max_bytes: int) -> None:
-        super().__init__(access)
-        self._used_bytes, self._max_bytes = access.used_bytes, max_bytes
-        self._took = access.commits.took
-        self._chunk_ids = itertools.count(newest_chunk(self._reader()) + 1)
-        self._size = self._used_bytes()
 
-    @property
-    def max_bytes(self) -> int:
-        """The disk budget of the store, in bytes."""
-        return self._max_bytes
-
-    def size_bytes(self) -> int:
-        """Returns how many bytes of the store's file are in use, free pages not counted."""
-        self._size = self._used_bytes()
-        return self._size
-
-    def next_chunk_id(self) -> int:
-        """Returns the id of the next chunk; ids grow in order of arrival."""
-        return next(self._chunk_ids)
-
-    def append(
-        self, chunks: Sequence[Chunk], endings: Sequence[str] = (), read: Sequence[Consumed] = ()
-    ) -> Future[None]:
-        """Stores chunks, the ids of sessions that an application ended with them, and how far the log was read that
-        they came from; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
-        self._refuse_when_full()
-
-        return self._writer.submit_item(self._insert, (chunks, endings, read))
-
-    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
-        """Reads ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
-        must not be taken for the whole."""
-        return chunk_contents(self._reader(), ids)
-
-    def open_chunks(self) -> Iterator[Chunk]:
-        """Yields the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
-        damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
-        with self._scan() as reader:
-            undecided = reader.execute(
-                f"""WITH held AS MATERIALIZED (
-                       SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)
-                   SELECT {CHUNK} FROM chunks WHERE id NOT IN held ORDER BY id"""  # noqa: S608
-            )
-            for row in undecided:
-                logs, _, id_, trace_id, items, start_ns, session, closes, *_ = row
-                try:
-                    content = chunk_content(row)
-                except zstandard.ZstdError as error:  # a start must not fail over it
-                    _log.error("spans of trace %s are damaged and cannot be read any more (%s)", trace_id.hex(), error)
-                    content = b""
-                yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
-
-    def discard(self, ids: Sequence[int]) -> Future[None]:
-        """Deletes chunks that brought nothing new to a decided trace."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            keep_newest(connection)
-            connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
-
-        return self._writer.submit(work)
-
-    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
-        """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
-        (for files: the order on disk must not matter). Memory does not grow with their number."""
-        with self._scan() as reader:
-            rows = reader.execute(
-                """SELECT trace_id, group_concat(id), sum(size), sum(items),
-                          min(CASE logs WHEN 0 THEN start_ns END) AS start
-                   FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
-            )
-            for trace_id, ids, size, items, _ in rows:
-                yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
-
-    def _refuse_when_full(self) -> None:
-        if self._size >= self._max_bytes and self.size_bytes() >= self._max_bytes:
-            raise StoreFullError(
-                f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self._max_bytes >> 20} MiB"
-            )
-
-    def _insert(
-        self,
-        connection: sqlite3.Connection,
-        appended: Sequence[tuple[Sequence[Chunk], Sequence[str], Sequence[Consumed]]],
-    ) -> None:
-        # Packed here and not by the callers: an event loop is too dear to compress on.
-        chunks = [chunk for some, _, _ in appended for chunk in some]
-        rows = [_row(*each) for each in zip(chunks, pack([chunk.data for chunk in chunks]), strict=True)]
-        self._size += sum(len(row[7]) for row in rows)
-        insert(connection, "chunks", rows)
-        for chunk in chunks:
-            self._took(chunk.id)
-        insert(connection, "endings", [(id_,) for _, ended, _ in appended for id_ in ended], verb="INSERT OR IGNORE")
-        for _, _, read in appended:
-            write_consumed(connection, read)
+def discard(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Deletes chunks."""
+    keep_newest(connection)
+    connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in ids])
 
 
 def _row(chunk: Chunk, content: tuple[bool, bytes]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Opens the store's file: creates or migrates it, sets its durability, and puts a damaged file aside."""
+"""Opens the store's file: creates it, sets its durability, and puts a damaged file aside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from pandaeval_collector.store.commits import ahead, number_of
-from pandaeval_collector.store.damage import check_size, look_through, put_aside
-from pandaeval_collector.store.schema import migrate
+from pandaeval_collector.store.damage import check_size, look_through, note_damage, put_aside
+from pandaeval_collector.store.schema import StoreVersionError, make_tables, version_of
 
 # Finds out whether a write-ahead log beside the store's file belongs to that file.
 #
@@ -86,8 +86,8 @@ times as many pages take four times as long, and save three bytes in a hundred."
 
 
 def create(file: Path, durability: Durability) -> bool:
-    """Makes the file ready to be opened: created privately, migrated, checked. Returns whether a damaged file had to
-    be put aside (it is kept next to the new one, never deleted)."""
+    """Makes the file ready to be opened: created privately, with its tables, checked. Returns whether a damaged file
+    had to be put aside (it is kept next to the new one, never deleted)."""
     damaged = False
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
@@ -107,7 +107,8 @@ def create(file: Path, durability: Durability) -> bool:
 
 def connect(file: Path, durability: Durability, read_only: bool = False) -> sqlite3.Connection:
     """Opens a connection in autocommit mode (transactions are written out), usable from one thread. The file must be
-    there: a new one in the place of one that was removed would be taken for the store."""
+    there: a new one in the place of one that was removed would be taken for the store. Raises
+    :class:`pandaeval_collector.store.schema.StoreVersionError`."""
     existing = f"{file.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         existing, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -115,7 +116,8 @@ def connect(file: Path, durability: Durability, read_only: bool = False) -> sqli
     connection.text_factory = _text
     try:
         _set_up(connection, durability, read_only)
-    except sqlite3.Error:  # a damaged file may show itself here
+        version_of(connection, file)
+    except (sqlite3.Error, StoreVersionError):  # a damaged file may show itself here
         connection.close()
         raise
     return connection
@@ -148,13 +150,13 @@ def _prepare(file: Path, durability: Durability) -> None:
         if not connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # to set it is a write
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
-        migrate(connection)
+        if not version_of(connection, file):
+            make_tables(connection)
         look_through(connection, file)
     finally:
         connection.close()
 
 
-# Reads of a store's file that give up after a time limit.
 _STEPS = 400_000
 """Steps of SQLite's machine between two looks at the clock: some ten milliseconds. For each look the interpreter is
 waited for, which the line may hold for five."""
@@ -164,47 +166,53 @@ class TooSlowError(Exception):
     """A query took longer than the time limit: it has to be narrowed down."""
 
 
-class TimedReads:
-    """Read-only connections to one store's file. Safe from any thread; each thread that reads has a connection."""
+class Connections:
+    """Read-only connections to one store's file, one for each thread that reads. Safe from any thread."""
 
-    def __init__(self, path: Path, limit_s: float) -> None:
-        """``path``: the data directory. ``limit_s``: how long a read may take."""
+    def __init__(self, path: Path, limit_s: float | None = None) -> None:
+        """``path``: the data directory. ``limit_s``: how long the reads of a snapshot may take; ``None``: no limit."""
         self._file, self._limit_s = path / FILE_NAME, limit_s
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
-        self._opening = threading.Lock()
 
     def close(self) -> None:
         """Closes the connections of all threads."""
-        for connection in self._open:
-            connection.close()
-        self._open.clear()
+        while self._open:
+            self._open.pop().close()
 
-    def connection(self) -> sqlite3.Connection:
+    def own(self) -> sqlite3.Connection:
         """The calling thread's connection, for reads without the time limit."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self._file, "off", read_only=True)
-            with self._opening:
-                self._open.append(connection)
+            self._open.append(connection)
         return connection
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The calling thread's connection, within a snapshot and the time limit. Raises :class:`TooSlowError`."""
-        connection = self.connection()
-        until = time.monotonic() + self._limit_s
-        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-        connection.rollback()
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Inside the block, the calling thread's connection reads the store as it was at the first read, and reads cost
+        less: outside of a snapshot, each read checks what others have changed since the one before. Raises
+        :class:`TooSlowError`."""
+        connection, limit_s = self.own(), self._limit_s
+        if limit_s is not None:
+            until = time.monotonic() + limit_s
+            connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        connection.rollback()  # of a snapshot that could not be ended
         connection.execute("BEGIN")
         try:
             yield connection
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if "interrupted" in str(error):
-                raise TooSlowError(
-                    f"this took longer than {self._limit_s:g} s: narrow it down by time or agent"
-                ) from error
+                raise TooSlowError(f"this took longer than {limit_s:g} s: narrow it down by time or agent") from error
+            note_damage(self._file, error)
             raise
         finally:
             connection.set_progress_handler(None, 0)
             connection.rollback()
+
+    @contextlib.contextmanager
+    def scan(self) -> Iterator[sqlite3.Connection]:
+        """Opens a connection for a long read. Until the read ends it shows the store as it was at the first row; the
+        calling thread's own connection stays free for reads that have to see newer commits."""
+        with contextlib.closing(connect(self._file, "off", read_only=True)) as connection:
+            yield connection

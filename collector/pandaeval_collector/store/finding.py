@@ -13,8 +13,8 @@ from typing import Any, Literal
 import orjson
 
 from pandaeval_collector.store import found, incidents, numbers, people, tally
-from pandaeval_collector.store.chunk_reader import Part
-from pandaeval_collector.store.connection import TimedReads
+from pandaeval_collector.store.chunks import Part
+from pandaeval_collector.store.connection import Connections
 from pandaeval_collector.store.failure_groups import MOST_GROUPS, FailureGroupRow, groups
 from pandaeval_collector.store.found import (
     COLUMNS,
@@ -43,7 +43,7 @@ class Finder:
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
         """``path``: the data directory. ``limit_s``: how long a query may take."""
-        self._reads = TimedReads(path, limit_s)
+        self._reads = Connections(path, limit_s)
         self._names: tuple[float, dict[str, list[str]]] | None = None
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Finder:
 
     def connection(self) -> sqlite3.Connection:
         """The calling thread's connection, for reads without the time limit."""
-        return self._reads.connection()
+        return self._reads.own()
 
     def traces(
         self, wanted: Wanted, *, worst_first: bool = True, after: Position | None = None, limit: int = 50
@@ -60,7 +60,7 @@ class Finder:
         """Returns a page of agents' traces, worst first or newest first, as :class:`Listed` with their results."""
         where, values = conditions(wanted)
         where.append("+no > 0")
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             find = found.worst_first if worst_first else found.newest_first
             rows = find(reader, wanted, where, values, after, limit + 1)
             shown = listed_of(reader, [row[:-1] for row in rows[:limit]])
@@ -77,14 +77,14 @@ class Finder:
             first, more = f"CASE WHEN {' AND '.join(where)} THEN {first} ELSE 0 END", [*values, *more]
         where.append(first)
         values += more
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = found.worst_first(reader, wanted, where, values, after, limit + 1)
             shown = sessions_of(reader, [row[:-1] for row in rows[:limit]])
         return Page(shown, found.end(rows, limit, "badness"))
 
     def session(self, session_id: str, most: int = 2000) -> tuple[ListedSession, list[Listed]] | None:
         """Returns a session with its ``most`` worst traces, ordered by start; ``None`` for one that is not there."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             number = numbers.of_sessions(reader, [session_id]).get(session_id)
             rows = reader.execute(
                 f"SELECT {COLUMNS} FROM listed WHERE {OF_SESSION} ORDER BY badness, no LIMIT ?",  # noqa: S608
@@ -102,7 +102,7 @@ class Finder:
 
     def members(self, session_id: str, most: int = 2000) -> list[str]:
         """Returns the ids, in hex, of a session's first ``most`` traces by start."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = reader.execute(
                 """SELECT trace_id FROM listed JOIN traces USING (no) WHERE listed.no > 0 AND listed.session > 0
                    AND listed.session = (SELECT no FROM sessions WHERE session_id = ?)
@@ -117,7 +117,7 @@ class Finder:
         if not chosen_by_index(replace(wanted, since_ms=0)):
             return None
         where, values = conditions(wanted)
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             traces, failed = reader.execute(
                 f"SELECT count(*), total(badness < ?) FROM listed AS l WHERE {' AND '.join([*where, '+no > 0'])}",  # noqa: S608
                 (NOT_FAILED, *values),
@@ -127,20 +127,20 @@ class Finder:
     def count(self, wanted: Wanted) -> int:
         """Counts the agents' traces that are wanted."""
         where, values = conditions(wanted)
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             query = f"SELECT count(*) FROM listed AS l WHERE {' AND '.join([*where, 'no > 0'])}"  # noqa: S608
             return int(reader.execute(query, values).fetchone()[0])
 
     def of_sessions(self, session_ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
         """Returns the newest results about sessions themselves as JSON objects, by session id and metric key."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             known = numbers.of_sessions(reader, session_ids)
             results = results_about(reader, [-no for no in known.values()])
         return {session_id: results.get(-no, {}) for session_id, no in known.items()}
 
     def trace(self, trace_id: bytes) -> Listed | None:
         """Returns the row of a trace; ``None`` where it is not listed."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             rows = reader.execute(
                 f"SELECT {COLUMNS} FROM listed WHERE no = ?",  # noqa: S608
@@ -151,7 +151,7 @@ class Finder:
     def traces_from(self, prefix: str, most: int = 2) -> list[str]:
         """Returns at most ``most`` ids of listed traces, in hex, that begin with ``prefix`` (32 hex digits at most)."""
         ends = [bytes.fromhex(prefix.ljust(32, digit)) for digit in "0f"]
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = reader.execute(
                 """SELECT trace_id FROM traces JOIN listed USING (no) WHERE traces.no >> 13 IN
                    (SELECT value FROM json_each(?)) AND trace_id BETWEEN ? AND ? LIMIT ?""",
@@ -161,25 +161,25 @@ class Finder:
 
     def sessions_from(self, prefix: str, most: int = 2) -> list[str]:
         """Returns at most ``most`` ids of sessions that begin with ``prefix``."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             query = "SELECT session_id FROM sessions WHERE session_id >= ? AND session_id < ? LIMIT ?"
             return [id_ for (id_,) in reader.execute(query, (prefix, prefix + chr(0x10FFFF), most))]
 
     def is_named(self, column: Literal["agent", "service", "environment", "user"], name: str) -> bool:
         """Whether a listed trace is of this agent, service, environment or user."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             query = f"SELECT 1 FROM listed WHERE {column} = ? AND +no > 0 LIMIT 1"  # noqa: S608
             return reader.execute(query, (name,)).fetchone() is not None
 
     def attribute_keys(self, most: int = 2000) -> list[str]:
         """Returns at most ``most`` keys of attributes by which traces are found."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             query = "SELECT DISTINCT substr(pair, 1, instr(pair, '=') - 1) FROM attribute_pairs LIMIT ?"
             return sorted(key for (key,) in reader.execute(query, (most,)))
 
     def contents(self, trace_id: bytes) -> list[Part]:
         """Returns the stored requests of a trace, oldest first; none where its spans are not kept (any more)."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             no = numbers.of_traces(reader, [trace_id]).get(trace_id)
             return [] if no is None else contents(reader, no)
 
@@ -194,7 +194,7 @@ class Finder:
         if of_units:
             where.append(f"EXISTS (SELECT 1 FROM listed AS l WHERE l.no = r.about AND {' AND '.join(of_units)})")  # noqa: S608
             values += more
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = reader.execute(
                 f"""SELECT r.body, r.seq FROM results AS r WHERE {" AND ".join(where) or "1"}
                     ORDER BY r.seq DESC LIMIT ?""",  # noqa: S608
@@ -206,38 +206,38 @@ class Finder:
     def labels(self, units: Sequence[str], metric: str | None, *, before: int | None = None, limit: int = 100) -> Page:
         """Returns a page of people's verdicts, newest first, about any of ``units`` (all, if empty) and one metric (or
         all). ``before``: the number at which the last page ended."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = people.page(reader, units, metric, before, limit + 1)
         return Page([label for _, label in rows[:limit]], (0.0, rows[limit - 1][0]) if len(rows) > limit else None)
 
     def failing(self, wanted: Wanted) -> tuple[list[FailedResult], dict[str, FailureGroupRow]]:
         """Returns what failed of the wanted runs and sessions, oldest first, and the groups of failures by id."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return incidents.failed_results(reader, wanted), {row.id: row for row in groups(reader, MOST_GROUPS)}
 
     def over_time(self, wanted: Wanted, since: int, step: int) -> list[AgentBucket]:
         """Counts the wanted runs by bucket of ``step`` milliseconds from ``since`` on, and by agent."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return incidents.buckets(reader, wanted, since, step)
 
     def oldest(self, wanted: Wanted) -> int | None:
         """Returns when the first wanted run began, Unix milliseconds; ``None`` where there is none."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return incidents.oldest(reader, wanted)
 
     def measured(self, wanted: Wanted) -> dict[str, list[tuple[int, int, float | None]]]:
         """Returns (microseconds, tokens, US dollars) of the newest wanted runs, by agent."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return incidents.measured(reader, wanted)
 
     def bodies(self, seqs: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """Returns the JSON objects of results by their numbers."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return incidents.bodies(reader, seqs)
 
     def failure_groups(self) -> list[FailureGroupRow]:
         """Returns the groups of failures, the one with the newest failure first."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             return groups(reader, MOST_GROUPS)
 
     def names(self) -> dict[str, list[str]]:
@@ -252,7 +252,7 @@ class Finder:
         return found
 
     def _read_names(self) -> dict[str, list[str]]:
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             found = reader.execute(
                 "SELECT DISTINCT agent, service, environment FROM listed WHERE +no > 0 LIMIT 20000"
             ).fetchall()
@@ -262,19 +262,19 @@ class Finder:
 
     def counters(self, name: str) -> list[CounterSeries]:
         """All series of a counter, at most 20,000."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             rows = reader.execute("SELECT attributes, total FROM series WHERE name = ? LIMIT 20000", (name,)).fetchall()
         return [CounterSeries(dict(tally.attributes_of(attributes)), int(total)) for attributes, total in rows]
 
     def newest(self) -> int:
         """Returns the number of the newest result; 0 where there is none."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
             return int(seq)
 
     def change(self) -> str:
         """A text that changes when anything in the store's lists does."""
-        with self._reads.reading() as reader:
+        with self._reads.snapshot() as reader:
             (seq,) = reader.execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()
             (no,) = reader.execute("SELECT coalesce(max(no), 0) FROM listed").fetchone()
         return f"{seq}-{no}"

@@ -80,7 +80,6 @@ def failed_results(reader: sqlite3.Connection, wanted: Wanted) -> list[FailedRes
                 json_extract({_BODY}, '$.metadata.failure_group.severity'), ''))
             FROM listed AS l JOIN results AS r ON r.about = l.no
             WHERE l.no IN ({failed}) AND r.success = 0
-                AND (r.metric NOT GLOB 'trial.*' OR r.metric = 'trial.trial_correct')
                 AND (l.no > 0 OR json_extract({_BODY}, '$.evaluator.kind') != 'math')
                 AND r.seq = (SELECT max(seq) FROM results AS n
                              WHERE n.about = r.about AND n.metric = r.metric AND n.unit = r.unit)""",  # noqa: S608

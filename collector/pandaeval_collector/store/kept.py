@@ -9,7 +9,6 @@ import logging
 import sqlite3
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +16,10 @@ import orjson
 import zstandard
 
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.access import TableGroup
-from pandaeval_collector.store.chunk_reader import CHUNK, Part, chunk_content, chunk_contents
+from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
 from pandaeval_collector.store.commits import keep_newest
 from pandaeval_collector.store.connection import FILE_NAME, connect
+from pandaeval_collector.store.writer import Writer
 
 _log = logging.getLogger(__name__)
 
@@ -37,72 +36,60 @@ class _Due:
     ids: tuple[int, ...]
 
 
-class KeptTables(TableGroup):
-    """Reads and compresses the requests that decided traces came in."""
+def keep(
+    reader: sqlite3.Connection, writer: Writer, before: float, now: float, wanted: Collection[bytes], limit: int
+) -> int:
+    """See :meth:`pandaeval_collector.store.Store.keep`."""
+    due = _due(reader, before, wanted, limit)
+    packed: list[tuple[_Due, bytes]] = []
+    damaged: list[_Due] = []
+    for each in due:
+        try:
+            found = chunk_contents(reader, each.ids)
+            packed.append((each, packed_contents([found[id_] for id_ in sorted(found)])))
+        except (LookupError, zstandard.ZstdError) as error:
+            _log.warning("the spans of a trace cannot be kept (%s)", error)
+            damaged.append(each)
+    if due:
+        writer.submit(lambda connection: _move(connection, packed, damaged, now)).result()
+    return len(due)
 
-    def contents(self, trace_id: bytes) -> list[Part]:
-        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
-        ``zstandard.ZstdError`` where it is damaged."""
-        reader = self._reader()
-        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
-        return [] if no is None else contents(reader, no)
 
-    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
-        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
-        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
-        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
-        due = self._due(now - late_window_s, wanted, limit)
-        packed: list[tuple[_Due, bytes]] = []
-        damaged: list[_Due] = []
-        for each in due:
-            try:
-                packed.append((each, _packed(chunk_contents(self._reader(), each.ids))))
-            except (LookupError, zstandard.ZstdError) as error:
-                _log.warning("the spans of a trace cannot be kept (%s)", error)
-                damaged.append(each)
-        if due:
-            self._writer.submit(lambda connection: _move(connection, packed, damaged, now)).result()
-        return len(due)
+def forget_kept(connection: sqlite3.Connection, before: float, max_bytes: int, limit: int) -> int:
+    """See :meth:`pandaeval_collector.store.Store.forget_kept`."""
+    (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
+    oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
+    old = []
+    for no, kept_at, size in oldest.fetchall():
+        if kept_at >= before and held <= max_bytes:
+            break
+        held -= size
+        old.append((no,))
+    connection.executemany("DELETE FROM kept WHERE no = ?", old)
+    return len(old)
 
-    def forget_kept(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
-        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
-        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
 
-        def work(connection: sqlite3.Connection) -> int:
-            (held,) = connection.execute("SELECT total(size) FROM kept").fetchone()
-            oldest = connection.execute("SELECT no, kept_at, size FROM kept ORDER BY no LIMIT ?", (limit,))
-            old = []
-            for no, kept_at, size in oldest.fetchall():
-                if kept_at >= now - retention_s and held <= max_bytes:
-                    break
-                held -= size
-                old.append((no,))
-            connection.executemany("DELETE FROM kept WHERE no = ?", old)
-            return len(old)
-
-        return self._writer.submit(work)
-
-    def _due(self, before: float, wanted: Collection[bytes], limit: int) -> list[_Due]:
-        rows = self._reader().execute(
-            """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
-               WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
-               (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
-               ORDER BY decided_at LIMIT ?""",
-            (before, limit),
-        )
-        due: list[_Due] = []
-        total = 0
-        for no, trace_id, chunks, size in rows.fetchall():
-            total += size
-            if due and total > _READ_BYTES:
-                break
-            if trace_id not in wanted:
-                due.append(_Due(no, chunks, tuple(orjson.loads(chunks))))
-        return due
+def _due(reader: sqlite3.Connection, before: float, wanted: Collection[bytes], limit: int) -> list[_Due]:
+    rows = reader.execute(
+        """SELECT traces.no, trace_id, chunks, size FROM traces JOIN listed ON listed.no = traces.no
+           WHERE decided_at < ? AND size > 0 AND digest != '' AND NOT EXISTS
+           (SELECT 1 FROM jobs WHERE jobs.trace = traces.no AND jobs.state IN ('due', 'leased'))
+           ORDER BY decided_at LIMIT ?""",
+        (before, limit),
+    )
+    due: list[_Due] = []
+    total = 0
+    for no, trace_id, chunks, size in rows.fetchall():
+        total += size
+        if due and total > _READ_BYTES:
+            break
+        if trace_id not in wanted:
+            due.append(_Due(no, chunks, tuple(orjson.loads(chunks))))
+    return due
 
 
 def contents(connection: sqlite3.Connection, no: int) -> list[Part]:
-    """Returns what :meth:`KeptTables.contents` does, for the number of a trace, in any process that reads the file."""
+    """Returns what :meth:`pandaeval_collector.store.StoreReader.contents` does, for the number of a trace."""
     row = connection.execute("SELECT data FROM kept WHERE no = ?", (no,)).fetchone()
     if row is not None:
         return unpacked(row[0])
@@ -155,10 +142,6 @@ def _taken_away(connection: sqlite3.Connection, due: _Due) -> bool:
     if taken:
         connection.executemany("DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in due.ids])
     return taken > 0
-
-
-def _packed(found: dict[int, Part]) -> bytes:
-    return packed_contents([found[id_] for id_ in sorted(found)])
 
 
 def packed_contents(parts: Iterable[Part]) -> bytes:

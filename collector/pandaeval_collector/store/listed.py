@@ -17,9 +17,6 @@ NOT_FAILED = 10.0
 """What is added to the signal of a unit in which nothing failed: it comes after all that did."""
 
 
-_TRIAL, _TRIAL_CORRECT = "trial.", "trial.trial_correct"
-
-
 @dataclass(slots=True)
 class Badness:
     """How bad a unit is. ``badness``: its worst signal (0..1, or :data:`NO_SCORE`), above :data:`NOT_FAILED` where
@@ -54,9 +51,7 @@ def add(
     about; ``first_time``: traces of which there were no results before."""
     fresh: dict[int, list[tuple[bool | None, float | None]]] = {}
     for result, about in results:
-        said = fresh.setdefault(about, [])
-        if not result.metric.startswith(_TRIAL) or result.metric == _TRIAL_CORRECT:
-            said.append((result.success, result.signal))
+        fresh.setdefault(about, []).append((result.success, result.signal))
     again = fresh.keys() - {0} - {of_trace[row.trace_id] for row in rows}
     new = []
     for row in rows:
@@ -122,11 +117,8 @@ def _file_again(connection: sqlite3.Connection, about: int) -> None:
 
 
 def _standing_results(connection: sqlite3.Connection, about: int) -> list[tuple[bool | None, float | None]]:
-    """Returns (success, signal) of the newest result of each metric about a unit. Of a trial it counts whether it is
-    correct, not which way it took."""
+    """Returns (success, signal) of the newest result of each metric about a unit."""
     rows = connection.execute(
-        """SELECT success, signal, max(seq) FROM results
-           WHERE about = ? AND (metric NOT GLOB 'trial.*' OR metric = ?) GROUP BY unit, metric""",
-        (about, _TRIAL_CORRECT),
+        "SELECT success, signal, max(seq) FROM results WHERE about = ? GROUP BY unit, metric", (about,)
     )
     return [(None if success is None else bool(success), signal) for success, signal, _ in rows]

@@ -41,6 +41,12 @@ def blocks(connection: sqlite3.Connection, table: str = "traces", bits: int = _B
     return json_list(() if last is None else range(first >> bits, (last >> bits) + 1))
 
 
+def following(connection: sqlite3.Connection, table: str) -> int:
+    """Returns the number that the next inserted row will get."""
+    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    return int(newest[0]) + 1 if newest else 1
+
+
 def of_traces(connection: sqlite3.Connection, trace_ids: Collection[bytes]) -> dict[bytes, int]:
     """Returns the numbers of the given traces, by id; those that are not there are left out."""
     found: dict[bytes, int] = {}
@@ -74,5 +80,5 @@ def trace_of(unit: str) -> str:
 
 
 def is_trace(unit: str, metric: str) -> bool:
-    """Whether a result is about a trace, one of its turns, or a trial that ends with it."""
-    return metric.startswith(("trace.", "turn.", "trial.")) and bool(trace_of(unit))
+    """Whether a result is about a trace or one of its turns."""
+    return metric.startswith(("trace.", "turn.")) and bool(trace_of(unit))

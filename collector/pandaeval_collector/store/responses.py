@@ -11,12 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
 
-import orjson
-
 from pandaeval_collector.store import numbers
-from pandaeval_collector.store.access import Access, TableGroup
 from pandaeval_collector.store.checksums import MEMBER, checked_members
-from pandaeval_collector.store.rows import ResponseRow, SessionTraceRow
+from pandaeval_collector.store.rows import SessionTraceRow
 
 # Remembers in memory which traces were decided: the intake asks for every new trace, so the answer must not need the
 # disk.
@@ -31,7 +28,7 @@ class Seen:
     a million ids, 2 % at five million). Until ``complete`` is set it says yes to all. Safe from any thread."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.complete, self._closing = False, False
         self._bits = bytearray(b"\0" * (1 << (_BITS - 3)))  # written, so that memory does not seem to grow for an hour
         self._adding = Lock()
 
@@ -51,32 +48,27 @@ class Seen:
         one, two = hashed & _MASK, hashed >> 32 & _MASK
         return bool(self._bits[one >> 3] >> (one & 7) & 1 and self._bits[two >> 3] >> (two & 7) & 1)
 
-
-class Remembering:
-    """Adds the ids of a store's earlier processes to a filter, on a thread: two seconds for a million."""
-
-    def __init__(self, seen: Seen, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
-        """``ids``: the query that selects the ids."""
-        self._seen, self._scan, self._ids = seen, scan, ids
-        self._closing = False
-        self._thread = threading.Thread(target=self._run, name="pandaeval-seen", daemon=True)
-        self._thread.start()
+    def remember(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
+        """Adds the ids of a store's earlier processes, on a thread: two seconds for a million. ``ids``: the query that
+        selects them."""
+        self._filling = threading.Thread(target=self._fill, args=(scan, ids), name="pandaeval-seen", daemon=True)
+        self._filling.start()
 
     def stop(self) -> None:
-        """Waits until the thread has stopped reading."""
+        """Waits until the thread of :meth:`remember` has stopped reading."""
         self._closing = True
-        self._thread.join()
+        self._filling.join()
 
-    def _run(self) -> None:
+    def _fill(self, scan: Callable[[], AbstractContextManager[sqlite3.Connection]], ids: str) -> None:
         try:
-            with self._scan() as reader:
-                rows = reader.execute(self._ids)
+            with scan() as reader:
+                rows = reader.execute(ids)
                 while (some := rows.fetchmany(1000)) and not self._closing:
-                    self._seen.add(id_ for (id_,) in some)
+                    self.add(id_ for (id_,) in some)
         except sqlite3.Error as error:  # then every new id is looked up on disk: slower, and as right
             _log.warning("the ids of decided traces could not be read (%s)", error)
             return
-        self._seen.complete = not self._closing
+        self.complete = not self._closing
 
 
 BLOCK_BITS = 15
@@ -87,13 +79,12 @@ MANY = 64
 make each trace dearer than the one before."""
 
 
-class ResponseTables(TableGroup):
-    """Digests of response ids. A filter in memory answers for most of them that no other trace has them."""
+class ResponseTables:
+    """Digests of response ids. A filter in memory answers for most of them that no other trace has them, if there is
+    one."""
 
-    def __init__(self, access: Access) -> None:
-        super().__init__(access)
-        self._seen = Seen()
-        self._remembering = Remembering(self._seen, self._scan, "SELECT digest FROM responses")
+    def __init__(self, reader: Callable[[], sqlite3.Connection], seen: Seen | None) -> None:
+        self._reader, self._seen = reader, seen
 
     def giving(self, response_ids: Collection[str]) -> list[SessionTraceRow]:
         """Returns what the decided traces left behind that gave one of these responses; perhaps a few others too."""
@@ -103,24 +94,18 @@ class ResponseTables(TableGroup):
         """Returns what those left behind that go on from one of these responses; perhaps a few others too."""
         return self._traces(response_ids, continued=True)
 
-    def note(self, rows: Iterable[ResponseRow]) -> None:
-        """Adds digests that are being committed to the filter."""
-        self._seen.add(row.digest for row in rows)
-
-    def stop(self) -> None:
-        """Waits until the filter is not being filled any more."""
-        self._remembering.stop()
-
     def _traces(self, response_ids: Collection[str], continued: bool) -> list[SessionTraceRow]:
-        perhaps = [found for found in map(response_digest, response_ids) if found in self._seen]
-        return self._read(perhaps, continued) if perhaps else []
+        digests = [
+            digest for digest in map(response_digest, response_ids) if self._seen is None or digest in self._seen
+        ]
+        return self._read(digests, continued) if digests else []
 
     def _read(self, digests: Sequence[bytes], continued: bool) -> list[SessionTraceRow]:
         reader = self._reader()
         first, last = reader.execute(
             "SELECT (SELECT min(block) FROM responses), (SELECT max(block) FROM responses)"
         ).fetchone()
-        blocks = orjson.dumps([] if last is None else [*range(first, last + 1)]).decode()
+        blocks = numbers.json_list([] if last is None else range(first, last + 1))
 
         def read(some: Sequence[object]) -> list[SessionTraceRow]:
             rows = reader.execute(

@@ -9,12 +9,8 @@ import orjson
 
 from pandaeval_collector.store.consumed import Consumed
 from pandaeval_collector.store.failure_groups import FailureGroupRow
-from pandaeval_collector.store.outbox_batches import OutboxBatch
 from pandaeval_collector.store.run_rows import RunBatch
 from pandaeval_otel.assembly import Decided
-
-READ_BYTES = 4 << 20
-"""Bytes of what waits to be sent that are read at a time, or one item that is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +99,16 @@ class ResponseRow:
     trace_id: bytes
     digest: bytes
     continued: bool
+
+
+@dataclass(slots=True)
+class OutboxBatch:
+    """One row of the outbox: ``items`` OTLP items of one ``signal`` (``logs`` or ``traces``), encoded as they will be
+    sent. ``packed``: their lengths and bodies, compressed, see :mod:`pandaeval_collector.store.outbox`."""
+
+    signal: str
+    items: int
+    packed: bytes
 
 
 @dataclass(slots=True)

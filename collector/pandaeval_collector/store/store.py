@@ -6,34 +6,47 @@ contents stay on disk until their trace is due.
 
 from __future__ import annotations
 
+import itertools
+import logging
 import sqlite3
-from collections.abc import Collection
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import closing
 from pathlib import Path
 
-from pandaeval_collector.store.access import Access
-from pandaeval_collector.store.chunks import ChunkTables
+from pandaeval_collector.store import attributes, kept, outbox, tally
+from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.changes import apply
+from pandaeval_collector.store.chunks import StoreFullError, add_chunks, discard
 from pandaeval_collector.store.clock import KEY, StoreClock
-from pandaeval_collector.store.connection import FILE_NAME, Durability, create
-from pandaeval_collector.store.consumed import ConsumedMembers, ConsumedTables
-from pandaeval_collector.store.decisions import DecisionTables
-from pandaeval_collector.store.directory import Directory
-from pandaeval_collector.store.failure_groups import FailureGroupTable
+from pandaeval_collector.store.commits import Commits, newest_chunk, number_of
+from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, create
+from pandaeval_collector.store.consumed import Consumed, ConsumedMembers, ConsumedTables
+from pandaeval_collector.store.consumed import write as write_consumed
+from pandaeval_collector.store.damage import note_damage
+from pandaeval_collector.store.directory import Directory, StoreFiles
 from pandaeval_collector.store.forgetting import forget
 from pandaeval_collector.store.jobs import Jobs
 from pandaeval_collector.store.judging import Spending, Verdicts
-from pandaeval_collector.store.kept import KeptTables
-from pandaeval_collector.store.outgoing import OutboxTables
 from pandaeval_collector.store.people import People
+from pandaeval_collector.store.reader import StoreReader
+from pandaeval_collector.store.rescue import rescue
+from pandaeval_collector.store.responses import Seen
+from pandaeval_collector.store.rows import Chunk, ResultRow, WriteSet
 from pandaeval_collector.store.runs import RunTable
 from pandaeval_collector.store.schedules import Schedules
-from pandaeval_collector.store.sessions import SessionTables
+from pandaeval_collector.store.writer import Writer
+from pandaeval_otel.assembly import Decided
+
+_log = logging.getLogger(__name__)
 
 
-class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables):
-    """The store in one data directory. ``durability``: ``full`` survives power cuts, ``normal`` process crashes (the
-    last commits may be lost at a power cut), ``off`` nothing (for temporary stores)."""
+class Store:
+    """Writes the store in one data directory, which it locks; ``reads`` reads it. Safe from any thread. ``durability``:
+    ``full`` survives power cuts, ``normal`` process crashes (the last commits may be lost at a power cut), ``off``
+    nothing (for temporary stores). ``max_bytes``: the disk budget of the whole store."""
 
     def __init__(
         self,
@@ -42,35 +55,152 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         max_bytes: int = 10 << 30,
         clock: StoreClock | None = None,
     ) -> None:
-        self.path = path
+        self.path, self.max_bytes, self.clock = path, max_bytes, clock or StoreClock()
+        self._file, self._durability = path / FILE_NAME, durability
         self._directory = Directory(path)
         try:
-            file = path / FILE_NAME
-            self.was_damaged = create(file, durability)
+            self.was_damaged = create(self._file, durability)
             self._directory.sync()
-            self._access = Access(self._directory, file, durability, self.was_damaged, clock)
-            self._access.resume_clock()
-            super().__init__(self._access, max_bytes)
+            self._open()
         except BaseException:
             self._directory.close()
             raise
-        self.jobs = Jobs(self._writer, self._reader, self.clock)
-        self.verdicts = Verdicts(self._writer, self._reader, self.clock)
-        self.spending = Spending(self._writer, self._reader)
-        self.people = People(self._writer, self._reader)
-        self.failure_groups = FailureGroupTable(self._reader)
-        self.runs = RunTable(self._writer, self._reader, self.clock)
-        self.schedules = Schedules(self._writer, self._reader, self.clock)
-        self.consumed = ConsumedTables(self._writer, self._reader)
-        self.members_read = ConsumedMembers(self._writer, self._reader)
+        self._decided, self._responses = Seen(), Seen()
+        self.reads = StoreReader(path, self._responses)
+        self._size = self.reads.used_bytes()
+        self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
+        self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
+        self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
+        self._made_anew: Directory | None = None
+        reader = self.reads.connection
+        self.jobs = Jobs(self._writer, reader, self.clock)
+        self.verdicts = Verdicts(self._writer, reader, self.clock)
+        self.spending = Spending(self._writer, reader)
+        self.people = People(self._writer, reader)
+        self.runs = RunTable(self._writer, reader, self.clock)
+        self.schedules = Schedules(self._writer, reader, self.clock)
+        self.consumed = ConsumedTables(self._writer, reader)
+        self.members_read = ConsumedMembers(self._writer, reader)
 
-    # -- cursors and small facts ---------------------------------------------------------------------------------
+    def _open(self) -> None:
+        # This connection reads at once and is idle from then on. It has all files of the store open, whatever becomes
+        # of their names.
+        self._first = connect(self._file, self._durability)
+        try:
+            number_of(self._first)
+            self._place = StoreFiles(self._directory, self._file)
+            self._commits = Commits(self._first, self.path, self._place, self.was_damaged)
+            self._chunk_ids = itertools.count(newest_chunk(self._first) + 1)
+            try:
+                self.clock.resume(self._first)
+            except sqlite3.DatabaseError as error:  # then it is the machine's time
+                if not note_damage(self._file, error):
+                    raise
+            self._writer = Writer(
+                lambda: connect(self._file, self._durability),
+                lambda error: note_damage(self._file, error),
+                self._commits,
+            )
+            self._writer.start()
+        except BaseException:
+            self._first.close()
+            raise
 
-    def get(self, key: str) -> str | None:
-        row = self._reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+    # -- spans ---------------------------------------------------------------------------------------------------
+
+    def size_bytes(self) -> int:
+        """Returns how many bytes of the store's file are in use, free pages not counted."""
+        self._size = self.reads.used_bytes()
+        return self._size
+
+    def next_chunk_id(self) -> int:
+        """Returns the id of the next chunk; ids grow in order of arrival."""
+        return next(self._chunk_ids)
+
+    def append(
+        self, chunks: Sequence[Chunk], endings: Sequence[str] = (), read: Sequence[Consumed] = ()
+    ) -> Future[None]:
+        """Stores chunks, the ids of sessions that an application ended with them, and how far the log was read that
+        they came from; the future is done when they are committed. Raises :class:`StoreFullError` at once."""
+        if self._size >= self.max_bytes and self.size_bytes() >= self.max_bytes:
+            raise StoreFullError(
+                f"the store holds {self._size >> 20} MiB, its budget store.max_bytes is {self.max_bytes >> 20} MiB"
+            )
+        return self._writer.submit_item(self._append, (chunks, endings, read))
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        appended: Sequence[tuple[Sequence[Chunk], Sequence[str], Sequence[Consumed]]],
+    ) -> None:
+        new = [chunk for some, _, _ in appended for chunk in some]
+        self._size += add_chunks(connection, new)
+        for chunk in new:
+            self._commits.took(chunk.id)
+        insert(connection, "endings", [(id_,) for _, ended, _ in appended for id_ in ended], verb="INSERT OR IGNORE")
+        for _, _, read in appended:
+            write_consumed(connection, read)
+
+    def discard(self, ids: Sequence[int]) -> Future[None]:
+        """Deletes chunks that brought nothing new to a decided trace."""
+        return self._writer.submit(lambda connection: discard(connection, ids))
+
+    # -- decisions -----------------------------------------------------------------------------------------------
+
+    def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
+        """Returns what the store remembers of those of the given traces that were decided before. A filter in memory
+        answers for most new traces that they were not."""
+        perhaps = [trace_id for trace_id in trace_ids if trace_id in self._decided]
+        return self.reads.decided(perhaps) if perhaps else {}
+
+    def commit(self, changes: WriteSet) -> Future[list[ResultRow]]:
+        """Applies a decision whole or not at all. The future holds the results that are new, with their ``seq``."""
+        perhaps_known = [row.trace_id for row in changes.traces if row.trace_id in self._decided]
+        self._decided.add(row.trace_id for row in changes.traces)
+        if changes.strangers:
+            self._decided.add(changes.strangers)
+        self._responses.add(row.digest for row in changes.responses)
+        return self._writer.submit(lambda connection: apply(connection, changes, self.clock.now(), perhaps_known))
+
+    def tag(self, pair: str, trace_ids: Collection[bytes]) -> Future[int]:
+        """Adds a pair ``key=value`` by which lists and runs find these traces. The future holds how many are listed."""
+        return self._writer.submit(lambda connection: attributes.tag(connection, pair, trace_ids))
+
+    def forget_endings(self, session_ids: Sequence[str]) -> Future[None]:
+        """Deletes the endings of sessions that are scored for good."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM endings WHERE session_id = ?", [(id_,) for id_ in session_ids])
+
+        return self._writer.submit(work)
+
+    # -- what exporters were sent --------------------------------------------------------------------------------
+
+    def show_zeros(self, reader: str, keys: Sequence[str], now: float) -> Future[None]:
+        """Notes that a reader was shown these series as 0."""
+        return self._writer.submit(lambda connection: tally.note_zeros(connection, reader, keys, now))
+
+    def bound_series(self, most: int) -> int:
+        """Brings the score series within bounds, see :func:`pandaeval_collector.store.tally.bound`."""
+        return tally.bound(self.reads.scan, self._writer, most)
+
+    def forget_sent(self, signal: str, seq: int, limit: int = 5000) -> Future[int]:
+        """Deletes rows that a cursor has passed, at most ``limit``; the future holds how many."""
+        return self._writer.submit(lambda connection: outbox.forget_sent(connection, signal, seq, limit))
+
+    def drop_unsent(
+        self, before: float, excess_bytes: int, done: Mapping[str, int], limit: int = 1000
+    ) -> Future[Counter[tuple[str, str]]]:
+        """Drops the oldest rows that wait: those from before ``before`` (of the store's running clock), then as many as
+        it takes to free ``excess_bytes``; at most ``limit`` rows. ``done``: the cursor of each signal. The future holds
+        how many unsent items went, by signal and reason (``too_old``, ``disk_share``); empty when no row did."""
+        return self._writer.submit(lambda connection: outbox.drop_unsent(connection, before, excess_bytes, done, limit))
+
+    # -- small facts, and upkeep ---------------------------------------------------------------------------------
 
     def put(self, key: str, value: str) -> Future[None]:
+        """Stores a small fact under a key."""
+
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
@@ -80,7 +210,16 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         """Stores the store's clock, for the next process to continue."""
         return self.put(KEY, self.clock.kept())
 
-    # -- upkeep --------------------------------------------------------------------------------------------------
+    def keep(self, late_window_s: float, now: float, wanted: Collection[bytes] = (), limit: int = 200) -> int:
+        """Compresses the chunks of up to ``limit`` listed traces that were decided more than ``late_window_s`` seconds
+        before ``now`` (of the store's calendar), and deletes the chunks. Traces that are ``wanted`` or have judge jobs
+        wait; damaged chunks are deleted. Returns how many traces. Blocks; not on the writer's thread."""
+        return kept.keep(self.reads.connection(), self._writer, now - late_window_s, now, wanted, limit)
+
+    def forget_kept(self, retention_s: float, max_bytes: int, now: float, limit: int = 500) -> Future[int]:
+        """Deletes kept contents older than ``retention_s`` seconds at ``now``, and the oldest ones while all together
+        take more than ``max_bytes``; at most ``limit``. The future holds how many."""
+        return self._writer.submit(lambda connection: kept.forget_kept(connection, now - retention_s, max_bytes, limit))
 
     def forget(
         self,
@@ -105,20 +244,10 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
         """Returns how many writes are queued."""
         return self._writer.waiting()
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Inside the block, the calling thread reads the store as it was at the first read, and reads cost less."""
-        return self._access.snapshot()
-
     def checkpoint(self) -> None:
         """Moves what the write-ahead log holds into the main file, as far as readers allow. Blocks; any thread."""
-        self._access.checkpoint()
-
-    def close(self) -> None:
-        """Commits what is queued and unlocks the directory. Safe to call twice."""
-        self._stop_remembering()
-        self.keep_time()
-        self._access.close()
-        self._directory.close()
+        with closing(connect(self._file, self._durability)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # -- whether it is well --------------------------------------------------------------------------------------
 
@@ -126,28 +255,55 @@ class Store(ChunkTables, DecisionTables, KeptTables, SessionTables, OutboxTables
     def missing(self) -> str:
         """What earlier processes committed and the store lacks, as a clause; empty if nothing is known to be
         missing."""
-        return self._access.commits.missing
+        return self._commits.missing
 
     @property
     def gone(self) -> str:
         """Why nothing is accepted until a restart: files were taken away. Empty while all are where they were."""
-        return self._access.place.gone
+        return self._place.gone
 
     @property
     def failing(self) -> str:
         """Why the last transaction could not be written; empty after one that could."""
-        return self._access.writer.failing
+        return self._writer.failing
 
     def require(self) -> None:
         """Raises :class:`StoreGoneError` when it is known that files were taken away."""
-        self._access.place.require()
+        self._place.require()
 
     def look(self) -> str:
-        """Checks whether all files are at their paths; returns ``gone``. Blocks; any thread."""
-        return self._access.look()
+        """Checks whether all files are at their paths; returns ``gone``, which stays once something was wrong. Blocks;
+        any thread."""
+        self._commits.look()
+        return self._place.look()
 
     def rescue(self) -> None:
         """Saves what would end with the process when the store's files were taken away, as far as possible, and logs
-        where it is. Blocks, seconds for each GiB; any thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot
-        be done just now."""
-        self._access.rescue()
+        where it is. Does nothing while all files are in place, nor when called again. Blocks, seconds for each GiB; any
+        thread. Raises ``OSError`` and ``sqlite3.Error`` where it cannot be done just now."""
+        with self._rescuing:
+            if self.gone and not self._is_rescued:
+                self._made_anew = rescue(self._first, self._place, self._directory)
+                self._is_rescued = True
+
+    def close(self) -> None:
+        """Commits what is queued and unlocks the directory. Safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._decided.stop()
+        self._responses.stop()
+        self.keep_time()
+        self._writer.close()
+        self.look()
+        try:
+            self.rescue()
+        except (OSError, sqlite3.Error) as error:
+            _log.error("what was in the store at %s is lost: it could not be saved (%s)", self._file, error)
+        self.reads.close()
+        self._first.close()
+        self._commits.close()
+        self._place.close()
+        if self._made_anew is not None:
+            self._made_anew.close()
+        self._directory.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import orjson
@@ -14,10 +16,23 @@ from pandaeval_collector.base.instrument import Attributes
 from pandaeval_collector.store import numbers
 from pandaeval_collector.store.bulk import insert
 from pandaeval_collector.store.rows import SeriesRow, StoredSeries, stored_series
+from pandaeval_collector.store.writer import Writer
+from pandaeval_otel.base.names import MAX_NAME_CHARS, bounded
+
+Scan = Callable[[], AbstractContextManager[sqlite3.Connection]]
+"""Opens a connection for a long read."""
 
 ZEROS = {"otlp": "zero_otlp", "scrape": "zero_scrape"}
 """Which column notes that a reader was shown a series as 0."""
 OTHER = "__other__"
+_MOVED_AT_ONCE = 200
+"""Series in one transaction: senders wait meanwhile."""
+_LONG = (MAX_NAME_CHARS,)
+_SERIES_OF_LONG_NAMES = """
+    SELECT key FROM series WHERE instr(attributes, '\\') > 0 OR EXISTS
+    (SELECT 1 FROM json_each(attributes) AS pair WHERE length(json_extract(pair.value, '$[1]')) > ?)"""
+"""Names with a backslash are looked at too: it stands before what cannot be printed."""
+_SERIES_BY_AGE = "SELECT key, attributes FROM series ORDER BY start_ns, key"
 _FOLDED = frozenset({"gen_ai.agent.name", "pandaeval.service", "deployment.environment.name", "gen_ai.request.model"})
 """Attributes that senders choose the values of."""
 
@@ -80,6 +95,37 @@ def note_zeros(connection: sqlite3.Connection, reader: str, keys: Sequence[str],
     )
 
 
+def bound(scan: Scan, writer: Writer, most: int) -> int:
+    """Brings what another configuration left behind within today's bounds: names that are too long are cut, and series
+    beyond ``most`` become part of those of ``__other__``, the youngest first. Returns how many series became others.
+    Blocks."""
+    with scan() as reader:
+        for kind, value in reader.execute("SELECT kind, value FROM labels WHERE length(value) > ?", _LONG):
+            writer.submit(functools.partial(_rename_label, kind, value, bounded(value))).result()
+        long = [key for (key,) in reader.execute(_SERIES_OF_LONG_NAMES, _LONG)]
+    renamed = _move_all(writer, long, _short)
+    with scan() as reader:
+        ours = (key for key, attributes in reader.execute(_SERIES_BY_AGE) if not _is_other(attributes))
+        beyond = [*itertools.islice(ours, most, None)]
+    return renamed + _move_all(writer, beyond, folded)
+
+
+def _short(attributes: Attributes) -> Attributes:
+    return tuple((key, bounded(value)) for key, value in attributes)
+
+
+def _is_other(written: str) -> bool:
+    attributes = attributes_of(written)
+    return folded(attributes) == attributes
+
+
+def _move_all(writer: Writer, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
+    return sum(
+        writer.submit(functools.partial(move, keys=keys[at : at + _MOVED_AT_ONCE], renamed=renamed)).result()
+        for at in range(0, len(keys), _MOVED_AT_ONCE)
+    )
+
+
 def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[[Attributes], Attributes]) -> int:
     """Moves series to other attributes and adds them to what stands there; returns how many moved. Readers have seen
     them, so none begins at 0 again. Memory is taken for one of them at a time."""
@@ -102,7 +148,7 @@ def move(connection: sqlite3.Connection, keys: Sequence[str], renamed: Callable[
     return moved
 
 
-def rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection) -> None:
+def _rename_label(kind: str, value: str, now: str, connection: sqlite3.Connection) -> None:
     """Replaces the admitted label value ``value`` by ``now``."""
     connection.execute("DELETE FROM labels WHERE kind = ? AND value = ?", (kind, value))
     connection.execute("INSERT OR IGNORE INTO labels VALUES (?, ?)", (kind, now))

@@ -60,7 +60,7 @@ class Writer:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        on_error: Callable[[Exception], None] = lambda _: None,
+        on_error: Callable[[Exception], object] = lambda _: None,
         ledger: WriteHooks | None = None,
     ) -> None:
         """Calls ``on_error``, on the writer's thread, with every error that a caller gets."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,8 @@ from pandaeval_collector.analysis.stats.problem_features import RULES, Course, s
 from pandaeval_collector.analysis.stats.problem_model import LEAST_LABELS, HeldOutFigures, learn
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.store import JudgedRow, Store, people
+from pandaeval_collector.store import Store, people
 from pandaeval_collector.trials.labels.files import save
 from pandaeval_otel.wire.labels import HumanLabel
 
@@ -39,8 +38,6 @@ class RunVerdict:
     metric: str
     source: str
     bad: bool
-    chance: float | None = None
-    """Its chance to be drawn for labelling, if it was drawn."""
 
     @property
     def level(self) -> str:
@@ -50,7 +47,7 @@ class RunVerdict:
 @dataclass(slots=True)
 class LabelledRuns:
     """The runs of one agent at one level with verdicts of one source about one metric. ``groups``: the user of each
-    run, whose runs belong together; ``chances``: of each run to be drawn for labelling, where it was drawn."""
+    run, whose runs belong together."""
 
     level: str
     agent: str
@@ -59,7 +56,6 @@ class LabelledRuns:
     rows: list[Mapping[str, float]] = field(default_factory=list)
     bad: list[bool] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
-    chances: list[float | None] = field(default_factory=list)
 
 
 class ReadableRuns(Protocol):
@@ -78,14 +74,12 @@ class ReadableRuns(Protocol):
 def of_people(labels: Iterable[HumanLabel]) -> Iterator[RunVerdict]:
     """Yields one verdict for each run and metric: that of the majority of labels. Leaves out ties."""
     said: dict[tuple[str, str], list[float]] = defaultdict(list)
-    chances: dict[tuple[str, str], float | None] = {}
     for label in labels:
         passed = label.passed if label.passed is not None else (label.score or 0.0) >= _MIDDLE
         said[label.unit, label.metric].append(float(passed))
-        chances[label.unit, label.metric] = label.probability
     for (unit, metric), votes in said.items():
         if fmean(votes) != _MIDDLE:
-            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE, chances[unit, metric])
+            yield RunVerdict(unit, metric, PEOPLE, fmean(votes) < _MIDDLE)
 
 
 def of_judge(connection: sqlite3.Connection, metric: str) -> Iterator[RunVerdict]:
@@ -114,7 +108,6 @@ def labelled_runs(runs: ReadableRuns, verdicts: Iterable[RunVerdict], agent: str
         scores = [rule_scores(each["signals"]) for each in facts] if verdict.level == "session" else []
         its.rows.append(session_features(courses, scores))
         its.bad.append(verdict.bad)
-        its.chances.append(verdict.chance)
         its.groups.append(runs.user(verdict.level, verdict.unit) or verdict.unit)
     return _largest(found.values())
 
@@ -197,59 +190,6 @@ def kept(folder: Path, level: str, agent: str) -> LearnedModel | None:
         return None
 
 
-# Draws sessions for people to label, so that both the rate of problems and the problem score gain by it.
-#
-# Half of the wish is spread evenly, half lies on sessions of which the present model is unsure; without a model all are
-# wished for alike. The rate comes of those alone that the even half draws, each with the same known chance: what the
-# model is unsure of depends on the labels that it has seen, and chances that follow from it would bend the rate.
-PROBLEM = "session.problem"
-MOST_SESSIONS = 10_000
-"""Sessions that are drawn from, the newest ones."""
-_UNSURE = 0.5
-
-
-def metric_of_sessions(connection: sqlite3.Connection) -> str:
-    """Returns the session metric with the most labels, which a problem score is learned from."""
-    counted = Counter(each.metric for each in people.labels(connection) if each.metric.startswith("session."))
-    return counted.most_common(1)[0][0] if counted else PROBLEM
-
-
-def sessions_to_label(
-    connection: sqlite3.Connection, metric: str, agent: str, folder: Path
-) -> list[tuple[JudgedRow, bool]]:
-    """Returns the newest sessions of an agent (``""``: of all), each with its learned score (one half without a model)
-    and whether somebody labelled it."""
-    labelled = {each.unit for each in people.labels(connection) if each.metric == metric}
-    models: dict[str, LearnedModel | None] = {}
-    runs, found = StoredSessions(connection), []
-    names = connection.execute("SELECT session_id FROM sessions ORDER BY no DESC LIMIT ?", (MOST_SESSIONS,)).fetchall()
-    for (unit,) in names:
-        facts = runs.facts("session", unit)
-        if not facts or agent not in ("", facts[-1]["agent"]):
-            continue
-        name = facts[-1]["agent"]
-        if name not in models:
-            models[name] = kept(folder, "session", name)
-        score = _score(models[name], facts)
-        row = JudgedRow(unit, metric, unit, name, score, None, _UNSURE, "", "", 1.0)
-        found.append((row, unit in labelled))
-    return found
-
-
-def _score(model: LearnedModel | None, facts: Sequence[Mapping[str, Any]]) -> float:
-    courses = [course for each in facts if (course := Course.unpack(each.get("course"))) is not None]
-    if model is None or len(courses) < len(facts):
-        return _UNSURE
-    row = session_features(courses, [rule_scores(each["signals"]) for each in facts])
-    return 1.0 - model.model.probability(row)
-
-
-def drawn_labels(runs: LabelledRuns) -> tuple[list[bool], list[float]]:
-    """Returns, for the labelled runs that were drawn, whether each was bad, and its chance."""
-    pairs = [(bad, chance) for bad, chance in zip(runs.bad, runs.chances, strict=True) if chance is not None]
-    return [bad for bad, _ in pairs], [chance for _, chance in pairs]
-
-
 # Learns in a running collector, as soon as an agent has labels enough, and says when a model has become old.
 #
 # A model that is there is never replaced: :class:`Learning` proposes, and ``pandaeval learn`` does it.
@@ -263,39 +203,22 @@ _NAME = "pandaeval.learned"
 
 
 class Learning:
-    """Checks every ``interval`` seconds, while there are labels, whether a model can be learned or is old. On one event
-    loop."""
+    """Checks, while there are labels, whether a model can be learned or is old. On one event loop."""
 
-    def __init__(self, store: Store, folder: Path, telemetry: Telemetry, interval: float) -> None:
-        self._store, self._folder, self._interval = store, folder, interval
+    def __init__(self, store: Store, folder: Path, telemetry: Telemetry) -> None:
+        self._store, self._folder = store, folder
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._seen: dict[tuple[str, str], int] = {}
-        self._bell, self._stopping = Bell(), False
-        self._task: asyncio.Task[None] | None = None
         telemetry.family(lambda: self._shown)
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pandaeval-learning")
-
-    async def stop(self) -> None:
-        """Stops the checks; returns when a fit that is under way has ended."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await self._task
-
-    async def _run(self) -> None:
-        while not self._stopping:
-            try:
-                self._shown = await asyncio.to_thread(self._look)
-            except (sqlite3.Error, UserError, ValueError) as error:
-                _log.error("nothing could be learned from labels (%s); trying again", error)
-            await self._bell.sleep(self._interval)
+    async def look(self) -> None:
+        """Looks at the labels once."""
+        self._shown = await asyncio.to_thread(self._look)
 
     def _look(self) -> dict[tuple[str, Attributes], float]:
         if not self._store.people.has_labels():
             return {}
-        with self._store.snapshot():
+        with self._store.reads.snapshot():
             connection = self._store.people.reader()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
         return {key: value for runs in found for key, value in self._gauges(runs).items()}

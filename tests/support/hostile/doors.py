@@ -19,7 +19,6 @@ from support.half_sent import HalfSender
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 SUBMIT = "/pandaeval.v1.TraceService/SubmitTraces"
-MEMBERS = "/pandaeval.v1.SessionService/TakeMembers"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 PATIENCE_S = 90.0
 NO_ANSWER = "no answer"

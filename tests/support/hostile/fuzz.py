@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
-from support.hostile.doors import MEMBERS, SUBMIT
+from support.hostile.doors import SUBMIT
 from support.made_traces import Composer
 from support.senders import to_json
 
@@ -60,7 +60,7 @@ class Shot:
 
     @property
     def is_grpc(self) -> bool:
-        return self.path in (SUBMIT, MEMBERS)
+        return self.path == SUBMIT
 
 
 class Fuzzer:

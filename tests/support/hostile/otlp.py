@@ -15,7 +15,6 @@ import zstandard
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from pandaeval_otel._proto.session_service_pb2 import Member
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTracesRequest
 from support import labels
 from support.hostile import doors, requests
@@ -302,16 +301,6 @@ def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
                 partial = ExportLogsServiceResponse.FromString(call.result()).partial_success
                 answer = "gRPC OK, all rejected" if partial.rejected_log_records == len(records) else TAKEN
             yield answer
-
-
-@attack()
-def sessions_of_others(target: Target, scale: int) -> Iterator[str]:
-    """Forged members of sessions, at a collector that owns none."""
-    member = Member(trace_id=bytes(16), session_id="s", facts=b"{}").SerializeToString()
-    with Channel(target.grpc) as channel:
-        for _ in range(60 * scale):
-            answer = channel.call(requests.field(1, member) * 1000, doors.MEMBERS)
-            yield answer if answer != "gRPC OK" else TAKEN
 
 
 @attack()

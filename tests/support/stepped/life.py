@@ -15,7 +15,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.exporters.delivery.outbox import Outbox
 from pandaeval_collector.jobs import Attempts, Patience, Runner
 from pandaeval_collector.pipeline.accounting import residual
-from pandaeval_collector.pipeline.line.line import Line, Ownership
+from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.pipeline.pipeline import Pipeline
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator
@@ -38,7 +38,7 @@ class Life:
         evaluator: Evaluator,
         judge: JudgeByHand,
         exporters: Sequence[Calls],
-        sessions: Ownership,
+        hands_over: bool,
         timing: Timing,
     ) -> None:
         self.folder, self._loop = folder, loop
@@ -49,7 +49,7 @@ class Life:
         with _stepped():
             self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
             emitter = Emitter({each.source for each in exporters} - {MEMBERS})
-            line = Line(self.store, evaluator, emitter, sessions=sessions)
+            line = Line(self.store.reads, evaluator, emitter, hands_over=hands_over)
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
             patience = Patience(attempts=1000, first=1.0)
             attempts = Attempts(self.store, line, evaluator, judge, self.pipeline.commit, self.telemetry, patience)
@@ -61,7 +61,7 @@ class Life:
 
     @property
     def writer(self) -> SteppedWriter:
-        return cast(SteppedWriter, self.store._access.writer)
+        return cast(SteppedWriter, self.store._writer)
 
     def run(self, work: Callable[[], T]) -> T:
         """Does something as code of this life."""
@@ -92,7 +92,7 @@ class Life:
 
     def at_rest(self) -> bool:
         """Whether there is nothing left to do."""
-        unsent = any(self.store.outbox_waiting(each.source, each.seq) for each in self.outboxes)
+        unsent = any(self.store.reads.outbox_waiting(each.source, each.seq) for each in self.outboxes)
         busy = self.pipeline.open_traces or self.pipeline.open_sessions or self.store.jobs.waiting()
         return not (unsent or busy or self.store.waiting())
 
@@ -111,7 +111,7 @@ def _stepped() -> Iterator[None]:
     """What is made inside has no threads of its own."""
     places = ("pandaeval_collector.pipeline.commits", "pandaeval_collector.jobs.job_traces")
     with contextlib.ExitStack() as patches:
-        patches.enter_context(patch("pandaeval_collector.store.access.Writer", SteppedWriter))
+        patches.enter_context(patch("pandaeval_collector.store.store.Writer", SteppedWriter))
         for place in places:
             patches.enter_context(patch(f"{place}.ThreadPoolExecutor", InlineExecutor))
         yield

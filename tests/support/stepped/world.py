@@ -19,10 +19,9 @@ import orjson
 
 from pandaeval_collector.base.runtime import failpoints
 from pandaeval_collector.exporters.delivery import MEMBERS
-from pandaeval_collector.exporters.delivery.members import completed
 from pandaeval_collector.jobs import JudgeConfig, Limits
 from pandaeval_collector.judge.client import JudgeProcessSetup
-from pandaeval_collector.pipeline.line.handed import with_contents
+from pandaeval_collector.pipeline.line.handed import unpacked, with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
@@ -190,7 +189,8 @@ class World:
                     self.figures.members += is_well
                     answer(call, how if is_well else "not taken")
 
-            life.begin(life.pipeline.take_members(call.take())).add_done_callback(taken)
+            members = [unpacked(each) for each in call.take()]
+            life.begin(life.pipeline.adopt(members, [])).add_done_callback(taken)
         self._done()
 
     def answer_question(self, which: int, verdict: Verdict) -> None:
@@ -224,7 +224,7 @@ class World:
             evaluator(),
             JudgeByHand(self.questions),
             exporters,
-            "elsewhere" if slot.name == "front" else "here",
+            slot.name == "front",
             _TIMING,
         )
         slot.started = life.start()
@@ -364,7 +364,7 @@ class World:
         life = slot.life
         if life is None:
             return []
-        return list(completed(rows, lambda body: with_contents(body, life.store.contents, 4 << 20)))
+        return [with_contents(row.body, life.store.reads.contents, 4 << 20) for row in rows]
 
 
 def _ids_and_scores(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[str, float | None]]:

@@ -126,4 +126,4 @@ def test_the_store_of_a_collector_takes_no_files(written: Path, tmp_path: Path) 
     outcome = run("start", "--from", str(written), "--store", str(tmp_path), "--metrics", METRIC)
     assert (outcome.exit_code, "data directory of a collector" in outcome.output) == (2, True)
     with opened(tmp_path) as store:
-        assert len([*store.open_chunks()]) == 1, "nothing was touched"
+        assert len([*store.reads.open_chunks()]) == 1, "nothing was touched"

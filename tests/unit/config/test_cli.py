@@ -132,13 +132,12 @@ def test_an_extra_that_the_start_would_miss(
 def test_files_that_the_start_would_miss(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pandaeval_collector.cli import _start_checks
 
-    path, occupied, canaries = tmp_path / "config.yaml", tmp_path / "file", tmp_path / "canaries.yaml"
+    path, occupied = tmp_path / "config.yaml", tmp_path / "file"
     occupied.touch()
-    path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine, canaries: {canaries}}}\n")
+    path.write_text(f"store: {{path: {occupied}/data}}\njudge: {{model: azure/mine}}\n")
     monkeypatch.setattr(_start_checks, "find_spec", lambda name: object())
     notes = run("config", "check", str(path))[1].splitlines()
-    assert notes[0].startswith(f"note: {path}:2:38 judge.canaries: {canaries}")
-    assert notes[1] == f'note: {path}:1:15 store.path: "{occupied}/data" cannot be made: {occupied} is no directory'
+    assert notes[0] == f'note: {path}:1:15 store.path: "{occupied}/data" cannot be made: {occupied} is no directory'
     access = os.access
     monkeypatch.setattr(os, "access", lambda at, mode: access(at, mode) and at != tmp_path)
     path.write_text(f"store: {{path: {tmp_path}/data}}\n")

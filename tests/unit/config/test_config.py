@@ -34,7 +34,6 @@ server: {grpc: "127.0.0.1:4327", http: "127.0.0.1:4328", health: "127.0.0.1:4329
 close: {quiet: 10s, idle: 180s, max_age: 30m, max_spans: 10000, max_bytes: 32MiB, score_fragments: false}
 late: {policy: rescore, window: 10m}
 session: {idle: 15m, max_age: 24h, coherence_signal: sure, extra_signals: [error, tool_loop], weights: {}}
-sessions: {forward_to: null}
 metrics: {enabled: all, thresholds: {}, modules: []}
 embedding: {model: embedded}
 judge: {model: null, api_base: null, api_key_env: null, timeout: 60s, concurrency: 8, rpm: null, tpm: null, daily_usd: null, delay: 30s, sample: 1.0, models: {}}
@@ -222,8 +221,8 @@ def test_bad_variables_are_told_with_their_names() -> None:
     }
     problems = [problem.removeprefix("environment PANDAEVAL_") for problem in _problems(None, environ)]
     assert problems == [
-        "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, sessions, metrics, "
-        "response, cases, trials, embedding, judge, labels, drill, learn, redact, store, ui, spans, exporters, gates",
+        "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, metrics, "
+        "response, trials, embedding, judge, labels, learn, redact, store, ui, spans, exporters, gates",
         "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',

@@ -14,7 +14,6 @@ from pandaeval_collector.config import (
     load,
     resolve,
     secret,
-    session_token,
     to_yaml,
 )
 
@@ -76,13 +75,3 @@ def test_what_the_machine_lacks(tmp_path: Path) -> None:
     ]
     assert problems[0].message == "the environment variable A is not set"
     assert check_machine(Config(), {}) == []
-
-
-def test_the_token_of_sessions_is_none_that_senders_have(tmp_path: Path) -> None:
-    text = "server: {token_env: A}\nsessions: {owner: true, token_env: B}\n"
-    config = resolve(_file(tmp_path, text), {}).config
-    assert session_token(config, {"A": "of all", "B": "of few"}) == "of few"
-    with pytest.raises(ConfigError, match=r"^sessions\.token_env: its variable holds the token of server\.token_env"):
-        session_token(config, {"A": "of all", "B": " of all"})
-    text = "server: {token_env: A}\nsessions: {forward_to: 'owner:4327', token_env: B}\n"
-    assert session_token(resolve(_file(tmp_path, text), {}).config, {"A": "of all", "B": "of all"}) == "of all"

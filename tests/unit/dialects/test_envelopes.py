@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.dialects._envelopes import may_say_failed, unwrapped
+from pandaeval_otel.dialects._tool_values import may_say_failed, unwrapped
 from pandaeval_otel.model import Captured, ToolCall
 from pandaeval_otel.normal.trace import Closing, trace_of
 from tests.support.builders import Spans, asks, gives, user

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pandaeval_otel.dialects._transcripts import split_run, told_in_list, with_answer, without_carriers
+from pandaeval_otel.dialects._events import told_in_list
+from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolRequest, ToolResponse
 from tests.unit.dialects.composed import ANSWER, ASK, BRIEF, CALL, FOUND, SAID, texts
 

@@ -94,17 +94,6 @@ class TestLogEvent:
         assert attributes(span.events[0].attributes)["pandaeval.failure.group"] == "g1"
         assert "pandaeval.failure.group" not in logged(replace(result(), failure_group=""))[1]
 
-    @pytest.mark.parametrize("level", ["trial", "trace"])
-    def test_a_trial_names_its_case_its_attempt_and_its_layer(self, level: str) -> None:
-        of_trial = result(finding=Score(1.0, metadata={"case": "c1", "trial": "2", "layer": "tools"}), level=level)
-        said = {key: value for key, value in logged(of_trial)[1].items() if key.startswith("pandaeval.")}
-        named = {"pandaeval.case.id": "c1", "pandaeval.trial": "2", "pandaeval.layer": "tools"}
-        assert {key: said[key] for key in named if key in said} == (named if level == "trial" else {})
-
-    def test_a_trial_without_a_layer_says_none(self) -> None:
-        facts = logged(result(finding=Score(1.0, metadata={"case": "c1", "trial": "2"}), level="trial"))[1]
-        assert (facts["pandaeval.case.id"], "pandaeval.layer" in facts) == ("c1", False)
-
     def test_a_whole_score_is_a_double_too(self) -> None:
         _, facts = logged(result(finding=Score(1)))
         assert type(facts["gen_ai.evaluation.score.value"]) is float

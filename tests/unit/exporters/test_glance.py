@@ -199,14 +199,13 @@ class TestBlame:
         found = facts(LOOP, result("blame", finding, threshold=None, evaluator=CODE))
         return {key: value for key, value in found.items() if key.startswith("pandaeval.blame")}
 
-    def test_is_the_step_with_its_tool_agent_and_probability_and_why(self) -> None:
-        step = {"span_id": SPAN_ID, "tool": "search", "agent": "searcher", "probability": 0.75}
+    def test_is_the_step_with_its_tool_and_agent_and_why(self) -> None:
+        step = {"span_id": SPAN_ID, "tool": "search", "agent": "searcher"}
         assert self.told("tool_error", step) == {
             "pandaeval.blame": "tool_error",
             "pandaeval.blame.span_id": SPAN_ID,
             "pandaeval.blame.tool": "search",
             "pandaeval.blame.agent": "searcher",
-            "pandaeval.blame.probability": 0.75,
             "pandaeval.blame.reason": "The wrong year.",
         }
 

@@ -16,10 +16,10 @@ from pandaeval_collector.exporters import zero_first
 from pandaeval_collector.exporters._otlp import metrics
 from pandaeval_collector.exporters._otlp.build import _MAX_BYTES, _MAX_ROWS, ItemExporter, build
 from pandaeval_collector.exporters._otlp.metrics import MetricsExporter
-from pandaeval_collector.exporters._otlp.settings import Otlp
 from pandaeval_collector.exporters._protocol import Surroundings
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.exporters.own import own_points
+from pandaeval_collector.exporters.otlp import Otlp
+from pandaeval_collector.exporters.zero_first import own_points
 from pandaeval_collector.store import Store, WriteSet
 from support.otlp_sink import INVALID, TAKEN, UNIMPLEMENTED, Answer, OtlpSink, items, too_large
 from support.results import result
@@ -199,7 +199,7 @@ class TestMetrics:
         for name in ("pandaeval.spans", "pandaeval.evaluations"):
             [metric] = line.sink.metrics(name)
             assert {each.time_unix_nano for each in metric.sum.data_points} == {int(4_000_000_000.5 * 1e9)}
-        [noted] = line.store.series("otlp", "pandaeval.evaluations")
+        [noted] = line.store.reads.series("otlp", "pandaeval.evaluations")
         assert noted.zero_at == 4_000_000_000.5
 
     @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def stored(folder: Path, *batches: list[Result], most: int = MAX_SERIES) -> dict
     for batch in batches:
         store = Store(folder, "off")
         changes = WriteSet()
-        labels = SeriesLabels(store.labels(), store.series_names(), most)
+        labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         Emitter(labels=labels).add(batch, (), changes)
         store.commit(changes).result()
-        rows = [row for name in INSTRUMENTS for row in store.series("otlp", name)]
+        rows = [row for name in INSTRUMENTS for row in store.reads.series("otlp", name)]
         store.close()
     found: dict[str, list[StoredSeries]] = {}
     for row in rows:

@@ -56,9 +56,9 @@ def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_p
     first, later = (in_session(each, "s") for each in (made[0], made[-1]))
     store = Store(tmp_path, "off")
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
-    store.commit(Line(store, evaluator).decide([stored(store, first), stored(store, later)]).changes).result()
+    store.commit(Line(store.reads, evaluator).decide([stored(store, first), stored(store, later)]).changes).result()
     jobs = {job.trace_id: job for job in store.jobs.lease(1e12, 2).result()}
-    loader = JobTraceLoader(store, lambda text: text.replace(" ", "_"))
+    loader = JobTraceLoader(store.reads, b"secret", lambda text: text.replace(" ", "_"))
     own, after = loader(jobs[first.trace_id]), loader(jobs[later.trace_id])
     loader.close()
     store.close()
@@ -74,9 +74,9 @@ def test_what_earlier_traces_of_the_session_said_is_shown_and_hidden_alike(tmp_p
 def test_metrics_see_no_more_of_a_trace_than_the_pack_shows(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
-    store.commit(Line(store, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()
+    store.commit(Line(store.reads, evaluator).decide([stored(store, Composer(5).trace())]).changes).result()
     [job] = store.jobs.lease(1e12, 1).result()
-    packer = JobTraceLoader(store, lambda text: "█" * len(text))
+    packer = JobTraceLoader(store.reads, b"secret", lambda text: "█" * len(text))
     packed = packer(job)
     packer.close()
     store.close()

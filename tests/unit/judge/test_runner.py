@@ -63,7 +63,7 @@ class Jobs:
         self.evaluator = Evaluator(
             WordEmbedder(), EvaluatorSettings({CONFIDENCE, "session.agent_consistency"}, judge=judge)
         )
-        self.line = Line(self.store, self.evaluator)
+        self.line = Line(self.store.reads, self.evaluator)
         self.telemetry = Telemetry()
         self._lock = asyncio.Lock()
         patience = runner.pop("patience", Patience(first=0.001, longest=0.002))
@@ -89,7 +89,7 @@ class Jobs:
 
     def results(self) -> list[dict[str, Any]]:
         """All judged results that have a job, in order."""
-        bodies = [json.loads(row.body) for row in self.store.results_after(0, 10_000)]
+        bodies = [json.loads(row.body) for row in self.store.reads.results_after(0, 10_000)]
         return [body for body in bodies if body["metric"] == "confidence" and body["why"] != "no_content"]
 
 

@@ -89,11 +89,11 @@ def test_the_id_does_not_depend_on_who_was_chosen() -> None:
 def _jobs(tmp_path: Path, selection: Selection, count: int = 60) -> tuple[int, list[dict[str, Any]]]:
     """How many of so many made traces are asked about, and what the results without a model say."""
     store = Store(tmp_path, "off")
-    line = Line(store, _evaluator(selection, CONFIDENCE, "trace.coherence", "trace.tool_loop"))
+    line = Line(store.reads, _evaluator(selection, CONFIDENCE, "trace.coherence", "trace.tool_loop"))
     composer = Composer(3)
     for _ in range(count):
         store.commit(line.decide([stored(store, composer.trace())]).changes).result()
-    bodies = [json.loads(row.body) for row in store.results_after(0, 10_000)]
+    bodies = [json.loads(row.body) for row in store.reads.results_after(0, 10_000)]
     jobs = sum(store.jobs.counts().values())
     store.close()
     return jobs, bodies
@@ -157,8 +157,9 @@ def test_the_sql_of_the_documentation_is_not_skewed(judged: tuple[float, list[di
     store.close()
     with open_database(tmp_path / "pandaeval.db") as database:
         database.executemany(
-            """INSERT INTO results (id, unit, about, metric, revision, counted, created_at, body)
-               VALUES (?, ?, 0, 'trace.task_completion', ?, 1, 0, ?)""",
+            """INSERT INTO results (id, unit, about, metric, revision, counted, created_at, body,
+                                   settled, checksum)
+               VALUES (?, ?, 0, 'trace.task_completion', ?, 1, 0, ?, 1, 0)""",
             [(str(n), each["trace_id"], each["revision"], json.dumps(each)) for n, each in enumerate(results)],
         )
         (estimate,) = database.execute(_block("sql")).fetchone()

@@ -70,12 +70,12 @@ async def _judge(
     store, evaluator, emitter = running.store, Evaluator(running.embedder, judge), Emitter()
     desks, memory = Desks(caller, judge.judge), StoredMemory(store, running.telemetry)
     shadow = await open_shadow(store, desks, memory, evaluator, emitter.shadow, running.telemetry, model, share)
-    line, commit = Line(store, evaluator, emitter), running.pipeline.commit
+    line, commit = Line(store.reads, evaluator, emitter), running.pipeline.commit
     await Runner(store, Attempts(store, line, evaluator, caller, commit, running.telemetry, shadow=shadow)).drain()
 
 
 def _counted(running: RunningLine, name: str) -> int:
-    return sum(int(row.count) for row in running.store.series("otlp", name))
+    return sum(int(row.count) for row in running.store.reads.series("otlp", name))
 
 
 async def test_its_verdicts_are_a_run_that_is_compared_with_the_live_ones(running: RunningLine) -> None:
@@ -104,12 +104,12 @@ async def test_it_touches_no_live_series_and_no_live_result(running: RunningLine
         await running.send(composer.trace())
     await running.wait(200.0)
     await _judge(running, _TwoModels())
-    told = running.store.series("otlp", "pandaeval.shadow.score")
+    told = running.store.reads.series("otlp", "pandaeval.shadow.score")
     assert sum(row.count for row in told) == TRACES
     assert all(OTHER in row.attributes for row in told)
     assert _counted(running, "pandaeval.evaluation.score") == 2 * live[0] == 2 * TRACES
     assert _counted(running, "pandaeval.evaluations") == 2 * live[1]
-    for row in running.store.series("otlp", "pandaeval.evaluation.score"):
+    for row in running.store.reads.series("otlp", "pandaeval.evaluation.score"):
         assert OTHER not in row.attributes
 
 

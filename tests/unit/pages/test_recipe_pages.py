@@ -88,10 +88,9 @@ def test_pipelines_with_repeated_trials_fit_their_schemas(at: int, schema: str, 
 
 
 def test_what_pipelines_with_repeated_trials_call_and_configure_is_there(tmp_path: Path) -> None:
-    workflow, gates, gitlab, stream = _blocks("ci", "yaml")
-    for block in (gates, stream):
-        (tmp_path / "pandaeval.yaml").write_text(block)
-        assert load(tmp_path / "pandaeval.yaml", {}).gates.stream.level == 0.05
+    workflow, gates, gitlab = _blocks("ci", "yaml")
+    (tmp_path / "pandaeval.yaml").write_text(gates)
+    assert load(tmp_path / "pandaeval.yaml", {}).gates.baseline.level == 0.05
     known = {command.name: command for command in _commands()}
     lines = re.findall(r"pandaeval (gate \w+|evaluate|passk) (.*)", workflow + gitlab)
     assert {name for name, _ in lines} == {"evaluate", "passk", "gate compare"}

@@ -113,7 +113,7 @@ class Judged:
         metrics = {"trace.confidence", "session.agent_consistency"}
         settings = EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0))
         evaluator = Evaluator(WordEmbedder(), settings)
-        line = Line(self.store, evaluator)
+        line = Line(self.store.reads, evaluator)
         self._now = 0.0
         self.pipeline = Pipeline(self.store, line, Timing(upkeep=1e9, judge_wait=600.0), clock=lambda: self._now)
         caller = ScriptedConfidence()
@@ -142,7 +142,7 @@ class Judged:
 
     def consistency(self) -> list[dict[str, Any]]:
         """The session's results so far, oldest first."""
-        rows = self.store.results_after(0)
+        rows = self.store.reads.results_after(0)
         return [orjson.loads(row.body) for row in rows if row.metric == "session.agent_consistency"]
 
 

@@ -126,7 +126,7 @@ async def test_one_whose_caller_is_gone_is_committed_all_the_same(
         assert len(held.waiting) == 1
         held.let_all_through()
         await second
-        assert set(line.store.open_sessions()) == {"a", "b"}
+        assert set(line.store.reads.open_sessions()) == {"a", "b"}
 
 
 async def test_what_becomes_due_during_a_commit_is_in_the_next_batch(

@@ -34,7 +34,7 @@ class Leaving:
 
     @property
     def open(self) -> int:
-        return len([*self.store.open_chunks()])
+        return len([*self.store.reads.open_chunks()])
 
 
 @pytest.fixture
@@ -80,4 +80,4 @@ async def test_what_was_damaged_on_disk_stays_here(leaving: Leaving) -> None:
     with open_database(leaving.store.path / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET checksum = checksum + 1 WHERE id IN (3, 30)")
     assert await leaving.drain() == 38
-    assert [(chunk.id, chunk.data) for chunk in leaving.store.open_chunks()] == [(3, b""), (30, b"")]
+    assert [(chunk.id, chunk.data) for chunk in leaving.store.reads.open_chunks()] == [(3, b""), (30, b"")]

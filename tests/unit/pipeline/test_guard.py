@@ -43,9 +43,9 @@ async def guarded(store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr(guard_module, "_LOOK_S", 0.01)
     monkeypatch.setattr(guard_module, "_RESCUE_AGAIN_S", 0.01)
     made = Guarded(store)
-    made.guard.start()
+    guarding = made.guard.start()
     yield made
-    await made.guard.stop()
+    await guarding.stop()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -80,7 +80,7 @@ async def test_a_store_that_is_gone_is_trouble_for_good(store: Store, guarded: G
         await asyncio.wrap_future(store.put("a", "c"))
     store.close()
     again = Store(tmp_path / "data", "off")
-    assert again.get("a") == "b"
+    assert again.reads.get("a") == "b"
     again.close()
 
 

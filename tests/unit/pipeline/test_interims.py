@@ -102,7 +102,7 @@ class TestScores:
             await line.send(second)
             await line.wait(DECIDED)
             await line.wait(QUIET)
-            assert line.store.session_is_open("s")
+            assert line.store.reads.session_is_open("s")
             await line.wait(IDLE)
             assert told(of_session(line)) == [
                 (1, False, "session_changed"),

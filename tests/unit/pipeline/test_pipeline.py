@@ -141,7 +141,7 @@ class TestLateSpans:
             assert "scored for good" in answer.message
             assert line.telemetry.total("pandaeval.spans", "rejected") == 1
             assert not line.pipeline.open_traces
-            await until(lambda: not list(line.store.open_chunks()))
+            await until(lambda: not list(line.store.reads.open_chunks()))
 
     async def test_too_late_while_it_was_being_stored_is_told_too(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +155,7 @@ class TestLateSpans:
             await line.wait(QUIET)
             held[0].set_result(None)
             assert (await sending).rejected == 1
-            await until(lambda: not list(line.store.open_chunks()))
+            await until(lambda: not list(line.store.reads.open_chunks()))
 
     async def test_decided_while_a_span_of_it_was_being_stored(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,7 +207,7 @@ class TestCaps:
             assert {each["trigger"] for each in line.of(huge, "coherence")} <= {"span_limit", "memory"}
             assert len(line.of(huge, "coherence")) == 1
             assert line.of(other, "coherence")
-            await until(lambda: not list(line.store.open_chunks()))
+            await until(lambda: not list(line.store.reads.open_chunks()))
             cut_traces = [replace(huge, spans=part) for part in parts]
             assert line.standing() == as_file([*cut_traces, other], line.timing)
 
@@ -458,7 +458,7 @@ class TestTrouble:
             spoil_session(line, "broken")
             await line.settle()
             assert {each["session_id"] for each in line.results() if each["level"] == "session"} == {"s"}
-            assert not list(line.store.open_sessions())
+            assert not list(line.store.reads.open_sessions())
 
 
 class TestStopping:
@@ -551,9 +551,9 @@ class TestTakingIn:
             assert sizes == [1_000, 1_000, 500]
             assert line.telemetry.total("pandaeval.store.errors", "refused") == 1, "an alert tells of it"
             line.store.put("after", "that").result(10)
-            assert not [*line.store.open_chunks()]
+            assert not [*line.store.reads.open_chunks()]
             assert await line.pipeline.traces(spans, large=True) == Accepted()
-            assert len([*line.store.open_chunks()]) == line.pipeline.open_traces == 2_500
+            assert len([*line.store.reads.open_chunks()]) == line.pipeline.open_traces == 2_500
 
     async def test_nothing_comes_in_while_undecided_traces_fill_their_memory(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -567,7 +567,7 @@ class TestTakingIn:
                 with pytest.raises(Overloaded, match=r"of 1,000 bytes of memory \(server.max_open_bytes\)"):
                     await line.send(second)
             assert caplog.text.count("senders are asked to come back: traces that are not decided yet take") == 1
-            assert not [each for each in line.store.open_chunks() if each.trace_id == second.trace_id]
+            assert not [each for each in line.store.reads.open_chunks() if each.trace_id == second.trace_id]
             await line.wait(200)
             assert await line.send(second) == Accepted()
             await line.settle()
@@ -625,7 +625,7 @@ class TestTakingIn:
 
 def members(line: RunningLine, session: str) -> list[bytes]:
     """The traces of a session, in its order."""
-    return [row.trace_id for row in line.store.session_traces(session)]
+    return [row.trace_id for row in line.store.reads.session_traces(session)]
 
 
 def damage(line: RunningLine, trace: MadeTrace) -> None:

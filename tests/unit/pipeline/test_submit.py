@@ -173,7 +173,7 @@ class TestSessionEnds:
             assert await self._sessions(line) == ["s"]
             (scored,) = (each for each in line.results() if each["level"] == "session")
             assert (scored["trigger"], scored["metadata"]["total_traces_in_session"]) == ("explicit", 2)
-            await until(lambda: not line.store.endings())
+            await until(lambda: not line.store.reads.endings())
             await line.restart()
             await line.wait(0)
             assert await self._sessions(line) == ["s"]
@@ -191,9 +191,9 @@ class TestSessionEnds:
     async def test_the_end_of_an_unknown_session_is_soon_forgotten(self, tmp_path: Path) -> None:
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([Submitted(b"", session_id="nobody's", session_end=True)])
-            assert line.store.endings() == ["nobody's"]
+            assert line.store.reads.endings() == ["nobody's"]
             await line.wait(0)
-            await until(lambda: not line.store.endings())
+            await until(lambda: not line.store.reads.endings())
             assert not await self._sessions(line)
 
     async def test_what_it_would_score_now_is_not_stored(self, tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ class TestSessionEnds:
         async with RunningLine(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.wait(0)
-            before = line.store.newest_seq()
+            before = line.store.reads.newest_seq()
             assert await line.pipeline.session_now("s")
             assert await line.pipeline.session_now("nobody's") == []
-            assert line.store.newest_seq() == before
+            assert line.store.reads.newest_seq() == before
 
     def test_endings_forget_what_is_done(self) -> None:
         endings = SessionEndings()

@@ -24,7 +24,7 @@ def _upkeep(store: Store, keep_bytes: int = 1 << 30) -> Upkeep:
 
 
 def _results(store: Store) -> int:
-    return len(store.results_after(0, 10_000))
+    return len(store.reads.results_after(0, 10_000))
 
 
 def _file(store: Store, number: int) -> None:

@@ -13,8 +13,8 @@ import pytest
 from pandaeval_otel.base import plugins
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, installed
 from pandaeval_otel.dialects import Reading
-from pandaeval_otel.dialects import _found as found_module
-from pandaeval_otel.dialects._found import Foreign, _check
+from pandaeval_otel.dialects import _reading as found_module
+from pandaeval_otel.dialects._reading import Foreign, _check
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawSpan
 

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 
@@ -27,7 +28,7 @@ def client() -> TestClient:
 
     methods = ["GET", "HEAD", "POST"]
     routes = [Route("/", said, methods=methods), Route("/api/v1/x", said, methods=methods), Route("/mcp", said)]
-    return TestClient(otlp_http_app(None, Admission(1 << 20), token=TOKEN, routes=routes))  # type: ignore[arg-type]
+    return TestClient(otlp_http_app(None, DoorSettings(Admission(1 << 20), token=TOKEN), routes=routes))  # type: ignore[arg-type]
 
 
 def test_a_browser_is_asked_for_the_token_and_a_program_is_not(client: TestClient) -> None:

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pandaeval_collector.base.untrusted.foreign_pages import is_known_host
+from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import health_app
@@ -38,7 +39,9 @@ TELEMETRY = CountingTelemetry()
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    app = otlp_http_app(RecordingIngest(), Admission(1 << 20), hosts=("Evals.example",), telemetry=TELEMETRY)
+    app = otlp_http_app(
+        RecordingIngest(), DoorSettings(Admission(1 << 20), telemetry=TELEMETRY), hosts=("Evals.example",)
+    )
     with TestClient(app, base_url="http://localhost:4328") as found:
         yield found
 
@@ -71,7 +74,7 @@ def test_programs_and_pages_of_this_machine_are_heard(client: TestClient, path: 
 
 def test_where_a_token_is_asked_or_others_come_any_name_will_do() -> None:
     for token in (None, "secret"):
-        app = otlp_http_app(RecordingIngest(), Admission(1 << 20), token=token)
+        app = otlp_http_app(RecordingIngest(), DoorSettings(Admission(1 << 20), token=token))
         with TestClient(app, base_url="http://pandaeval:4328") as client:
             headers = {"authorization": "Bearer secret", "origin": "https://elsewhere.example"}
             assert client.post("/v1/traces", json={}, headers=headers).status_code == 200

@@ -12,7 +12,7 @@ from pandaeval_collector.base.runtime.cron import next_time
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.runs.manager import Scheduler, check_cron
 from pandaeval_collector.runs.spec import RunSpec, choose
-from pandaeval_collector.show.api.run_rows import schedule_row
+from pandaeval_collector.show.api.run_shapes import ScheduleShape
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.run_rows import RunRow
 from support.line import RunningLine
@@ -27,11 +27,14 @@ class Firing:
 
     def __init__(self, store: Store) -> None:
         self.store, self.now = store, BEGAN
-        self.scheduler = Scheduler(store, Telemetry(), lambda _: None, lambda: self.now)
+        self._fired: list[RunRow] = []
+        self.scheduler = Scheduler(store, Telemetry(), self._fired.append, lambda: self.now)
 
     async def at(self, hour: int, minute: int) -> list[RunRow]:
         self.now = datetime(2026, 3, 1, hour, minute, tzinfo=UTC).timestamp()
-        return await self.scheduler.tick()
+        self._fired.clear()
+        await self.scheduler.tick()
+        return [*self._fired]
 
     def end(self, run: RunRow) -> None:
         self.store.runs.begin(run.no).result()
@@ -59,7 +62,7 @@ async def test_a_time_that_never_comes_keeps_no_other_schedule_from_firing(tmp_p
         for cron in ("0 0 31 2 *", HOURLY):  # the first is of an older version: it took any
             line.store.schedules.add(cron, RunSpec(("trace.tool_loop",)).to_json(), BEGAN).result()
         assert len(await firing.at(13, 0)) == 1
-        shown = [schedule_row(line.store.schedules, each) for each in line.store.schedules.all()]
+        shown = [ScheduleShape.read(line.store.schedules, each) for each in line.store.schedules.all()]
         assert {each.cron: each.next_at is None for each in shown} == {"0 0 31 2 *": True, HOURLY: False}
 
 

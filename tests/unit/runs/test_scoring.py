@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -89,27 +88,3 @@ def test_a_part_stands_for_the_whole() -> None:
     assert (estimate.traces, estimate.calls, estimate.prompt_tokens) == (1000, 1000, 1_000_000)
     assert estimate.cost_usd == 2.0
     assert extrapolated(chosen, counted, len(taken), {}).cost_usd is None
-
-
-def test_an_answer_of_the_collector_finds_its_question() -> None:
-    from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-    from pandaeval_collector.runs.wire import told
-    from pandaeval_collector.runs.worker import ParentCollector
-
-    async def talk() -> list[object]:
-        said: list[tuple[object, ...]] = []
-        collector = ParentCollector(said.append)
-        asked = [asyncio.create_task(collector.complete(ModelCall("m", (), 10))) for _ in range(2)]
-        await asyncio.sleep(0)
-        kept = collector.keep("key", b"body")
-        collector.take(("kept", said[2][1]))
-        collector.take(("answer", said[1][1], ModelAnswer("second")))
-        collector.take(("answer", said[0][1], told(CallFailedError(CallFailure.TIMEOUT, "late", 3.0))))
-        collector.take(("answer", 999, ModelAnswer("nobody asked")))
-        return [kept.done(), *await asyncio.gather(*asked, return_exceptions=True)]
-
-    done, first, second = asyncio.run(talk())
-    assert done
-    assert isinstance(first, CallFailedError)
-    assert (first.failure, first.retry_after) == (CallFailure.TIMEOUT, 3.0)
-    assert second == ModelAnswer("second")

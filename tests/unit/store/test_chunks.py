@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from pandaeval_collector.store import Chunk, ChunkReader, Store, StoreFullError
-from pandaeval_collector.store.chunk_reader import chunk_checksum, compress, decompress, pack, unpack
+from pandaeval_collector.store import Chunk, Store, StoreFullError, StoreReader
+from pandaeval_collector.store.chunks import chunk_checksum, compress, decompress, pack, unpack
 
 MIB = 1 << 20
 
@@ -58,8 +58,8 @@ def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Sto
     store.append(chunks[:1]).result()
     store.close()
     again = Store(store.path, "off")
-    assert [*again.open_chunks()] == chunks
-    assert again.chunks([1, 2, 3]) == {chunk.id: (chunk.logs, chunk.data) for chunk in chunks}
+    assert [*again.reads.open_chunks()] == chunks
+    assert again.reads.chunks([1, 2, 3]) == {chunk.id: (chunk.logs, chunk.data) for chunk in chunks}
     assert again.next_chunk_id() == 4
     again.close()
 
@@ -67,10 +67,10 @@ def test_a_restart_resumes_from_chunks_with_all_that_was_said_of_them(store: Sto
 def test_a_process_that_reads_beside_writes_nothing(store: Store) -> None:
     chunk = Chunk(store.next_chunk_id(), b"1" * 16, True, 1, 1, b"spans")
     store.append([chunk]).result()
-    with closing(ChunkReader(store.path)) as reader:
+    with closing(StoreReader(store.path)) as reader:
         assert reader.chunks([chunk.id]) == {chunk.id: (True, b"spans")}
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            reader._reader.execute("DELETE FROM chunks")
+            reader.connection().execute("DELETE FROM chunks")
 
 
 def test_what_has_no_chunks_uses_up_no_id(store: Store) -> None:
@@ -87,7 +87,7 @@ def test_traces_by_their_start_with_all_their_chunks(store: Store) -> None:
         for number, logs, start, data, items in said
     ]
     store.append(chunks).result()
-    assert [*store.traces_by_start()] == [
+    assert [*store.reads.traces_by_start()] == [
         (b"\2", [2], 1, 1),
         (b"\3", [3], 0, 1),
         (b"\0", [15], 1, 1),
@@ -104,7 +104,7 @@ class TestFull:
         self, store: Store, monkeypatch: pytest.MonkeyPatch, remembered: int, used: int, refused: bool
     ) -> None:
         sizes = iter([remembered * MIB, used * MIB])
-        monkeypatch.setattr(store, "_used_bytes", lambda: next(sizes))
+        monkeypatch.setattr(store.reads, "used_bytes", lambda: next(sizes))
         assert store.size_bytes() == remembered * MIB
         chunk = Chunk(store.next_chunk_id(), b"1" * 16, False, 1, 1, b"spans")
         if refused:
@@ -112,14 +112,14 @@ class TestFull:
                 store.append([chunk])
         else:
             store.append([chunk]).result()
-        assert [*store.open_chunks()] == ([] if refused else [chunk])
+        assert [*store.reads.open_chunks()] == ([] if refused else [chunk])
 
     def test_what_is_stored_is_added_up_until_it_could_be_too_much(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looked: list[int] = []
-        monkeypatch.setattr(store, "_used_bytes", lambda: looked.append(1) or 0)
-        monkeypatch.setattr(store, "_max_bytes", 20_000)
+        monkeypatch.setattr(store.reads, "used_bytes", lambda: looked.append(1) or 0)
+        monkeypatch.setattr(store, "max_bytes", 20_000)
         store.size_bytes()
         counts = []
         for _ in range(5):

@@ -59,7 +59,7 @@ class TestResults:
         rows = [result("a", "u", body=b"first"), result("a", "u", body=b"second"), result("b", "u", "trace.n")]
         new = store.commit(WriteSet(results=rows)).result()
         assert [(row.id, row.seq, row.body) for row in new] == [("a", 1, b"first"), ("b", 2, b"{}")]
-        assert [row.body for row in store.results_after(0)] == [b"first", b"{}"]
+        assert [row.body for row in store.reads.results_after(0)] == [b"first", b"{}"]
 
     @pytest.mark.parametrize("unit", [ID.hex(), f"{ID.hex()}:{'1' * 16}"])
     def test_a_trace_that_is_decided_again_has_the_results_of_before(self, store: Store, unit: str) -> None:
@@ -76,7 +76,6 @@ class TestResults:
         rows = [
             result("trace", ID.hex()),
             result("turn", f"{ID.hex()}:{'1' * 16}", "turn.m"),
-            result("trial", ID.hex(), "trial.m"),
             result("earlier", OTHER.hex()),
             result("gone", UNKNOWN.hex()),
             result("session", "chat", "session.m"),
@@ -86,7 +85,7 @@ class TestResults:
         ]
         store.commit(WriteSet(traces=[trace(ID)], results=rows)).result()
         assert about(store) == {
-            **dict.fromkeys(("trace", "turn", "trial"), 2),
+            **dict.fromkeys(("trace", "turn"), 2),
             "earlier": 1,
             "gone": 3,
             "session": -sessions["chat"],
@@ -94,7 +93,7 @@ class TestResults:
             "nameless": 0,
             "no trace": -sessions["chat"],
         }
-        assert {key[0] for key in store.newest_results(["chat"])} == {"chat"}
+        assert {key[0] for key in store.reads.newest_results(["chat"])} == {"chat"}
 
     def test_a_deleted_trace_that_is_spoken_of_leaves_a_tombstone_again(self, store: Store) -> None:
         member = SessionTraceRow(OTHER, "", 1, 2, b"{}")
@@ -151,7 +150,7 @@ class TestSessions:
         found = self.touched(store)
         assert {id_: open_ for id_, (open_, _) in found.items()} == {"ours": 1, "both": 1, "theirs": 0, "done": 0}
         assert {id_ for id_, (_, at) in found.items() if at >= before} == {"theirs", "done"}
-        assert sorted(store.open_sessions()) == ["both", "ours"]
+        assert sorted(store.reads.open_sessions()) == ["both", "ours"]
 
     def test_the_time_is_that_of_the_last_opening_and_of_the_end(self, store: Store) -> None:
         def set_back() -> None:
@@ -184,8 +183,8 @@ def test_what_is_there_already_is_no_error(store: Store) -> None:
     )
     for _ in range(2):
         store.commit(changes).result()
-    assert sorted(store.labels()) == [("agent", "a"), ("service", "a")]
-    assert store.endings() == ["s"]
+    assert sorted(store.reads.labels()) == [("agent", "a"), ("service", "a")]
+    assert store.reads.endings() == ["s"]
     responses = store.people.reader().execute("SELECT digest, continued, no, block FROM responses ORDER BY continued")
     assert responses.fetchall() == [(b"digest", 0, 1, 0), (b"digest", 1, 1, 0)]
 

@@ -123,7 +123,7 @@ class TestEverythingElse:
         store.commit(WriteSet(results=rows)).result()
         assert forget(store, RETENTION - 5) == 0
         assert [forget(store, RETENTION + 5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
-        assert store.results_after(0) == []
+        assert store.reads.results_after(0) == []
 
     def test_younger_results_stay(self, store: Store) -> None:
         rows = [ResultRow(f"r{number}", f"u{number}", "trace.m", 1, b"{}") for number in range(4)]
@@ -131,7 +131,7 @@ class TestEverythingElse:
         with open_database(store.path / "pandaeval.db") as connection:
             connection.execute("UPDATE results SET created_at = 0 WHERE seq <= 2")
         assert forget(store, 0.0) == 2
-        assert [row.id for row in store.results_after(0)] == ["r2", "r3"]
+        assert [row.id for row in store.reads.results_after(0)] == ["r2", "r3"]
 
     def test_a_result_goes_when_its_retention_is_over_and_not_sooner(self, store: Store) -> None:
         store.commit(WriteSet(results=[ResultRow("r", "u", "trace.m", 1, b"{}")])).result()
@@ -150,7 +150,7 @@ class TestEverythingElse:
         if closed:
             store.commit(WriteSet(closed={"s"})).result()
         forget(store, later)
-        assert (left(store, "sessions"), len(store.session_traces("s"))) == (stays, stays)
+        assert (left(store, "sessions"), len(store.reads.session_traces("s"))) == (stays, stays)
         forget(store, later)
         assert left(store, "traces") == stays, "a trace goes after its place in the session"
 

@@ -26,7 +26,7 @@ from pandaeval_collector.store import (
     WriteSet,
     jobs,
 )
-from pandaeval_collector.store.schema import MIGRATIONS
+from pandaeval_collector.store.schema import TABLES
 from support.database import spent_tokens
 from support.examples import examples
 
@@ -171,7 +171,7 @@ def test_the_spans_of_a_trace_stay_while_a_job_needs_them(store: Store) -> None:
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
     _leased(store)
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 0
-    assert store.chunks([chunk.id])
+    assert store.reads.chunks([chunk.id])
     store.commit(WriteSet(ended=[JobEnd("a", "done")])).result()
     assert store.forget(0.0, 1e6, time.time() + 100).result() == 1
 
@@ -188,48 +188,10 @@ def test_a_dead_job_can_be_retried_by_hand(store: Store) -> None:
     assert (job.id, job.attempts, job.crashes) == ("abc", 1, 0)
 
 
-def test_a_store_from_before_there_were_jobs_gets_them(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / "pandaeval.db")
-    for number, script in enumerate(MIGRATIONS[:2]):
-        old.executescript(f"BEGIN; {script} PRAGMA user_version = {number + 1}; COMMIT;")
-    old.close()
-    store = Store(tmp_path, "off")
-    _add(store, _job())
-    assert store.jobs.counts() == {"due": 1}
-    store.close()
-
-
 def test_a_job_of_a_trace_that_is_known_is_there_once(store: Store) -> None:
     _add(store, _job("a"), _job("b"))
     _add(store, _job("b"), _job("c"))
     assert sorted(_leased(store)) == ["a", "b", "c"]
-
-
-def test_jobs_of_an_older_store_go_on(tmp_path: Path) -> None:
-    at = MIGRATIONS.index(next(script for script in MIGRATIONS if "older_jobs" in script))
-    with contextlib.closing(sqlite3.connect(tmp_path / "pandaeval.db")) as old:
-        for number, script in enumerate(MIGRATIONS[:at]):
-            old.executescript(f"BEGIN; {script} PRAGMA user_version = {number + 1}; COMMIT;")
-        trace_id = _trace().trace_id
-        old.execute("INSERT INTO sessions VALUES (1, 's', 1, 20)")
-        old.execute("INSERT INTO traces VALUES (5, ?, 1, 0, 'd', x'', '[]', 9, 20)", (trace_id,))
-        old.execute("INSERT INTO members VALUES (5, 1, ?, 1, 2, x'', x'')", (trace_id,))
-        rows = [("new", trace_id, "due", 12), ("old", trace_id, "leased", 11), ("lost", bytes(16), "dead", 13)]
-        old.executemany(
-            "INSERT INTO jobs (id, trace_id, metric, state, due_at, created_at, lease_until, body) "
-            "VALUES (?, ?, 'm', ?, 0, ?, 0, 'body')",
-            rows,
-        )
-        old.commit()
-    store = Store(tmp_path, "off")
-    assert store.jobs.pending_in(["s"]) == {"s"}
-    assert store.forget(0.0, 1e9, 1e9).result() == 0, "its spans are needed"
-    assert store.jobs.release_all().result() == 1
-    assert _leased(store) == ["new", "old"], "newest first; with what the process before was at"
-    store.commit(WriteSet(ended=[JobEnd("new", "done"), JobEnd("old", "done")])).result()
-    assert store.jobs.counts() == {"done": 2, "dead": 1}
-    assert store.jobs.pending_in(["s"]) == set()
-    store.close()
 
 
 class JobsMachine(RuleBasedStateMachine):
@@ -242,8 +204,7 @@ class JobsMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        for script in MIGRATIONS:
-            self.connection.executescript(script)
+        self.connection.executescript(TABLES)
         self.now, self.added, self.ended = 1000.0, 0, dict[str, str]()
         self.leased: set[str] = set()
 

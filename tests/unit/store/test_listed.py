@@ -252,25 +252,6 @@ def test_a_row_tells_all_that_is_known_of_its_trace(store: Store, finder: Finder
         assert finder.traces(Wanted(**{name: "x"})).rows == [], name  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_of_a_trial_it_counts_whether_it_is_correct_and_not_its_way(
-    store: Store, finder: Finder, at_once: bool
-) -> None:
-    for number, metric, badness, failures in (
-        (1, "trial.trial_correct", 0.125, 1),
-        (2, "trial.tool_selection_f1", NOT_FAILED + 0.75, 0),
-        (3, "trace.x", 0.125, 1),
-    ):
-        of_trial = result(number, "b", False, 0.125)
-        of_trial.metric = metric
-        decide(store, number, result(number, "a", True, 0.75), *([of_trial] if at_once else []))
-        if not at_once:
-            store.commit(WriteSet(results=[of_trial])).result(10)
-        row = finder.trace(trace_id(number))
-        assert row is not None
-        assert (row.badness, row.failures) == (round(badness, 2), failures), metric
-
-
 def test_a_trace_that_is_decided_again_is_listed_as_it_is_now(store: Store, finder: Finder) -> None:
     decide(store, 1, result(1, "a", True, 0.9))
     decide(store, 1, result(1, "a", True, 0.9, revision=2), more=b', "us": 9')
@@ -375,8 +356,8 @@ class TestKept:
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
         assert store.keep(WINDOW, time.time()) == 0
         assert store.keep(WINDOW, time.time() + WINDOW + 1) == 1
-        assert store.held(trace_id(1)) == ("digest", ())
-        assert store.contents(trace_id(1)) == finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
+        assert store.reads.held(trace_id(1)) == ("digest", ())
+        assert store.reads.contents(trace_id(1)) == finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
         assert 0 < kept_bytes(store) < 200
         store.forget(WINDOW, RETENTION, time.time() + WINDOW + 1).result(10)
         assert finder.contents(trace_id(1)) == [(False, b"x" * 9000)]
@@ -385,19 +366,19 @@ class TestKept:
         import pandaeval_collector.store.kept as kept
 
         decide(store, 1, result(1, "a", True, 0.9))
-        (old,) = (chunk for chunk in (store.held(trace_id(1)) or ("", ()))[1])
-        real = kept._packed
+        (old,) = (chunk for chunk in (store.reads.held(trace_id(1)) or ("", ()))[1])
+        real = kept.packed_contents
 
-        def late(found: dict[int, tuple[bool, bytes]]) -> bytes:
+        def late(parts: list[tuple[bool, bytes]]) -> bytes:
             chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"late")
             store.append([chunk]).result(10)
             row = DecidedTrace(trace_id(1), 2, False, "newer", frozenset({b"1" * 8}), [old, chunk.id], 9)
             store.commit(WriteSet(traces=[row])).result(10)
-            return real(found)
+            return real(parts)
 
-        monkeypatch.setattr(kept, "_packed", late)
+        monkeypatch.setattr(kept, "packed_contents", late)
         store.keep(WINDOW, time.time() + WINDOW + 1)
-        assert store.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
+        assert store.reads.contents(trace_id(1)) == [(False, b"spans"), (False, b"late")]
         assert kept_bytes(store) == 0
 
     def test_the_oldest_go_when_there_is_no_room(self, store: Store) -> None:
@@ -407,7 +388,7 @@ class TestKept:
         assert store.keep(WINDOW, later) == 5
         each = kept_bytes(store) // 5
         assert store.forget_kept(RETENTION, 2 * each + 1, later).result(10) == 3
-        assert [bool(store.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
+        assert [bool(store.reads.contents(trace_id(number))) for number in range(1, 6)] == [False] * 3 + [True] * 2
         assert store.forget_kept(RETENTION, 1 << 30, later + RETENTION + 1).result(10) == 2
 
     def test_what_is_to_be_kept_is_not_deleted_before(self, store: Store) -> None:
@@ -415,20 +396,20 @@ class TestKept:
         decide(store, 1, result(1, "a", True, 0.9))
         later = time.time() + WINDOW + 1
         store.forget(WINDOW, RETENTION, later, unlisted_only=True).result(10)
-        assert store.contents(trace_id(1)) == [(False, b"spans")]
+        assert store.reads.contents(trace_id(1)) == [(False, b"spans")]
         assert store.keep(WINDOW, later) == 1
 
     def test_what_is_damaged_is_deleted(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         import pandaeval_collector.store.kept as kept
 
-        def broken(found: dict[int, tuple[bool, bytes]]) -> bytes:
+        def broken(parts: list[tuple[bool, bytes]]) -> bytes:
             raise LookupError("gone")
 
         decide(store, 1, result(1, "a", True, 0.9))
-        monkeypatch.setattr(kept, "_packed", broken)
+        monkeypatch.setattr(kept, "packed_contents", broken)
         later = time.time() + WINDOW + 1
         assert [store.keep(WINDOW, later), store.keep(WINDOW, later)] == [1, 0]
-        assert store.contents(trace_id(1)) == []
+        assert store.reads.contents(trace_id(1)) == []
 
     def test_of_others_than_agents_nothing_is_kept(self, store: Store) -> None:
         chunk = Chunk(store.next_chunk_id(), trace_id(1), False, 1, 1, b"spans")

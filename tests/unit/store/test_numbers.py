@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 )
 def test_the_trace_of_a_unit(unit: str, trace: str) -> None:
     assert numbers.trace_of(unit) == trace
-    for level in ("trace", "turn", "trial"):
+    for level in ("trace", "turn"):
         assert numbers.is_trace(unit, f"{level}.m") is bool(trace)
     assert not numbers.is_trace(unit, "session.m"), "the name of a session may look like an id"
 
@@ -93,16 +93,16 @@ class TestStanding:
             self.row("d", "s", "session.m"),
         ]
         store.commit(WriteSet(results=later, touched={"s"})).result()
-        found = store.newest_results([*units, "s", "t"])
+        found = store.reads.newest_results([*units, "s", "t"])
         assert len(found) == 1203
         newest = found[units[0], "trace.m"]
         assert (newest.id, newest.settled, newest.counted, newest.body) == ("b", False, 0, b'{"id":"b"}')
         assert (found[units[1], "trace.m"].settled, found[units[1], "trace.m"].counted) == (True, 1)
         assert (found[units[0], "trace.n"].id, found["s", "session.m"].id) == ("c", "d")
-        assert store.newest_results([]) == {}
-        assert store.newest_seq() == 1204
-        assert [row.id for row in store.results_after(1201, limit=2)] == ["b", "c"]
+        assert store.reads.newest_results([]) == {}
+        assert store.reads.newest_seq() == 1204
+        assert [row.id for row in store.reads.results_after(1201, limit=2)] == ["b", "c"]
 
     def test_in_an_empty_store_none_is_newest(self, store: Store) -> None:
-        assert store.newest_seq() == 0
-        assert store.results_after(0) == []
+        assert store.reads.newest_seq() == 0
+        assert store.reads.results_after(0) == []

@@ -29,11 +29,11 @@ def decide(store: Store, number: int, gives: str = "", continues: str = "", sess
 
 
 def given_by(store: Store, *ids: str) -> list[SessionTraceRow]:
-    return sorted(store.responses.giving(ids), key=lambda found: found.trace_id)
+    return sorted(store.reads.responses.giving(ids), key=lambda found: found.trace_id)
 
 
 def continued_by(store: Store, *ids: str) -> list[SessionTraceRow]:
-    return sorted(store.responses.continuing(ids), key=lambda found: found.trace_id)
+    return sorted(store.reads.responses.continuing(ids), key=lambda found: found.trace_id)
 
 
 def test_more_responses_than_one_query_asks_for(store: Store) -> None:
@@ -68,8 +68,8 @@ def test_what_is_not_in_the_filter_is_not_looked_for_and_what_is_noted_is(store:
     decide(store, 1, gives="r1")
     store.close()
     again = Store(store.path, "off")
-    again.responses._remembering._thread.join()
-    assert again.responses._seen.complete
+    again._responses._filling.join()
+    assert again._responses.complete
     assert given_by(again, "r1") == [row(1)]
     decide(again, 2, gives="r2")
     assert given_by(again, "r2") == [row(2)]
@@ -78,8 +78,8 @@ def test_what_is_not_in_the_filter_is_not_looked_for_and_what_is_noted_is(store:
 
 
 def test_nothing_is_found_in_an_empty_store(store: Store) -> None:
-    store.responses.stop()
-    store.responses._seen.complete = False  # so that the table is looked through
+    store._responses.stop()
+    store._responses.complete = False  # so that the table is looked through
     assert given_by(store, "r1") == continued_by(store, "r1") == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.store import DecidedTrace, Store, WriteSet
-from pandaeval_collector.store.responses import Remembering, Seen
+from pandaeval_collector.store.responses import Seen
 
 
 def _ids(number: int) -> list[bytes]:
@@ -59,26 +59,27 @@ class _Rows:
         yield self  # type: ignore[misc]
 
 
-class TestRemembering:
+class TestRemember:
     def test_all_ids_of_the_query_are_added(self) -> None:
         seen, rows = Seen(), _Rows(3)
-        remembering = Remembering(seen, rows.scan, "the query")
-        remembering._thread.join()
+        seen.remember(rows.scan, "the query")
+        seen._filling.join()
         assert (seen.complete, rows.asked) == (True, "the query")
         assert [b"id %d" % number in seen for number in range(4)] == [False, True, True, False]
 
     def test_it_ends_when_the_store_is_closed_however_much_is_left(self) -> None:
         seen, rows = Seen(), _Rows(None)
-        remembering = Remembering(seen, rows.scan, "the query")
+        seen.remember(rows.scan, "the query")
         assert rows.begun.wait(60)
-        remembering.stop()
+        seen.stop()
         assert not seen.complete
         assert b"another" in seen, "who knows"
-        assert remembering._thread.daemon, "a process that ends does not wait for it either"
+        assert seen._filling.daemon, "a process that ends does not wait for it either"
 
     def test_while_the_ids_cannot_be_read_each_may_have_been_decided(self, caplog: pytest.LogCaptureFixture) -> None:
         seen = Seen()
-        Remembering(seen, _Rows(0).scan, "the query")._thread.join()
+        seen.remember(_Rows(0).scan, "the query")
+        seen._filling.join()
         assert not seen.complete
         assert b"another" in seen
         assert "disk I/O error" in caplog.text
@@ -95,7 +96,7 @@ class TestStore:
         again = Store(tmp_path)
         try:
             assert set(again.decided(ids)) == set(ids)
-            while not again._seen.complete:
+            while not again._decided.complete:
                 time.sleep(0.001)
             assert set(again.decided([*ids, *_ids(100)])) == set(ids)
         finally:

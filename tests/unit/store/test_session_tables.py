@@ -25,42 +25,42 @@ def filed(store: Store, *rows: SessionTraceRow, closed: set[str] = frozenset()) 
 def test_the_traces_of_a_session_come_by_their_start(store: Store) -> None:
     rows = [row(1, "s", 30), row(2, "s", 10), row(4, "s", 20), row(3, "s", 20), row(5, "t", 5), row(6, "")]
     filed(store, *rows)
-    assert store.session_traces("s") == [rows[1], rows[3], rows[2], rows[0]]
-    assert store.session_traces("t") == [rows[4]]
-    assert store.session_traces("u") == []
+    assert store.reads.session_traces("s") == [rows[1], rows[3], rows[2], rows[0]]
+    assert store.reads.session_traces("t") == [rows[4]]
+    assert store.reads.session_traces("u") == []
 
 
 def test_the_facts_of_a_session_come_without_answers(store: Store) -> None:
     rows = [row(1, "s", 30), row(2, "s", 10, b'{"agent":"a"}'), row(5, "t", 5)]
     filed(store, *rows)
-    facts = [*store.session_facts("s")]
+    facts = [*store.reads.session_facts("s")]
     assert [(each.trace_id, each.start_ns, each.body) for each in facts] == [
         (each.trace_id, each.start_ns, each.body) for each in (rows[1], rows[0])
     ]
     assert {each.answer for each in facts} == {b""}
-    assert [*store.session_facts("u")] == []
+    assert [*store.reads.session_facts("u")] == []
 
 
 def test_what_a_trace_left_behind_is_found_by_its_id(store: Store) -> None:
     rows = [row(1, "s"), row(2, "")]
     filed(store, *rows)
-    assert [store.session_trace(trace_id(number)) for number in (1, 2, 3)] == [*rows, None]
-    assert store.left_behind([trace_id(number) for number in (1, 2, 3)]) == {each.trace_id: each for each in rows}
-    assert store.session_of([trace_id(number) for number in (1, 2, 3)]) == {trace_id(1): "s"}
+    assert [store.reads.session_trace(trace_id(number)) for number in (1, 2, 3)] == [*rows, None]
+    assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {each.trace_id: each for each in rows}
+    assert store.reads.session_of([trace_id(number) for number in (1, 2, 3)]) == {trace_id(1): "s"}
 
 
 def test_many_are_found_in_several_statements(store: Store) -> None:
     rows = [row(number, f"s{number % 7}") for number in range(1, 1203)]
     filed(store, *rows)
     ids = [each.trace_id for each in rows]
-    assert store.left_behind(ids) == {each.trace_id: each for each in rows}
-    assert store.session_of(ids) == {each.trace_id: each.session_id for each in rows}
+    assert store.reads.left_behind(ids) == {each.trace_id: each for each in rows}
+    assert store.reads.session_of(ids) == {each.trace_id: each.session_id for each in rows}
 
 
 class TestNewest:
     def test_so_many_of_each_and_how_many_there_are(self, store: Store) -> None:
         filed(store, *(row(number, "s" if number % 3 else "t") for number in range(1, 13)))
-        found = store.newest_traces(["s", "t", "u"], 2)
+        found = store.reads.newest_traces(["s", "t", "u"], 2)
         assert {id_: (size, sorted(each.trace_id for each in rows)) for id_, (size, rows) in found.items()} == {
             "s": (8, [trace_id(10), trace_id(11)]),
             "t": (4, [trace_id(9), trace_id(12)]),
@@ -70,23 +70,23 @@ class TestNewest:
 
     def test_of_one_start_the_greater_ids(self, store: Store) -> None:
         filed(store, *(row(number, "s", 5) for number in (3, 1, 2)))
-        (size, rows) = store.newest_traces(["s"], 2)["s"]
+        (size, rows) = store.reads.newest_traces(["s"], 2)["s"]
         assert (size, {each.trace_id for each in rows}) == (3, {trace_id(3), trace_id(2)})
 
     def test_of_small_sessions_all(self, store: Store) -> None:
         filed(store, row(1, "s"), row(2, "s"))
-        size, rows = store.newest_traces(["s"], 50)["s"]
+        size, rows = store.reads.newest_traces(["s"], 50)["s"]
         assert (size, sorted(rows, key=lambda each: each.start_ns)) == (2, [row(1, "s"), row(2, "s")])
-        assert store.newest_traces([], 50) == {}
+        assert store.reads.newest_traces([], 50) == {}
 
 
 def test_a_session_is_open_until_it_is_scored_for_good(store: Store) -> None:
     filed(store, row(1, "s"), row(2, "t"))
     filed(store, row(3, "t"), closed={"t"})
-    assert {id_: store.session_is_open(id_) for id_ in ("s", "t", "u")} == {"s": True, "t": False, "u": None}
-    assert [*store.open_sessions()] == ["s"]
+    assert {id_: store.reads.session_is_open(id_) for id_ in ("s", "t", "u")} == {"s": True, "t": False, "u": None}
+    assert [*store.reads.open_sessions()] == ["s"]
     filed(store, row(4, "t"))
-    assert sorted(store.open_sessions()) == ["s", "t"]
+    assert sorted(store.reads.open_sessions()) == ["s", "t"]
 
 
 def test_open_sessions_with_a_trace_that_was_not_compared(store: Store) -> None:
@@ -98,17 +98,17 @@ def test_open_sessions_with_a_trace_that_was_not_compared(store: Store) -> None:
         row(4, "c", body=not_yet),
     ]
     filed(store, *rows, closed={"c"})
-    assert store.uncompared() == ["a"]
+    assert store.reads.uncompared() == ["a"]
 
 
 def test_endings_stay_until_they_are_forgotten(store: Store) -> None:
-    assert store.endings() == []
+    assert store.reads.endings() == []
     store.append([], ["t", "s"]).result()
     store.append([], ["s"]).result()
     store.commit(WriteSet(endings=["u", "s"])).result()
-    assert store.endings() == ["s", "t", "u"]
+    assert store.reads.endings() == ["s", "t", "u"]
     store.forget_endings(["s", "u", "x"]).result()
-    assert store.endings() == ["t"]
+    assert store.reads.endings() == ["t"]
 
 
 class TestDecided:
@@ -126,8 +126,8 @@ class TestDecided:
     def test_a_trace_is_known_with_its_digest_and_chunks(self, store: Store) -> None:
         self.decide(store, 1, digest="abc")
         self.decide(store, 2, chunks=())
-        assert [store.held(trace_id(number)) for number in (1, 2, 3)] == [("abc", (7, 9)), ("d", ()), None]
-        assert store.decided_ids() == {trace_id(1), trace_id(2)}
+        assert [store.reads.held(trace_id(number)) for number in (1, 2, 3)] == [("abc", (7, 9)), ("d", ()), None]
+        assert store.reads.decided_ids() == {trace_id(1), trace_id(2)}
 
     @pytest.mark.parametrize("number", [1, 499, 500, 501, 1200])
     def test_all_that_are_asked_for_are_found(self, store: Store, number: int) -> None:
@@ -142,13 +142,13 @@ class TestDecided:
     def test_what_another_collector_decided_is_not_decided_here(self, store: Store) -> None:
         store.commit(WriteSet(strangers={trace_id(1): "theirs"}, contents={trace_id(1): b"kept"})).result()
         assert store.decided([trace_id(1)]) == {}
-        assert store.held(trace_id(1)) == ("theirs", ())
+        assert store.reads.held(trace_id(1)) == ("theirs", ())
         store.commit(WriteSet(strangers={trace_id(1): "newer"})).result()
-        assert store.held(trace_id(1)) == ("newer", ())
+        assert store.reads.held(trace_id(1)) == ("newer", ())
         assert kept_bytes(store) == 4
         self.decide(store, 1, digest="ours")
-        assert store.held(trace_id(1)) == ("ours", (7, 9))
+        assert store.reads.held(trace_id(1)) == ("ours", (7, 9))
         assert kept_bytes(store) == 0, "what was sent along makes room for the trace's own chunks"
         store.commit(WriteSet(strangers={trace_id(1): "theirs"}, contents={trace_id(1): b"kept"})).result()
-        assert store.held(trace_id(1)) == ("ours", (7, 9))
+        assert store.reads.held(trace_id(1)) == ("ours", (7, 9))
         assert kept_bytes(store) == 0

@@ -15,20 +15,20 @@ import pytest
 import pandaeval_collector.store.damage as damage_module
 from pandaeval_collector.store import (
     Chunk,
-    ChunkReader,
     DecidedTrace,
-    NewerStoreError,
     ResultRow,
     SeriesRow,
     SessionTraceRow,
     Store,
     StoreBusyError,
     StoreFullError,
+    StoreReader,
+    StoreVersionError,
     WriteSet,
     outbox_batches,
 )
 from pandaeval_collector.store.connection import PAGE_BYTES
-from pandaeval_collector.store.schema import MIGRATIONS
+from pandaeval_collector.store.schema import VERSION
 from support.database import open_database
 
 DAY_S = 86_400.0
@@ -83,7 +83,7 @@ class TestChunks:
         large = os.urandom(100) * 1000
         first, second = put(store, T1, large), put(store, T2)
         store = open_store()
-        assert [(chunk.id, chunk.trace_id, chunk.data) for chunk in store.open_chunks()] == [
+        assert [(chunk.id, chunk.trace_id, chunk.data) for chunk in store.reads.open_chunks()] == [
             (first, T1, large),
             (second, T2, b"spans"),
         ]
@@ -93,24 +93,24 @@ class TestChunks:
         first = put(store, T1)
         decide(store, T1, first)
         late = put(store, T1)
-        assert [chunk.id for chunk in store.open_chunks()] == [late]
+        assert [chunk.id for chunk in store.reads.open_chunks()] == [late]
 
     def test_a_missing_chunk_is_an_error_and_not_half_a_trace(self, store: Store) -> None:
         first, second = put(store, T1), put(store, T1)
         store.discard([first]).result(10)
         with pytest.raises(LookupError, match="1 of 2 chunks"):
-            store.chunks([first, second])
+            store.reads.chunks([first, second])
 
     def test_traces_come_by_their_earliest_start(self, store: Store) -> None:
         ids = [put(store, T1, start_ns=50), put(store, T2, start_ns=20), put(store, T1, start_ns=10)]
-        assert list(store.traces_by_start()) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
+        assert list(store.reads.traces_by_start()) == [(T1, [ids[0], ids[2]], 10, 2), (T2, [ids[1]], 5, 1)]
 
     def test_a_long_read_does_not_hide_what_is_committed_meanwhile(self, store: Store) -> None:
         put(store, T1), put(store, T2)
-        reading = store.traces_by_start()
+        reading = store.reads.traces_by_start()
         next(reading)
         store.put("key", "value").result(10)
-        assert store.get("key") == "value"
+        assert store.reads.get("key") == "value"
         assert len(list(reading)) == 1
 
     def test_a_full_disk_budget_refuses_and_forgetting_helps(self, open_store: OpenStore) -> None:
@@ -140,20 +140,20 @@ class TestDecisions:
         again = store.commit(WriteSet(results=[result("b"), result("c", revision=2)])).result(10)
         assert [(row.id, row.seq) for row in first] == [("a", 1), ("b", 2)]
         assert [row.id for row in again] == ["c"]
-        assert [row.id for row in store.results_after(0)] == ["a", "b", "c"]
-        assert [row.id for row in store.results_after(first[1].seq)] == ["c"]
+        assert [row.id for row in store.reads.results_after(0)] == ["a", "b", "c"]
+        assert [row.id for row in store.reads.results_after(first[1].seq)] == ["c"]
 
     def test_a_result_that_stood_before_another_one_stands_again(self, store: Store) -> None:
         for each in (result("a"), result("b", revision=2), result("a", revision=3)):
             assert len(store.commit(WriteSet(results=[each], touched={"u"})).result(10)) == 1
-        assert [(row.id, row.revision, row.seq) for row in store.results_after(0)] == [("b", 2, 2), ("a", 3, 3)]
-        assert store.newest_results(["u"])["u", "trace.m"].id == "a"
+        assert [(row.id, row.revision, row.seq) for row in store.reads.results_after(0)] == [("b", 2, 2), ("a", 3, 3)]
+        assert store.reads.newest_results(["u"])["u", "trace.m"].id == "a"
         assert store.commit(WriteSet(results=[result("a", revision=4)], touched={"u"})).result(10) == []
 
     def test_the_newest_result_of_each_metric_stands(self, store: Store) -> None:
         rows = [result("a"), result("b", revision=2), result("c", metric="trace.n"), result("d", unit="v")]
         store.commit(WriteSet(results=rows, touched={"u", "v"})).result(10)
-        standing = store.newest_results(["u", "v", "w"])
+        standing = store.reads.newest_results(["u", "v", "w"])
         assert {key: row.id for key, row in standing.items()} == {
             ("u", "trace.m"): "b",
             ("u", "trace.n"): "c",
@@ -171,28 +171,28 @@ class TestDecisions:
         )
         assert isinstance(store.commit(changes).exception(10), IndexError)
         assert not store.decided([T1])
-        assert not store.results_after(0)
-        assert not store.outbox_after("logs", 0)
-        assert not store.series("otlp", "s")
+        assert not store.reads.results_after(0)
+        assert not store.reads.outbox_after("logs", 0)
+        assert not store.reads.series("otlp", "s")
 
     def test_a_trace_is_filed_under_one_session(self, store: Store) -> None:
         def row(trace_id: bytes, session: str, start: int) -> SessionTraceRow:
             return SessionTraceRow(trace_id, session, start, start + 1, b"{}")
 
         store.commit(WriteSet(session_traces=[row(T1, "s", 2), row(T2, "s", 1)], touched={"s"})).result(10)
-        assert [each.trace_id for each in store.session_traces("s")] == [T2, T1]
+        assert [each.trace_id for each in store.reads.session_traces("s")] == [T2, T1]
         store.commit(WriteSet(session_traces=[row(T1, "t", 2)], touched={"s", "t"})).result(10)
-        assert store.session_of([T1, T2, T3]) == {T1: "t", T2: "s"}
-        assert [each.trace_id for each in store.session_traces("s")] == [T2]
+        assert store.reads.session_of([T1, T2, T3]) == {T1: "t", T2: "s"}
+        assert [each.trace_id for each in store.reads.session_traces("s")] == [T2]
         store.commit(WriteSet(moved=[T1], touched={"t"}, closed={"s"})).result(10)
-        assert store.session_of([T1]) == {}
-        assert list(store.open_sessions()) == ["t"]
+        assert store.reads.session_of([T1]) == {}
+        assert list(store.reads.open_sessions()) == ["t"]
 
     def test_series_add_up(self, store: Store) -> None:
         row = SeriesRow("s", '{"a":"b"}', 3, 2, 1.5, {0: 1, 2: 1}, {2: (0.5, "t", "s", 9)})
         store.commit(WriteSet(series=[row])).result(10)
         store.commit(WriteSet(series=[row])).result(10)
-        [found] = store.series("otlp", "s")
+        [found] = store.reads.series("otlp", "s")
         assert (found.count, found.total, found.buckets) == (4, 3.0, (2, 0, 2))
         assert found.exemplars == {2: (0.5, "t", "s", 9)}
 
@@ -202,10 +202,10 @@ class TestForgetting:
         chunk = put(store, T1)
         decide(store, T1, chunk)
         assert store.forget(600, 7 * DAY_S, now_in(599)).result(10) == 0
-        assert store.chunks([chunk])
+        assert store.reads.chunks([chunk])
         assert store.forget(600, 7 * DAY_S, now_in(601)).result(10) == 1
         with pytest.raises(LookupError):
-            store.chunks([chunk])
+            store.reads.chunks([chunk])
         tombstone = store.decided([T1])[T1]
         assert (tombstone.final, tombstone.known, tombstone.chunks) == (True, frozenset(), ())
 
@@ -214,7 +214,7 @@ class TestForgetting:
         store.commit(WriteSet(results=[result("a")])).result(10)
         store.forget(600, 7 * DAY_S, now_in(7 * DAY_S + 1)).result(10)
         assert not store.decided([T1])
-        assert not store.results_after(0)
+        assert not store.reads.results_after(0)
 
     def test_open_traces_and_open_sessions_stay(self, store: Store) -> None:
         chunk = put(store, T1)
@@ -222,16 +222,16 @@ class TestForgetting:
         old = SessionTraceRow(T3, "closed", 1, 2, b"{}")
         store.commit(WriteSet(session_traces=[row, old], touched={"open"}, closed={"closed"})).result(10)
         store.forget(600, 7 * DAY_S, now_in(8 * DAY_S)).result(10)
-        assert [each.id for each in store.open_chunks()] == [chunk]
-        assert len(store.session_traces("open")) == 1
-        assert not store.session_traces("closed")
+        assert [each.id for each in store.reads.open_chunks()] == [chunk]
+        assert len(store.reads.session_traces("open")) == 1
+        assert not store.reads.session_traces("closed")
 
     def test_what_must_be_kept_is_kept(self, store: Store) -> None:
         first, second = put(store, T1), put(store, T2)
         decide(store, T1, first)
         decide(store, T2, second)
         assert store.forget(600, 7 * DAY_S, now_in(601), keep={T1}).result(10) == 1
-        assert store.chunks([first])
+        assert store.reads.chunks([first])
 
     def test_at_most_so_many_at_a_time(self, store: Store) -> None:
         for number in range(5):
@@ -268,30 +268,24 @@ class TestForgetting:
 class TestOpening:
     def test_a_new_file_has_the_current_schema_and_is_private(self, store: Store, tmp_path: Path) -> None:
         file = tmp_path / "data" / "pandaeval.db"
-        assert user_version(file) == len(MIGRATIONS)
+        assert user_version(file) == VERSION
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
 
-    @pytest.mark.parametrize("version", range(len(MIGRATIONS)))
-    def test_an_older_file_becomes_a_current_one(self, version: int, open_store: OpenStore, tmp_path: Path) -> None:
-        (tmp_path / "data").mkdir(mode=0o700)
-        file = tmp_path / "data" / "pandaeval.db"
-        with open_database(file) as connection:
-            for number in range(version):
-                connection.executescript(MIGRATIONS[number])
-            connection.execute(f"PRAGMA user_version = {version}")
-        store = open_store()
-        assert user_version(file) == len(MIGRATIONS)
-        decide(store, T1, put(store, T1))
-
-    def test_a_newer_file_is_left_alone(self, open_store: OpenStore, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("version", [1, 18, 99])
+    def test_a_file_of_another_version_is_refused_and_left_alone(
+        self, version: int, open_store: OpenStore, tmp_path: Path
+    ) -> None:
         open_store().close()
         file = tmp_path / "data" / "pandaeval.db"
         with open_database(file) as connection:
-            connection.execute("PRAGMA user_version = 99")
-        with pytest.raises(NewerStoreError, match="schema version 99"):
+            connection.execute(f"PRAGMA user_version = {version}")
+        before = file.read_bytes()
+        with pytest.raises(StoreVersionError) as raised:
             open_store()
-        assert user_version(file) == 99
+        assert str(raised.value).startswith(f"{file} has schema version {version}, this program {VERSION}: point store")
+        assert user_version(file) == version
+        assert file.read_bytes() == before
 
     def test_one_directory_has_one_owner(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(StoreBusyError, match="in use by another collector"):
@@ -326,8 +320,8 @@ class TestOpening:
         _destroy(tmp_path / "data" / "pandaeval.db", "labels")
         store = open_store()
         assert not store.was_damaged
-        with pytest.raises(sqlite3.DatabaseError), store.snapshot():
-            store.labels()
+        with pytest.raises(sqlite3.DatabaseError), store.reads.snapshot():
+            store.reads.labels()
         store.close()
         assert open_store().was_damaged
         assert not open_store().was_damaged
@@ -341,7 +335,7 @@ class TestOpening:
         chunk = put(store, T1)
         store.close()
         _destroy(tmp_path / "data" / "pandaeval.db", "chunks")
-        with closing(ChunkReader(tmp_path / "data")) as reader, pytest.raises(sqlite3.DatabaseError), reader.snapshot():
+        with closing(StoreReader(tmp_path / "data")) as reader, pytest.raises(sqlite3.DatabaseError), reader.snapshot():
             reader.chunks([chunk])
         assert open_store().was_damaged
 

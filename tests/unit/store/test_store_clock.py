@@ -119,7 +119,7 @@ class TestUnsent:
         seen = machine.store._writer.commits
         await until(lambda: machine.store._writer.commits > seen + 4)
         await outlets.stop()
-        return machine.store.outbox_waiting("logs", 0)
+        return machine.store.reads.outbox_waiting("logs", 0)
 
     @whatever_happens
     async def test_results_outlive_it(self, machine: Machine, event: Event) -> None:
@@ -154,7 +154,7 @@ class TestForgetting:
         self.put(machine.store)
         event(machine)
         self.forget(machine.store)
-        assert [row.id for row in machine.store.results_after(0)] == ["r"]
+        assert [row.id for row in machine.store.reads.results_after(0)] == ["r"]
         assert machine.store.verdicts.recall("k") == b"v"
 
     @whatever_happens
@@ -164,10 +164,10 @@ class TestForgetting:
         machine.runs(601)
         self.forget(machine.store)
         with pytest.raises(LookupError):
-            machine.store.chunks([chunk])
+            machine.store.reads.chunks([chunk])
         machine.runs(7 * DAY)
         self.forget(machine.store)
-        assert not machine.store.results_after(0)
+        assert not machine.store.reads.results_after(0)
         assert machine.store.verdicts.recall("k") is None
 
 

@@ -92,7 +92,7 @@ def test_what_was_acknowledged_is_there_at_the_next_start(
     store.close()
     assert set(ids) <= chunk_ids(data)
     again = Store(data)
-    assert set(ids) <= {chunk.id for chunk in again.open_chunks()}
+    assert set(ids) <= {chunk.id for chunk in again.reads.open_chunks()}
     assert again.missing == ""
     assert (data / "pandaeval.db").stat().st_mode & 0o777 == 0o600
     again.close()
@@ -179,7 +179,7 @@ def test_without_room_it_is_tried_again(store: Store, data: Path, monkeypatch: p
 def test_no_reader_makes_a_new_file_in_its_place(store: Store, data: Path) -> None:
     (data / "pandaeval.db").unlink()
     with ThreadPoolExecutor(1) as other, pytest.raises(sqlite3.OperationalError, match="unable to open"):
-        other.submit(store.newest_seq).result(10)
+        other.submit(store.reads.newest_seq).result(10)
     assert not (data / "pandaeval.db").exists()
 
 

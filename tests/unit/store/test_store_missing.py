@@ -143,7 +143,7 @@ def test_what_is_missing_is_said(
     damage(data, killed)
     with caplog.at_level(logging.WARNING):
         store = Store(data)
-        found = {chunk.id: chunk.data for chunk in store.open_chunks()}
+        found = {chunk.id: chunk.data for chunk in store.reads.open_chunks()}
     lacking = {id_ for id_, content in killed.acknowledged[state].items() if found.get(id_) != content}
     if lacking:
         said = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
@@ -157,7 +157,7 @@ def test_what_is_missing_is_said(
     store.close()
     again = Store(data)  # what was said is said once
     assert not again.missing
-    assert chunk.id in {each.id for each in again.open_chunks()}
+    assert chunk.id in {each.id for each in again.reads.open_chunks()}
     again.close()
 
 
@@ -168,7 +168,7 @@ def test_these_do_lose_something(killed: Killed, tmp_path: Path, name: str) -> N
     DAMAGES[name](tmp_path / "data", killed)
     store = Store(tmp_path / "data")
     assert store.missing
-    assert len(list(store.open_chunks())) < len(killed.acknowledged["late"])
+    assert len(list(store.reads.open_chunks())) < len(killed.acknowledged["late"])
     store.close()
 
 

@@ -28,7 +28,7 @@ def test_each_turn_has_its_own_newest_result(tmp_path: Path) -> None:
     listed = ListedRow(TRACE, 1, "desk", "shop", "", "", False, b'{"at": 1}')
     first, second = (_row(id_, span, score) for id_, span, score in (("a", "1" * 16, 0.2), ("b", "2" * 16, 0.9)))
     store.commit(WriteSet(traces=[trace], listed=[listed], results=[first, second])).result()
-    assert {key: row.id for key, row in store.newest_results({first.unit, second.unit}).items()} == {
+    assert {key: row.id for key, row in store.reads.newest_results({first.unit, second.unit}).items()} == {
         (first.unit, KEY): "a",
         (second.unit, KEY): "b",
     }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pandaeval_otel.base import _json
 from pandaeval_otel.dialects._messages import read_messages
-from pandaeval_otel.dialects._recent import KEPT, MAX_CHARS, GrowingList, Recent
+from pandaeval_otel.dialects._values import KEPT, MAX_CHARS, GrowingList, Recent
 
 _NUMBERS = st.sampled_from([1, 1.0, True])
 _PARTS = st.one_of(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pandaeval_otel.base import _json
 from pandaeval_otel.dialects import _values
-from pandaeval_otel.dialects._salvage import salvage
-from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, too_deep
+from pandaeval_otel.dialects._values import as_list, count, hidden, identifier, parsed, salvage, too_deep
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pandaeval_collector.analysis.stats.quantiles import LEVEL, beta_quantile, t_quantile, wilson
+from pandaeval_collector.analysis.stats.quantiles import LEVEL, t_quantile, wilson
 
 LEAST_LABELS = 50
 """With fewer the rate is unknown: intervals of fewer labels do not hold what they promise."""
@@ -93,9 +93,8 @@ class CorrectedRate:
         return self.high - self.low
 
 
-def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, judges: int = 1) -> CorrectedRate:
-    """Computes the rate with its interval. ``judges``: from how many judges the scores were combined. Raises
-    ``ValueError`` for fewer than two labels."""
+def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL) -> CorrectedRate:
+    """Computes the rate with its interval. Raises ``ValueError`` for fewer than two labels."""
     alone = label_rate(labelled, level)
     sample = _Sample(labelled)
     share = sample.mean(labelled.people)
@@ -104,7 +103,7 @@ def corrected_rate(labelled: Labelled, scores: Scores, level: float = LEVEL, jud
         return alone
     tuned = sample.slope(labelled.people, labelled.judge) * sample.n / (sample.n + _UNSEEN)
     value = share + tuned * (scores.mean - sample.mean(labelled.judge))
-    left = sample.variance(labelled.people - tuned * labelled.judge, 1 + judges)
+    left = sample.variance(labelled.people - tuned * labelled.judge, 2)
     left += 2 * tuned**2 * spread * _UNSEEN / sample.n
     seen = min(1.0, sample.n / max(scores.n, 1.0))
     variance = left * (1.0 - seen) + sample.variance(labelled.people, 1) * seen
@@ -154,112 +153,6 @@ class _Sample:
 
     def _by_cluster(self, values: Values) -> Values:
         return np.asarray(np.bincount(self._clusters, weights=values), np.float64)
-
-
-# Where may a cheap judge's verdict stand, so that a strong one would rarely have said something else?
-#
-# The cheap judge's score is the surer the farther it lies from the threshold, on either side in parts of what there is.
-# From the surest on, ever more of its verdicts are let stand, as long as the upper confidence bound of the share of
-# runs in which they differ from the strong judge's (Clopper and Pearson 1934) stays within what was promised. Since
-# that share can only grow on the way, stopping at the first bound that is too high needs no correction for looking
-# often (a risk-controlling cut, Bates et al. 2021, arXiv 2101.02703): in nine of ten calibrations the promise holds for
-# runs like these, whatever the two judges are like.
-AGREE, SURE = 0.95, 0.9
-"""The promised share of agreement, and the share of calibrations in which the promise holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeRule:
-    """The cheap judge decides up to ``low`` and from ``high`` on. Of the ``n`` runs by which this was found the strong
-    one would have been asked in ``asked`` (a share), and the cascade said what the strong one says in ``agreed``."""
-
-    low: float
-    high: float
-    n: int
-    asked: float
-    agreed: float
-
-    def decides(self, score: float) -> bool:
-        """Returns whether the cheap judge's score stands."""
-        return score <= self.low + 1e-9 or score >= self.high - 1e-9
-
-
-def cascade_rule(
-    cheap: Sequence[float], strong: Sequence[bool], threshold: float, agree: float = AGREE, sure: float = SURE
-) -> CascadeRule | None:
-    """Finds the widest rule that keeps the promise. ``strong``: whether the strong judge passes each run. Returns
-    ``None`` where the runs are too few for any promise."""
-    scores, passed = np.asarray(cheap, np.float64), np.asarray(strong, bool)
-    n, differs = len(scores), (scores >= threshold - 1e-9) != passed
-    span = np.where(scores >= threshold, 1.0 - threshold, threshold)
-    sureness = np.abs(scores - threshold) / np.maximum(span, 1e-9)
-    found = None
-    for cut in sorted({*np.round(sureness, 9).tolist()}, reverse=True):
-        stands = sureness >= cut - 1e-9
-        errors = int((stands & differs).sum())
-        if errors >= n or beta_quantile(errors + 1.0, n - errors, sure) > 1.0 - agree:
-            break
-        low, high = threshold - cut * threshold, threshold + cut * (1.0 - threshold)
-        found = CascadeRule(round(low, 6), round(high, 6), n, float(1.0 - stands.mean()), 1.0 - errors / n)
-    return found
-
-
-# A pass rate by labels and several judges at once.
-#
-# Each judge's scores tell something of people's verdicts; the combination that tells most (weighted least squares over
-# the labelled runs) is taken for one judge, by whom the rate is corrected as by any: the multiple regression estimator
-# (Cochran 1977, chapter 7), power tuning over several predictions (Shan et al. 2025, arXiv 2509.21707). Each judge that
-# the combination was fitted by costs a degree of freedom.
-LEAST_JOINT = 100
-"""With fewer labels a combination of judges is refused: its interval would not hold what it promises."""
-WORTH_IT = 1.1
-"""A judge that makes each label worth less than this is not worth its money."""
-
-
-@dataclass(frozen=True, slots=True)
-class JointRate:
-    """A pass rate from labels and several judges. ``rate``: by all judges; ``alone``: by the labels without a judge.
-    ``each``: what each judge adds to the others, as a factor on the number of labels."""
-
-    rate: CorrectedRate
-    alone: CorrectedRate
-    each: tuple[float, ...]
-
-    @property
-    def worth(self) -> float:
-        """How many times as many labels would give, without judges, an interval as narrow."""
-        return _worth(self.alone, self.rate)
-
-
-def joint_rate(labelled: Labelled, scores: Values, means: Sequence[float], n: float) -> JointRate:
-    """Estimates the rate. ``labelled``: people's verdicts (its ``judge`` is not used); ``scores``: of these runs, a
-    column for each judge; ``means``: of all ``n`` runs. Raises ``ValueError`` for fewer labels than
-    :data:`LEAST_JOINT`."""
-    if len(labelled.people) < LEAST_JOINT:
-        raise ValueError(f"several judges take {LEAST_JOINT} labels, and there are {len(labelled.people)}")
-    alone = label_rate(labelled)
-    overall = np.asarray(means, np.float64)
-    every = [*range(scores.shape[1])]
-    rate = _rate(labelled, scores, overall, n, every)
-    others = ([each for each in every if each != judge] for judge in every)
-    each = tuple(_worth(_rate(labelled, scores, overall, n, rest), rate) for rest in others)
-    return JointRate(rate, alone, each)
-
-
-def _rate(labelled: Labelled, scores: Values, means: Values, n: float, judges: list[int]) -> CorrectedRate:
-    of, overall = scores[:, judges], means[judges]
-    weights = labelled.weights / labelled.weights.sum()
-    apart = of - weights @ of
-    root = np.sqrt(weights)
-    slopes, *_ = np.linalg.lstsq(
-        root[:, None] * apart, root * (labelled.people - weights @ labelled.people), rcond=1e-9
-    )
-    one = Labelled(labelled.people, of @ slopes, labelled.weights, labelled.clusters)
-    return corrected_rate(one, Scores(float(overall @ slopes), n), judges=len(judges))
-
-
-def _worth(before: CorrectedRate, after: CorrectedRate) -> float:
-    return (before.width / after.width) ** 2
 
 
 # Is another way of judging the same runs nearer to people?

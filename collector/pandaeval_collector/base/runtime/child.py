@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import struct
@@ -19,14 +20,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from pandaeval_collector.base.errors import UserError
+
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
-_START_S, _STOP_S = 120.0, 3.0
+_START_S = 120.0
+_PR_SET_PDEATHSIG = 1
 _LENGTH = struct.Struct("<Q")
 
 
-class ChildStartError(Exception):
-    """A process does not start. The text: ``cannot be started: …`` or ``does not start: …``."""
+class ChildStartError(UserError):
+    """A process does not start. The text ends with: ``cannot be started: …`` or ``does not start: …``."""
 
 
 class Child:
@@ -65,15 +69,6 @@ class Child:
     def kill(self) -> None:
         self._process.kill()
 
-    async def stop(self) -> None:
-        """Closes the process's input, and kills the process if it does not end within three seconds."""
-        self.end_input()
-        try:
-            await asyncio.wait_for(self.wait(), _STOP_S)
-        except TimeoutError:
-            self.kill()
-            await self.wait()
-
     async def wait(self) -> int:
         """Returns the process's exit code once it has ended; that of a killed process is negative."""
         code = await asyncio.get_running_loop().run_in_executor(None, self._process.wait)
@@ -86,7 +81,10 @@ class Parent:
 
     def __init__(self, *, nice: int = 0) -> None:
         """``nice``: by how much this process lowers its priority. Ignores interrupts, which are sent to all processes
-        of a service at once: the parent handles them."""
+        of a service at once: the parent handles them. Ends with its parent, even while it is in C code."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        go_first()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         if nice and hasattr(os, "nice"):

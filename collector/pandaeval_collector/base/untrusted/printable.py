@@ -20,6 +20,8 @@ UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
 """Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 which no file can hold. Line ends and tabs stay."""
 _UNREADABLE = re.compile(UNSAFE_CLASS)
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to write."""
 
 
 def printable(text: str) -> str:
@@ -55,6 +57,11 @@ def _json_escaped(found: re.Match[str]) -> str:
 def clean(text: str) -> str:
     """Returns ``text`` like :func:`printable`, but leaves characters that join letters and pictures to one."""
     return text if text.isascii() and text.isprintable() else _UNREADABLE.sub(_escaped, text)
+
+
+def for_xml(text: str) -> str:
+    """Returns ``text`` with every character that XML cannot hold replaced by U+FFFD."""
+    return _NOT_XML.sub("\ufffd", text)
 
 
 def excerpt(text: str | None, room: int) -> str | None:

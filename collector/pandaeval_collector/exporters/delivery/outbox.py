@@ -1,27 +1,103 @@
-"""Feeds exporters from the outbox: each has a cursor of its own, and none waits for another."""
+"""Runs exporters, none of which waits for another: those that are fed from the outbox, each with a cursor of its own,
+and those that send their whole state at an interval."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 
 import orjson
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.backoff import Bell, finish
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
-from pandaeval_collector.exporters import Exporter, Row, Sent
-from pandaeval_collector.exporters.delivery.standing import SinkState
+from pandaeval_collector.base.untrusted.foreign import told
+from pandaeval_collector.exporters import Exporter, Repeating, RetryLaterError, Sent
 from pandaeval_collector.store import DamagedError, Store
+from pandaeval_otel.base.component_errors import ERRORS, EXPORTER
 
 _log = logging.getLogger(__name__)
 
+UP, DOWN, OFF = 1, 0, -1
 _BATCH = 512
 _POLL_S = 0.5
 _FLUSH_S = 5.0
+
+
+class Outlet(ABC):
+    """Runs one exporter. A failing one is tried again later, ever more seldom; its state is logged when it changes."""
+
+    def __init__(self, exporter: Exporter | Repeating, signal: str, telemetry: Telemetry) -> None:
+        self._sink, self._backoff, self._is_up = exporter, Backoff(), True
+        self._rounds: Every | None = None
+        way = exporter.name.partition(".")[0]
+        telemetry.gauge("pandaeval.exporter.state", lambda: self.state, exporter=way, signal=signal)
+
+    @property
+    def state(self) -> int:
+        """The exporter's state: 1 up, 0 down, -1 off because the sink does not take this signal."""
+        if not self._is_up:
+            return DOWN
+        return OFF if self._sink.off else UP
+
+    async def start(self) -> None:
+        await self._open()
+        name = f"pandaeval-export-{self._sink.name}"
+        self._rounds = Every(_POLL_S, self._round, name, last=True, grace=_FLUSH_S)
+
+    async def stop(self) -> None:
+        """Sends what it can within a few seconds, then closes the exporter."""
+        if self._rounds is not None:
+            await self._rounds.stop()
+        await self._sink.close()
+
+    @abstractmethod
+    async def _open(self) -> None:
+        """Opens the exporter."""
+
+    @abstractmethod
+    async def _send(self, last: bool) -> float | None:
+        """Has the exporter send something. Returns seconds to wait for the next time; ``None``: there may be more.
+        ``last``: nothing will follow for a while."""
+
+    async def _round(self) -> float | None:
+        last = self._rounds is not None and self._rounds.is_last
+        try:
+            while (wait := await self._send(last)) is None:
+                pass
+        except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
+            wait = self._failed(error)
+        return wait
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Notes that the exporter is well, or what a call of it inside the block raises as an error of its own, except
+        :class:`RetryLaterError`."""
+        try:
+            yield
+        except RetryLaterError:
+            raise
+        except Exception as error:
+            ERRORS.note(EXPORTER, self._sink.name, error)
+            raise
+        if not self._is_up:
+            _log.info("%s is back", self._sink.name)
+        self._is_up = True
+        self._backoff.succeeded()
+
+    def _failed(self, error: Exception) -> float:
+        """Notes a failure; returns how many seconds to wait before the next try."""
+        if self._is_up:
+            kind = type(error).__name__
+            _log.warning("%s: no delivery for now, results wait (%s: %s)", self._sink.name, kind, told(error))
+        self._is_up = False
+        return self._backoff.failed(error.after_s if isinstance(error, RetryLaterError) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,101 +106,82 @@ class _Cursor:
     position: str = ""
 
 
-class Outbox:
+class Outbox(Outlet):
     """Feeds one exporter, from the item at which it stopped. Delivers at least once; exactly once if the exporter
-    stores its position with the cursor (a file's length, say) and can go back to it."""
+    stores its position with the cursor (a file's length, say) and can go back to it. ``source``: the signal that it
+    sends, or ``results``."""
 
     def __init__(self, store: Store, exporter: Exporter, telemetry: Telemetry) -> None:
+        super().__init__(exporter, exporter.source, telemetry)
         self._store, self._exporter, self._telemetry = store, exporter, telemetry
-        self._standing = SinkState(exporter.name, exporter.source, telemetry, lambda: exporter.off)
+        self.source = exporter.source
         self._key = f"cursor:{exporter.name}"
-        self._bell = Bell()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
         self._cursor = _Cursor()
-
-    @property
-    def source(self) -> str:
-        """The signal that the exporter sends, or ``results``."""
-        return self._exporter.source
+        reads_results = self.source == "results"
+        self._read = (
+            store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
+        )
 
     @property
     def seq(self) -> int:
         """The number of the last item that was delivered, or dropped and counted."""
         return self._cursor.seq
 
-    async def start(self) -> None:
-        stored = self._store.get(self._key)
+    def wake(self) -> None:
+        """Tells the outbox that there are new items."""
+        if self._rounds is not None and self.state:  # an exporter that is down keeps to its waiting time
+            self._rounds.ring()
+
+    async def _open(self) -> None:
+        stored = self._store.reads.get(self._key)
         if stored is not None:
             self._cursor = _Cursor(**orjson.loads(stored))
         begins = await self._exporter.open(self._cursor.position)
         if stored is None or begins != self._cursor.position:
             await self._note(_Cursor(self._cursor.seq, begins))
-        self._task = asyncio.create_task(self._run(), name=f"pandaeval-export-{self._exporter.name}")
 
-    def wake(self) -> None:
-        """Tells the outbox that there are new items."""
-        if self._standing.state:  # an exporter that is down keeps to its waiting time
-            self._bell.ring()
-
-    async def stop(self) -> None:
-        """Delivers what it can within a few seconds, then closes the exporter."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await finish(self._task, _FLUSH_S)
-        await self._exporter.close()
-
-    async def _run(self) -> None:
-        while True:
-            stopping = self._stopping
-            try:
-                found_any = await self._deliver()
-            except Exception as error:  # noqa: BLE001 - a sink that fails must not take the collector with it
-                wait = self._standing.failed(error)
-                found_any = False
-            else:
-                wait = _POLL_S
-            if not found_any:
-                if stopping:
-                    return
-                await self._bell.sleep(wait)
-
-    async def _deliver(self) -> bool:
-        """Delivers one batch; returns whether there was one."""
+    async def _send(self, last: bool) -> float | None:
+        """Delivers one batch."""
         try:
-            rows = self._read()(self._cursor.seq, _BATCH)
+            rows = self._read(self._cursor.seq, _BATCH)
         except DamagedError as error:
             _log.error("%s: %s", self._exporter.name, error)
             self._count(Sent(error.items, dropped={"damaged": error.items}))
             await self._note(_Cursor(error.seq, self._cursor.position))
-            return True
+            return None
         if not rows:
-            return False
+            return _POLL_S
         failpoints.reach("before_export")
-        with self._standing.asking():
+        with self._asking():
             sent = await self._exporter.export(rows)
         failpoints.reach("after_export")
-        self._standing.succeeded()
         self._count(sent)
         await self._note(_Cursor(rows[sent.rows - 1].seq, sent.position))
-        return True
+        return None
 
     async def _note(self, cursor: _Cursor) -> None:
         self._cursor = cursor
-        value = orjson.dumps({"seq": cursor.seq, "position": cursor.position}).decode()
-        await asyncio.wrap_future(self._store.put(self._key, value))
-
-    def _read(self) -> Callable[[int, int], Sequence[Row]]:
-        if self.source == "results":
-            return self._store.results_after
-        return functools.partial(self._store.outbox_after, self.source)
+        await asyncio.wrap_future(self._store.put(self._key, orjson.dumps(asdict(cursor)).decode()))
 
     def _count(self, sent: Sent) -> None:
-        exporter = self._exporter.name.partition(".")[0]
-        add = functools.partial(
-            self._telemetry.add, "pandaeval.exporter.items", exporter=exporter, signal=self._exporter.source
-        )
+        way = self._exporter.name.partition(".")[0]
+        add = functools.partial(self._telemetry.add, "pandaeval.exporter.items", exporter=way, signal=self.source)
         add("sent", sent.rows - sum(sent.dropped.values()))
         for reason, count in sent.dropped.items():
             add("dropped", count, reason)
+
+
+class Repeater(Outlet):
+    """Runs one :class:`pandaeval_collector.exporters.Repeating`: new results are sent with the next interval."""
+
+    def __init__(self, exporter: Repeating, telemetry: Telemetry) -> None:
+        super().__init__(exporter, exporter.name.partition(".")[2], telemetry)
+        self._exporter = exporter
+
+    async def _open(self) -> None:
+        await self._exporter.open()
+
+    async def _send(self, last: bool) -> float | None:
+        with self._asking():
+            await self._exporter.send(last)
+        return self._exporter.interval

@@ -11,7 +11,7 @@ from pandaeval_collector.pipeline.line.members import with_signals
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import SessionTraceRow, Store, WriteSet, packed_contents
+from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet, packed_contents
 
 _WHOLE = GrownSession(whole=True)
 
@@ -19,7 +19,7 @@ _WHOLE = GrownSession(whole=True)
 class Adoption:
     """Makes handed-over traces members of their sessions. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces) -> None:
+    def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
         self._store, self._sessions = store, sessions
         self._compared = frozenset(metric.name for metric in evaluator.compared)
 
@@ -76,7 +76,7 @@ class Adoption:
     def _retell(self, old: SessionTraceRow, new: SessionTraceRow, changes: WriteSet) -> None:
         """Updates the signals of a known member: a judge answered, the trace itself is the same. Signals that come of
         comparing it or reading it again are kept, as only this collector knows them."""
-        told = unpack(new.body)[0]
+        told = unpack(new.body)
         ours = self._compared.union(told.unsettled)
         row = with_signals(old, {name: each for name, each in told.signals.items() if name not in ours})
         changes.session_traces.append(row)
@@ -108,12 +108,12 @@ def _last_words(handed: Sequence[Handed]) -> dict[bytes, Handed]:
 
 
 def _digest(handed: Handed) -> str:
-    return unpack(handed.row.body)[0].digest
+    return unpack(handed.row.body).digest
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
     """Returns whether a trace is a member of its session already, under the same evidence, and was compared."""
-    known, told = unpack(old.body)[0], unpack(new.body)[0]
+    known, told = unpack(old.body), unpack(new.body)
     if not known.loop_evidence or old.session_id != (new.session_id or old.session_id):
         return False
     return (known.digest, known.revision) == (told.digest, told.revision)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NotRequired, TypedDict
@@ -10,7 +9,6 @@ from typing import Any, NotRequired, TypedDict
 import orjson
 
 from pandaeval_collector.analysis.stats.problem_features import Course
-from pandaeval_otel.model import Trigger
 
 
 class SignalFacts(TypedDict):
@@ -25,17 +23,6 @@ class SignalFacts(TypedDict):
     older: NotRequired[bool]
 
 
-class TrialFacts(TypedDict):
-    """What a trace says of the trial that it is a part of, and how it was closed, by which it is read again. ``case``:
-    empty where it is of none by itself; ``trial``: empty where none is named; ``by_task``: the trace names no case."""
-
-    case: str
-    trial: str
-    by_task: bool
-    trigger: str
-    late_spans: int
-
-
 @dataclass(slots=True)
 class TraceFacts:
     """The facts about a decided trace that its session needs. ``span_id``: of the root; ``captured``: whether there is
@@ -44,12 +31,12 @@ class TraceFacts:
     ``responses``, ``continues``: as in :class:`pandaeval_otel.model.Trace`. ``chained``: no span names the session,
     which follows from responses. ``pending``: the trace ended in a tool call. ``done``: the tools that change
     something, and did in this trace. ``turns``: the number of turns in the trace; ``judged``: whether traces like it
-    are judged at all. ``rootless``: the root was not seen to end. ``trial``: only where there are cases. ``held``: the
+    are judged at all. ``rootless``: the root was not seen to end. ``held``: the
     size of what the trace leaves for the grounding of later ones, at the end of the answer; ``unsettled``: the metrics
     that are evaluated with what earlier traces left, and ``before_evidence``: with what of it last. ``asked_again``:
     the user asked for a repeat of what was said. ``course``: how the trace went, packed (see
-    :class:`pandaeval_collector.analysis.stats.problem_features.Course`); ``None`` from an older store. ``recovered``:
-    by which evidence a later trace made up for the failure."""
+    :class:`pandaeval_collector.analysis.stats.problem_features.Course`), ``None`` for unknown. ``recovered``: by which
+    evidence a later trace made up for the failure."""
 
     agent: str
     service: str
@@ -74,7 +61,6 @@ class TraceFacts:
     turns: int = 1
     judged: bool = False
     rootless: bool = False
-    trial: TrialFacts | None = None
     held: int = 0
     unsettled: tuple[str, ...] = ()
     before_evidence: str = ""
@@ -122,8 +108,6 @@ class TraceFacts:
             body["judged"] = True
         if self.rootless:
             body["rootless"] = True
-        if self.trial is not None:
-            body["trial"] = self.trial
         if self.held:
             body["held"] = self.held
         if self.unsettled:
@@ -137,54 +121,18 @@ class TraceFacts:
         return orjson.dumps(body)
 
 
-@dataclass(slots=True)
-class Older:
-    """The answer of a trace, where a store before schema version 4 kept it: among the facts. ``vector``: float32 bytes,
-    empty without one; ``words``: its content words."""
-
-    text: str
-    vector: bytes
-    words: str
+_NAMES = frozenset(each.name for each in fields(TraceFacts))
 
 
-def unpack(packed: bytes) -> tuple[TraceFacts, Older | None]:
-    """Unpacks what :meth:`TraceFacts.pack` packed, now or in any version that wrote the store. Raises ``ValueError``
-    for what is no JSON, and ``KeyError`` where keys are missing that every version wrote."""
-    body: dict[str, Any] = orjson.loads(packed)
-    older = _older(body) if "vector" in body else None
-    get = body.get
-    return TraceFacts(
-        body["agent"],
-        get("service", ""),
-        get("environment"),
-        get("span_id", ""),
-        get("response_id", ""),
-        get("sampled", True),
-        get("fragment", False),
-        body["digest"],
-        get("revision", 1),
-        get("crashed", False),
-        get("captured", False),
-        get("said", False),
-        get("embedder"),
-        body["signals"],
-        get("loop_evidence", ""),
-        tuple(get("responses", ())),
-        get("continues", ""),
-        get("chained", False),
-        get("pending", False),
-        tuple(get("done", ())),
-        get("turns", 1),
-        get("judged", False),
-        get("rootless", False),
-        get("trial"),
-        get("held", 0),
-        tuple(get("unsettled", ())),
-        get("before_evidence", ""),
-        get("asked_again", False),
-        get("course"),
-        get("recovered", ""),
-    ), older
+def unpack(packed: bytes) -> TraceFacts:
+    """Unpacks what :meth:`TraceFacts.pack` packed. Facts that are not known here, as a newer collector may send, are
+    left out. Raises ``ValueError`` for what is no JSON, and ``TypeError`` where facts are missing that every trace
+    has."""
+    facts = {name: value for name, value in orjson.loads(packed).items() if name in _NAMES}
+    for name in ("responses", "done", "unsettled"):
+        if name in facts:
+            facts[name] = tuple(facts[name])
+    return TraceFacts(**facts)
 
 
 _NONE = type(None)
@@ -196,7 +144,6 @@ _KINDS: Kinds = {
     "str | None": (str, _NONE),
     "tuple[str, ...]": tuple,
     "dict[str, SignalFacts]": dict,
-    "TrialFacts | None": (dict, _NONE),
     "list[Any] | None": (list, _NONE),
 }
 _SIGNAL: Kinds = {
@@ -207,7 +154,6 @@ _SIGNAL: Kinds = {
     "lost": str,
     "older": bool,
 }
-_TRIAL: Kinds = {"case": str, "trial": str, "by_task": bool, "trigger": str, "late_spans": int}
 _FITS = 1 << 31
 
 
@@ -225,9 +171,6 @@ def check(facts: TraceFacts) -> None:
         _check_keys(name, signal, _SIGNAL, ("outcome", "value", "why"))
         if not 0.0 <= (signal.get("value") or 0.0) <= 1.0:
             raise ValueError(f"value of {name} is {signal.get('value')}")
-    if facts.trial is not None:
-        _check_keys("trial", facts.trial, _TRIAL, _TRIAL)
-        Trigger(facts.trial["trigger"])
     Course.unpack(facts.course)
 
 
@@ -237,12 +180,3 @@ def _check_keys(name: str, found: Any, kinds: Kinds, needed: Iterable[str]) -> N
     for key in kinds.keys() & found.keys():
         if not isinstance(found[key], kinds[key]):
             raise ValueError(f"{key} of {name} is {found[key]!r:.100}")
-
-
-def _older(body: dict[str, Any]) -> Older:
-    """Takes the answer out of the facts of an older store, and adds facts that it did not state yet."""
-    text, vector = body["output"], base64.b64decode(body["vector"])
-    body["captured"], body["said"] = text is not None, bool(text and text.strip())
-    if not vector:
-        body["embedder"] = None
-    return Older(text or "", vector, " ".join(body["tokens"]))

@@ -17,7 +17,7 @@ from pandaeval_collector.pipeline.line.hints import Lacking
 from pandaeval_collector.pipeline.line.members import from_row, unit_again
 from pandaeval_collector.pipeline.line.understanding import Run
 from pandaeval_collector.store import SessionTraceRow
-from pandaeval_otel._proto.session_service_pb2 import Content, Member
+from pandaeval_otel._proto.member_pb2 import Content, Member
 from pandaeval_otel.wire.labels import MOST_ID
 
 _log = logging.getLogger(__name__)
@@ -74,13 +74,13 @@ def packed_end(session_id: str) -> bytes:
 
 def with_contents(message: bytes, read: Callable[[bytes], Sequence[Part]], most: int) -> bytes:
     """Adds to a packed member what is stored of its trace (``read``, by trace id), where the owner may need it: to ask
-    a judge about its session, to read it with earlier traces, or to grade trials, to which a trace that names no case
-    may belong by the one before it. Adds nothing to a later message about the trace, nor more than ``most`` bytes."""
+    a judge about its session, or to read it with earlier traces. Adds nothing to a later message about the trace, nor
+    more than ``most`` bytes."""
     member = Member.FromString(message)
     if not member.decided:
         return message
-    facts = unpack(member.facts)[0]
-    if not facts.judged and not facts.unsettled and facts.trial is None:
+    facts = unpack(member.facts)
+    if not facts.judged and not facts.unsettled:
         return message
     try:
         parts = read(member.trace_id)

@@ -12,7 +12,7 @@ from pandaeval_collector.pipeline.line.members import to_row
 from pandaeval_collector.pipeline.line.sessions import SessionPlaces
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import Store, WriteSet, outbox_batches
+from pandaeval_collector.store import StoreReader, WriteSet, outbox_batches
 
 
 class MemberHandover:
@@ -20,10 +20,8 @@ class MemberHandover:
     under the sessions' names, and puts what the owner has to know into the outbox. Reads the store and never writes;
     one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, sessions: SessionPlaces, *, unnamed: bool) -> None:
-        """``unnamed``: whether the owner is told of traces that name no session too, as only one that sees all of them
-        can tell which conversation they go on with."""
-        self._store, self._evaluator, self._sessions, self._unnamed = store, evaluator, sessions, unnamed
+    def __init__(self, store: StoreReader, evaluator: Evaluator, sessions: SessionPlaces) -> None:
+        self._store, self._evaluator, self._sessions = store, evaluator, sessions
 
     def place(self, runs: Sequence[Run]) -> tuple[list[Run], Places]:
         """Places no run: each keeps the session that it names, or none."""
@@ -42,12 +40,11 @@ class MemberHandover:
             if before is not None and before.session_id not in ("", session_id):
                 messages.append(packed_left(before.trace_id, before.session_id))
                 changes.moved.append(before.trace_id)
-            # A trace that had a row before is told too: its owner has to take it out of that session.
-            if not session_id and not (self._unnamed and (run.member.facts.linked or before is not None)):
+            if not session_id:
                 continue
             row = to_row(self._sessions.member(run, places), session_id)
             changes.session_traces.append(row)
-            changes.elsewhere.update({session_id} - {""})
+            changes.elsewhere.add(session_id)
             messages.append(packed(row, decided=True))
         changes.outbox.extend(outbox_batches(MEMBERS, messages))
         return [

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from pandaeval_collector.pipeline.line.members import Member, from_row
 from pandaeval_collector.pipeline.line.understanding import Run
-from pandaeval_collector.store import ResponseRow, SessionTraceRow, Store, response_digest
+from pandaeval_collector.store import ResponseRow, SessionTraceRow, StoreReader, response_digest
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
 
@@ -115,7 +115,7 @@ class Forward:
 class StoredChains:
     """:class:`Chains` for a running collector: traces come in any order. Reads the store and never writes."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreReader) -> None:
         self._store = store
 
     def place(self, runs: Sequence[Run]) -> Places:
@@ -198,7 +198,7 @@ def _turn(member: Member, named: str | None) -> _Turn:
 class _Web:
     """The turns around some new ones, read as they are needed. Stored rows of traces in the batch are ignored."""
 
-    def __init__(self, store: Store, batch: Iterable[_Turn]) -> None:
+    def __init__(self, store: StoreReader, batch: Iterable[_Turn]) -> None:
         self._store = store
         self.turns: dict[str, _Turn] = {}
         self._giving: dict[str, list[_Turn]] = defaultdict(list)

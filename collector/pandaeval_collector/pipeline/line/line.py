@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.exporters.delivery.emitter import Emitter
@@ -20,20 +19,15 @@ from pandaeval_collector.pipeline.line.implied_sessions import Chains
 from pandaeval_collector.pipeline.line.members import unpack_answers
 from pandaeval_collector.pipeline.line.revisions import Revisions
 from pandaeval_collector.pipeline.line.session_scores import SessionScores
-from pandaeval_collector.pipeline.line.session_trials import SessionTrials
 from pandaeval_collector.pipeline.line.sessions import GrownSession, SessionPlaces
 from pandaeval_collector.pipeline.line.taken_back import taken_back
 from pandaeval_collector.pipeline.line.understanding import Run, Understanding, Understood
 from pandaeval_collector.scoring.evaluator import Evaluator, unread
 from pandaeval_collector.scoring.metric import SessionView
-from pandaeval_collector.store import DecidedTrace, JobEnd, Store, WriteSet
+from pandaeval_collector.store import DecidedTrace, JobEnd, StoreReader, WriteSet
 from pandaeval_collector.store.failures.live import LiveGroups
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trigger
-
-Ownership = Literal["here", "elsewhere", "shared"]
-"""Who scores the sessions of traces that are decided here: this collector; one other; each of several those that are
-its own."""
 
 
 class Line:
@@ -41,29 +35,26 @@ class Line:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreReader,
         evaluator: Evaluator,
         emitter: Emitter | None = None,
         chains: Chains | None = None,
         left_out: Container[str] = frozenset(),
         failures: LiveGroups | None = None,
-        sessions: Ownership = "here",
+        hands_over: bool = False,
     ) -> None:
         """``chains``: finds the sessions of traces that name none; if not given, from what the store holds.
         ``left_out``: ids of traces that no session is scored by; it may grow. ``failures``: the groups that failures
-        are filed under, if they are. ``sessions``: who scores those of the traces that are decided here."""
+        are filed under, if they are. ``hands_over``: whether the sessions of traces that are decided here are scored by
+        whoever of several collectors has them."""
         self._store, self._evaluator = store, evaluator
         self._revisions = Revisions(store, emitter or Emitter(), evaluator.silent, failures)
         self._sessions = SessionPlaces(self._store, evaluator, chains)
         self._scores = SessionScores(self._store, evaluator, left_out)
         self._adoption = Adoption(store, evaluator, self._sessions)
-        self._handover: MemberHandover | None = None
-        if sessions != "here":
-            self._handover = MemberHandover(store, evaluator, self._sessions, unnamed=sessions == "elsewhere")
+        self._handover = MemberHandover(store, evaluator, self._sessions) if hands_over else None
         self.understanding = Understanding(store, evaluator)
         """Understands traces in this process, before they are filed."""
-        trials = self.understanding.trials
-        self._trials = None if trials is None else SessionTrials(store, trials)
 
     def decide(self, due: Sequence[DueTrace]) -> Decision:
         """Understands and files traces: scores them and the sessions that they change."""
@@ -83,8 +74,6 @@ class Line:
             changes.listed = [run.listed for run in decision.runs if run.listed is not None]
             unpack_answers([run.member for run in decision.runs if run.member.facts.embedder is not None])
             results = [*filing.file(decision.runs, places, changes)]
-            alone = [run for run in decision.runs if run.unit.session_id is None]
-            results += [result for run in alone for result in run.graded]
             for each, one in zip(due, understood, strict=True):
                 if one.failed is not None:
                     results.extend(self._aside(each, *one.failed, decision))
@@ -131,7 +120,7 @@ class Line:
         return decision
 
     def close_sessions(self, session_ids: Iterable[str], trigger: Callable[[str], Trigger]) -> Decision:
-        """Scores sessions and their trials for good. ``trigger``: why each is over."""
+        """Scores sessions for good. ``trigger``: why each is over."""
         decision = Decision()
         results: list[Result] = []
         with self._store.snapshot():
@@ -139,7 +128,6 @@ class Line:
                 results.extend(self._scores.score(session_id, trigger(session_id)))
                 said, jobs = self._scores.ask(session_id, trigger(session_id))
                 results.extend(said)
-                results.extend([] if self._trials is None else self._trials.of(session_id))
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
             self._revisions.add(results, decision)

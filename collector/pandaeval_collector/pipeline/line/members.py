@@ -234,9 +234,7 @@ def unit_again(member: Member, session_id: str, evidence: str) -> Unit:
 
 def from_row(row: SessionTraceRow) -> Member:
     """Unpacks the row of a trace that was decided before."""
-    facts, older = unpack(row.body)
-    answer = row.answer if older is None else AnswerText(older.text, older.vector, older.words).pack()
-    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, facts, answer)
+    return Member(row.trace_id.hex(), row.start_ns, row.end_ns, unpack(row.body), row.answer)
 
 
 def to_row(member: Member, session_id: str) -> SessionTraceRow:

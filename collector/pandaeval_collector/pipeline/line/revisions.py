@@ -9,7 +9,7 @@ from pandaeval_collector.base.result import Result, to_json
 from pandaeval_collector.base.score import Score, Why
 from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.store import JudgedRow, ResultRow, Store
+from pandaeval_collector.store import JudgedRow, ResultRow, StoreReader
 from pandaeval_collector.store.failures.live import LiveGroups, filed
 from pandaeval_otel.base.names import bounded
 from pandaeval_otel.wire.labels import MOST_ID
@@ -22,7 +22,9 @@ class Revisions:
     thread. ``silent``: keys of metrics whose results go nowhere; ``failures``: the groups that failures are filed
     under, if they are."""
 
-    def __init__(self, store: Store, emitter: Emitter, silent: Collection[str], failures: LiveGroups | None) -> None:
+    def __init__(
+        self, store: StoreReader, emitter: Emitter, silent: Collection[str], failures: LiveGroups | None
+    ) -> None:
         self._store, self._emitter, self._silent, self._failures = store, emitter, silent, failures
 
     def add(

@@ -13,7 +13,7 @@ from pandaeval_collector.pipeline.line.members import Member, from_row, summary
 from pandaeval_collector.pipeline.line.understanding import SESSION
 from pandaeval_collector.scoring.evaluator import PASSING, Evaluator
 from pandaeval_collector.scoring.metric import SessionView
-from pandaeval_collector.store import JobRow, Store
+from pandaeval_collector.store import JobRow, StoreReader
 from pandaeval_otel.base.names import all_bounded
 from pandaeval_otel.model import Trigger
 
@@ -24,7 +24,7 @@ _OPEN = ":open"
 class SessionScores:
     """The scores of the sessions of one store. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, left_out: Container[str] = frozenset()) -> None:
+    def __init__(self, store: StoreReader, evaluator: Evaluator, left_out: Container[str] = frozenset()) -> None:
         """``left_out``: ids of traces that no session is scored by, though answers are compared with theirs."""
         self._store, self._evaluator, self._left_out = store, evaluator, left_out
 

@@ -34,7 +34,7 @@ from pandaeval_collector.pipeline.line.stored_traces import kept_trace
 from pandaeval_collector.pipeline.line.taken_back import taken_back_of
 from pandaeval_collector.pipeline.line.understanding import Run, by_itself, in_session, with_session
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import SessionTraceRow, Store, WriteSet
+from pandaeval_collector.store import SessionTraceRow, StoreReader, WriteSet
 from pandaeval_otel.model import Trace
 
 _NEAR: tuple[int, ...] = (4, 32, 256, 2048)
@@ -73,7 +73,7 @@ class GrownSession:
 class SessionPlaces:
     """Places traces in the sessions of one store. Reads the store and never writes; one thread."""
 
-    def __init__(self, store: Store, evaluator: Evaluator, chains: Chains | None = None) -> None:
+    def __init__(self, store: StoreReader, evaluator: Evaluator, chains: Chains | None = None) -> None:
         self._store, self._evaluator = store, evaluator
         self._chains = chains or StoredChains(store)
 

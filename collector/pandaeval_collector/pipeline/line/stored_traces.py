@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
+from pandaeval_collector.store import StoreReader
+from pandaeval_collector.store.chunks import Part as Part
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.evidence import Evidence, gather
@@ -17,22 +17,6 @@ from pandaeval_otel.normal.trace import Closing, build_trace
 _log = logging.getLogger(__name__)
 
 _READ_BYTES = 4 << 20
-
-Part = tuple[bool, bytes]
-"""A chunk as it is stored: whether it holds logs, and its bytes."""
-
-
-class Chunks(Protocol):
-    """Reads chunks."""
-
-    def chunks(self, ids: Collection[int]) -> dict[int, Part]:
-        """Returns the chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace must not be taken
-        for the whole."""
-        ...
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Inside the block, reads cost less."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +39,9 @@ def closing_of(due: DueTrace) -> Closing:
     return Closing(due.trigger, due.revision, due.late_spans)
 
 
-def stored(chunks: Chunks, ids: Collection[int], closing: Closing) -> Rebuilt:
-    """Reads the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`Chunks.chunks`."""
-    return rebuilt(_ordered(chunks.chunks(ids)), closing)
+def stored(store: StoreReader, ids: Collection[int], closing: Closing) -> Rebuilt:
+    """Reads the trace that is stored in these chunks. Raises like :func:`rebuilt` and :meth:`StoreReader.chunks`."""
+    return rebuilt(_ordered(store.chunks(ids)), closing)
 
 
 def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
@@ -72,22 +56,22 @@ def kept_trace(parts: Sequence[Part], digest: str) -> Trace | None:
     return found.trace if found.evidence.digest == digest else None
 
 
-def parts_of(chunks: Chunks, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:
+def parts_of(store: StoreReader, due: Iterable[DueTrace]) -> Iterator[tuple[DueTrace, Sequence[Part] | Exception]]:
     """Yields what is stored of each trace, or the error that kept it from being read. Reads for as many traces at a
     time as memory is spared for. Raises where the store fails."""
     for group in _groups(due):
-        found = _contents(chunks, [id_ for each in group for id_ in each.chunks])
+        found = _contents(store, [id_ for each in group for id_ in each.chunks])
         for each in group:
             if isinstance(found, Exception):  # perhaps that of another trace
-                alone = _contents(chunks, each.chunks)
+                alone = _contents(store, each.chunks)
                 yield each, alone if isinstance(alone, Exception) else _ordered(alone)
             else:
                 yield each, _ordered({id_: found.pop(id_) for id_ in set(each.chunks)})
 
 
-def _contents(chunks: Chunks, ids: Collection[int]) -> dict[int, Part] | Exception:
+def _contents(store: StoreReader, ids: Collection[int]) -> dict[int, Part] | Exception:
     try:
-        return chunks.chunks(ids)
+        return store.chunks(ids)
     except (sqlite3.Error, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - what is damaged in whichever way must not cost those beside it

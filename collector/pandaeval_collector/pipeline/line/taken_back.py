@@ -11,7 +11,7 @@ from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.pipeline.line.understanding import TURN
 from pandaeval_collector.scoring.evaluator import Evaluator
-from pandaeval_collector.store import JobRow, Store
+from pandaeval_collector.store import JobRow, StoreReader
 
 _LEVELS = ("trace", "turn")
 _NOTHING_LEFT = Unscored(
@@ -20,7 +20,7 @@ _NOTHING_LEFT = Unscored(
 
 
 def taken_back(
-    store: Store, evaluator: Evaluator, unit: Unit, results: Sequence[Result], jobs: Sequence[JobRow] = ()
+    store: StoreReader, evaluator: Evaluator, unit: Unit, results: Sequence[Result], jobs: Sequence[JobRow] = ()
 ) -> list[Result]:
     """Returns an unscored result of each metric of a trace and its turns that has a result in the store, none among
     ``results`` and no question among ``jobs``. ``unit``: the trace's newest revision. What the session answers is left
@@ -30,7 +30,7 @@ def taken_back(
 
 
 def taken_back_of(
-    store: Store, evaluator: Evaluator, unit: Unit, results: Sequence[Result], names: Collection[str]
+    store: StoreReader, evaluator: Evaluator, unit: Unit, results: Sequence[Result], names: Collection[str]
 ) -> list[Result]:
     """Returns the same of these trace metrics alone."""
     answered = {(unit.id, f"trace.{each.metric}") for each in results if each.unit.id == unit.id}
@@ -39,7 +39,7 @@ def taken_back_of(
 
 
 def _each(
-    store: Store,
+    store: StoreReader,
     evaluator: Evaluator,
     unit: Unit,
     answered: Collection[tuple[str, str]],

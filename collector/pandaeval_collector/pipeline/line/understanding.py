@@ -16,14 +16,14 @@ import orjson
 from pandaeval_collector.analysis.rules.grounding.before import pack
 from pandaeval_collector.base.result import Result, Unit
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.pipeline.line.grading import live_trials
 from pandaeval_collector.pipeline.line.hints import Lacking, lacking
 from pandaeval_collector.pipeline.line.listing import cost_of, listed, pairs_of
 from pandaeval_collector.pipeline.line.members import Lost, Member, new_member
-from pandaeval_collector.pipeline.line.stored_traces import Chunks, Part, closing_of, parts_of, rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import closing_of, parts_of, rebuilt
 from pandaeval_collector.scoring.evaluator import Evaluator, Question, trace_unit
 from pandaeval_collector.scoring.metric import Texts
-from pandaeval_collector.store import JobRow, ListedRow
+from pandaeval_collector.store import JobRow, ListedRow, StoreReader
+from pandaeval_collector.store.chunks import Part
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.session import is_history
@@ -66,8 +66,6 @@ class Run:
     listed: ListedRow | None = None
     error: str | None = None
     """The error with which the run itself failed, if it did."""
-    graded: Sequence[Result] = ()
-    """The results of the run as a trial of a case by itself, in no session."""
     is_handed: bool = False
     """Whether another collector decided the run, and this one scores its session. It may have come before."""
 
@@ -160,16 +158,14 @@ class Understands(Protocol):
 class Understanding:
     """Reads traces and understands them. One thread."""
 
-    def __init__(self, chunks: Chunks, evaluator: Evaluator) -> None:
-        self._chunks, self._evaluator = chunks, evaluator
-        self.trials = live_trials(evaluator)
-        """The cases that traces are held against, if there are some."""
+    def __init__(self, store: StoreReader, evaluator: Evaluator) -> None:
+        self._store, self._evaluator = store, evaluator
 
     def of(self, due: Sequence[DueTrace]) -> list[Understood]:
         """Returns what became of each trace, in the same order: one that cannot be read or understood costs no other.
         Raises where the store fails."""
-        with self._chunks.snapshot():
-            built = [self._build(each, parts) for each, parts in parts_of(self._chunks, due)]
+        with self._store.snapshot():
+            built = [self._build(each, parts) for each, parts in parts_of(self._store, due)]
         texts = self._evaluator.embed([one.trace for one in built if one.trace is not None])
         return [
             Understood(one.digest, failed=one.failed) if one.trace is None else self._scored(one, one.trace, texts)
@@ -213,8 +209,6 @@ class Understanding:
         member = new_member(trace, texts, built.is_judged, held, counts)
         if keeps:
             member.facts.unsettled = self._evaluator.unsettled(trace, results)
-        if self.trials is not None:
-            member.facts.trial = self.trials.facts(trace)
         run = Run(
             unit,
             member,
@@ -224,9 +218,6 @@ class Understanding:
             trace=trace,
             listed=listed(trace, built.attributes, built.usd),
             error=trace.error,
-            graded=()
-            if self.trials is None or member.facts.trial is None
-            else self.trials.alone(trace, member.facts.trial),
         )
         if built.is_judged and not trace.is_step:
             self._ask(trace, run)

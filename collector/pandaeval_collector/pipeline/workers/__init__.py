@@ -1,7 +1,5 @@
 """Processes that understand traces for the line, so that the collector can use more than one core."""
 
-from pandaeval_collector.pipeline.workers.pool import Workers
-from pandaeval_collector.pipeline.workers.process import WorkerStartError
-from pandaeval_collector.pipeline.workers.wire import WorkerSetup
+from pandaeval_collector.pipeline.workers.pool import Workers, WorkerSetup
 
-__all__ = ["WorkerSetup", "WorkerStartError", "Workers"]
+__all__ = ["WorkerSetup", "Workers"]

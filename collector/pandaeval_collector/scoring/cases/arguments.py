@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, permutations
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, groupby, permutations, product
 from typing import Any
 
 from pandaeval_collector.analysis.stats.tools import best_matching, common_order, tool_selection_f1
@@ -38,58 +38,53 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
     return any(_EQUAL[how](candidate, actual) for candidate in candidates)
 
 
-def equal_keys(call: ExpectedCall, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Returns how many of the compared arguments are equal, and how many there are on either side."""
-    known = {*(call.parameters or {}), *call.acceptable}
-    compared = known | set(arguments)
-    if call.compare_args is not None:
-        compared &= set(call.compare_args)
-    missing_is_right = {name for name in compared if name not in arguments and name in call.optional}
-    equal = sum(argument_equal(call, name, arguments[name]) for name in compared & known if name in arguments)
-    return equal + len(missing_is_right), len(compared)
-
-
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
     """Returns equal keys / union of the keys; 1 for equal arguments, and where the case says nothing of them."""
-    if expected.parameters is None and not expected.acceptable:
-        return 1.0
-    equal, union = equal_keys(expected, given(call))
-    return equal / union if union else 1.0
+    right = _compared(expected, call)
+    return sum(right.values()) / len(right) if right else 1.0
 
 
 def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
     """Returns the share of the expected arguments that are equal; ``None`` where nothing is said of them."""
-    if expected.parameters is None and not expected.acceptable:
+    compared = _compared(expected, call)
+    if compared is None:
         return None
-    known = {*(expected.parameters or {}), *expected.acceptable}
-    if expected.compare_args is not None:
-        known &= set(expected.compare_args)
-    arguments = given(call)
-    right = sum(
-        argument_equal(expected, name, arguments[name]) if name in arguments else name in expected.optional
-        for name in known
-    )
-    return right / len(known) if known else 1.0
+    right = [is_right for name, is_right in compared.items() if name in _expected(expected)]
+    return sum(right) / len(right) if right else 1.0
 
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
     """Describes each argument that is not as expected: ``city: 'Rome' instead of 'Paris'``."""
+    compared, arguments = _compared(expected, call) or {}, given(call)
+    return [_difference(expected, name, arguments) for name, is_right in sorted(compared.items()) if not is_right]
+
+
+def _expected(call: ExpectedCall) -> set[str]:
+    """Returns the arguments of which the case says a value."""
+    return {*(call.parameters or {}), *call.acceptable}
+
+
+def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
+    """Returns whether each compared argument is as expected; ``None`` where the case says nothing of arguments."""
     if expected.parameters is None and not expected.acceptable:
-        return []
-    arguments, wanted = given(call), {**dict.fromkeys(expected.acceptable), **(expected.parameters or {})}
-    compared = wanted.keys() | arguments.keys()
+        return None
+    arguments, known = given(call), _expected(expected)
+    names = known | arguments.keys()
     if expected.compare_args is not None:
-        compared &= set(expected.compare_args)
-    return [said for name in sorted(compared) if (said := _difference(expected, name, arguments, wanted))]
+        names &= set(expected.compare_args)
+    return {
+        name: name in known and argument_equal(expected, name, arguments[name])
+        if name in arguments
+        else name in expected.optional
+        for name in names
+    }
 
 
-def _difference(expected: ExpectedCall, name: str, arguments: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _difference(expected: ExpectedCall, name: str, arguments: Mapping[str, Any]) -> str:
     if name not in arguments:
-        return "" if name in expected.optional else f"{name} is missing"
-    if name not in wanted:
+        return f"{name} is missing"
+    if name not in _expected(expected):
         return f"{name} was not expected"
-    if argument_equal(expected, name, arguments[name]):
-        return ""
     right = (expected.parameters or {}).get(name, *expected.acceptable.get(name, (None,))[:1])
     return f"{name}: {_shown(arguments[name])} instead of {_shown(right)}"
 
@@ -160,28 +155,13 @@ Worth = Callable[[ExpectedCall, ToolCall], float]
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:
     """Returns the names of ``expected``; neighbours of equal ``step`` in the order that has most in common with
     ``actual``. Of more than 720 orders, each step is put into the order in which ``actual`` first has its tools."""
-    groups = [[call.tool_name for call in group] for group in _steps(expected)]
-    if all(len(group) == 1 for group in groups):
-        return [name for group in groups for name in group]
+    numbered = ((call.step if call.step is not None else f"alone {at}", call) for at, call in enumerate(expected))
+    groups = [[call.tool_name for _, call in group] for _, group in groupby(numbered, key=lambda item: item[0])]
     if math.prod(math.factorial(len(group)) for group in groups) > _MOST_ORDERS:
         place = {name: at for at, name in reversed([*enumerate(actual)])}
         return [name for group in groups for name in sorted(group, key=lambda n: place.get(n, len(actual)))]
-    return max(_orders(groups), key=lambda order: common_order(order, actual))
-
-
-def _steps(expected: Sequence[ExpectedCall]) -> Iterator[list[ExpectedCall]]:
-    numbered = ((call.step if call.step is not None else f"alone {at}", call) for at, call in enumerate(expected))
-    for _, group in groupby(numbered, key=lambda item: item[0]):
-        yield [call for _, call in group]
-
-
-def _orders(groups: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    if not groups:
-        yield []
-        return
-    for first in dict.fromkeys(permutations(groups[0])):
-        for rest in _orders(groups[1:]):
-            yield [*first, *rest]
+    orders = product(*(dict.fromkeys(permutations(group)) for group in groups))
+    return max(([*chain(*order)] for order in orders), key=lambda order: common_order(order, actual))
 
 
 def matched(

@@ -3,7 +3,7 @@ its line."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from pandaeval_collector.base.untrusted.yaml_text import (
     read_yaml,
 )
 from pandaeval_collector.judge.redact import Hide, redact, redact_value
-from pandaeval_collector.scoring.cases.graders import complete
+from pandaeval_collector.scoring.cases.graders import CaseFault, complete
 from pandaeval_collector.scoring.cases.model import (
     Case,
     CountedCalls,
@@ -83,11 +83,14 @@ def sentence(problem: Mapping[str, Any]) -> str:
         case "string_too_short":
             return "is empty"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"is no map, such as {_a_map(place)}, but {given!r:.60}"
-        case "tuple_type" | "list_type" if given is None:
-            return f"is empty; write a list, such as {_a_list(place)}"
+            field = next((part for part in reversed(place) if isinstance(part, str)), "cases")
+            example = _PARTS[field][2] if field in _PARTS else _MAPS.get(field, "{key: value}")
+            return f"is no map, such as {example}, but {given!r:.60}"
         case "tuple_type" | "list_type":
-            return f"is no list, such as {_a_list(place)}, but {given!r:.60}"
+            example = _LISTS.get(str(place[-1]), "[a, b]")
+            if given is None:
+                return f"is empty; write a list, such as {example}"
+            return f"is no list, such as {example}, but {given!r:.60}"
         case "value_error":
             return str(problem["ctx"]["error"])
         case "string_type" if place[-1] == "[key]":
@@ -127,15 +130,6 @@ def _unknown(place: Place) -> str:
     return (
         f"is no field of {called}{f'; did you mean {found[0]}?' if found else '; `pandaeval cases schema` lists them'}"
     )
-
-
-def _a_map(place: Place) -> str:
-    field = next((part for part in reversed(place) if isinstance(part, str)), "cases")
-    return _PARTS[field][2] if field in _PARTS else _MAPS.get(field, "{key: value}")
-
-
-def _a_list(place: Place) -> str:
-    return _LISTS.get(str(place[-1]), "[a, b]")
 
 
 _MOST_BYTES = 64 << 20
@@ -184,21 +178,22 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
     try:
         suite, faults = complete(Suite.model_validate(given), known)
     except ValidationError as error:
-        raise CaseFileError("\n".join(_told(error, path, lines, inside))) from error
+        problems = as_told(error.errors(include_url=False))
+        faults = [(each["loc"], sentence(each)) for each in problems]
+        raise CaseFileError(_placed(path, faults, lines, inside)) from error
     if faults:
-        raise CaseFileError("\n".join(_placed(path, place, text, lines, inside) for place, text in faults))
+        raise CaseFileError(_placed(path, faults, lines, inside))
     return suite
 
 
-def _told(error: ValidationError, path: Path, lines: dict[Place, int], inside: Place) -> Iterator[str]:
-    found = as_told(error.errors(include_url=False))
-    for each in sorted(found, key=lambda each: _line(each["loc"], lines, inside) or 0):
-        yield _placed(path, each["loc"], sentence(each), lines, inside)
-
-
-def _placed(path: Path, place: Place, text: str, lines: dict[Place, int], inside: Place) -> str:
-    line = _line(place, lines, inside)
-    return f"{path}{f':{line}' if line else ''}: {_dotted(place)}: {text}"
+def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
+    """Writes faults with their lines, in order of these."""
+    found = [(_line(place, lines, inside), place, text) for place, text in faults]
+    told = []
+    for line, place, text in sorted(found, key=lambda each: each[0] or 0):
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+        told.append(f"{path}{f':{line}' if line else ''}: {field}: {text}")
+    return "\n".join(told)
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
@@ -209,10 +204,6 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
     while found not in lines and found:
         found = found[:-1]
     return lines.get(found)
-
-
-def _dotted(place: Place) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
 
 
 # Makes a case of a recorded run: what it was given, the tools that it had, and what they gave back, without secrets.
@@ -247,6 +238,7 @@ def freeze(
     ``hide`` redacts every text, besides values in fields that are named like secrets. Raises ``ValueError`` where
     nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
+    tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
     messages = [text for run in runs for text in _messages(run)]
     calls = [_call(call) for run in runs for call in run["tool_calls"]][:_MOST_CALLS]
@@ -265,7 +257,10 @@ def freeze(
         "open": ["expected_tools"],
         "recorded": {
             "trace_ids": ids,
-            "tools": _tools(runs),
+            "tools": [
+                {key: tool[key] for key in ("name", "description", "parameters") if tool[key]}
+                for tool in tools.values()
+            ],
             "messages": messages,
             "calls": calls,
             "answer": next((run["output"] for run in reversed(runs) if run["output"]), None),
@@ -292,8 +287,3 @@ def _messages(run: Mapping[str, Any]) -> list[str]:
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     made = {"tool_name": call["name"], "parameters": call["arguments"], "result": call["result"]}
     return {**made, "error": call["error"]} if call["error"] else made
-
-
-def _tools(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
-    return [{key: tool[key] for key in ("name", "description", "parameters") if tool[key]} for tool in found.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,8 +20,9 @@ def doubts(suite: Suite) -> Iterator[str]:
     """Yields a sentence with the cure for everything in a suite that is hardly meant."""
     idle = [case.id for case in suite.cases if not declared(case) and not case.open]
     if idle:
+        several = "1 case is" if len(idle) == 1 else f"{len(idle)} cases are"
         yield (
-            f"{_many(idle)} without anything that a run could fail ({_some(idle)}): no trial is decided before there "
+            f"{several} without anything that a run could fail ({_some(idle)}): no trial is decided before there "
             "is an expectation, such as expected_tools, expected_outcome or expected_answer"
         )
     same: dict[str, list[str]] = {}
@@ -30,10 +31,6 @@ def doubts(suite: Suite) -> Iterator[str]:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
         yield f"{_some(ids)} have the same inputs.task: the spans of a run have to name the case (using_case)"
-
-
-def _many(ids: Sequence[str]) -> str:
-    return "1 case is" if len(ids) == 1 else f"{len(ids)} cases are"
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -66,27 +63,31 @@ CaseFault = tuple[tuple[str | int, ...], str]
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
     """Writes out each function that ``graders`` name by a bare name; returns the suite, and what is wrong with any
     name. ``known``: names of the metrics of level trial."""
-    wrong = [*_same_ids(suite)]
-    cases = []
+    wrong: list[CaseFault] = []
+    cases: list[Case] = []
+    ids: dict[str, int] = {}
     for at, case in enumerate(suite.cases):
-        names = tuple(_written_out(name, suite, known) for name in case.graders)
+        first = ids.setdefault(case.id, at)
+        if first != at:
+            fault = f"the id {case.id} is that of cases[{first}] already; rename one"
+            wrong.append((("cases", at, "id"), fault))
+        names = case.graders
+        if suite.graders_from is not None:
+            bare = {name for name in names if SEPARATOR not in name and name not in known}
+            names = tuple(f"{suite.graders_from}{SEPARATOR}{name}" if name in bare else name for name in names)
+        by_short: dict[str, str] = {}
         for index, name in enumerate(names):
             wrong += [(("cases", at, "graders", index), fault) for fault in _faults(name, known)]
-        wrong += [(("cases", at, "graders", index), fault) for index, fault in _twice(names)]
+            other = by_short.setdefault(short(name), name)
+            if other != name:  # one would hide the other
+                fault = f"{name}: results of {other} have the same name, {short(name)}; give one another name"
+                wrong.append((("cases", at, "graders", index), fault))
         unknown = set(case.thresholds) - set(known) - {short(name) for name in names}
         wrong += [(("cases", at, "thresholds", name), _unknown(name, known)) for name in sorted(unknown)]
         if case.end_state_from is not None:
-            wrong += [(("cases", at, "end_state_from"), fault) for fault in _loading(case.end_state_from)]
+            wrong += [(("cases", at, "end_state_from"), fault) for fault in _making(function, case.end_state_from)]
         cases.append(case.model_copy(update={"graders": names}))
     return suite.model_copy(update={"cases": tuple(cases)}), wrong
-
-
-def _same_ids(suite: Suite) -> Iterator[CaseFault]:
-    known: dict[str, int] = {}
-    for at, case in enumerate(suite.cases):
-        first = known.setdefault(case.id, at)
-        if first != at:
-            yield ("cases", at, "id"), f"the id {case.id} is that of cases[{first}] already; rename one"
 
 
 def short(name: str) -> str:
@@ -109,41 +110,19 @@ def _metric(name: str) -> Metric[Trial, TrialContext]:
     return Metric("trial", short(name), "code", "1", 0.5, "?", "-", evaluate, settings=of, layer=layer)
 
 
-def _written_out(name: str, suite: Suite, known: Collection[str]) -> str:
-    if SEPARATOR in name or name in known or suite.graders_from is None:
-        return name
-    return f"{suite.graders_from}{SEPARATOR}{name}"
-
-
 def _faults(name: str, known: Collection[str]) -> Iterator[str]:
     if SEPARATOR in name:
-        yield from _making(name)
+        yield from _making(_metric, name)
         if short(name) in known:
             yield f"{name}: there is a grader {short(name)} already; give the function another name"
     elif name not in known or name == CORRECT:
         yield _unknown(name, known)
 
 
-def _twice(names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yields graders of a case whose results would have the same name, so that one would hide the other."""
-    known: dict[str, str] = {}
-    for index, name in enumerate(names):
-        other = known.setdefault(short(name), name)
-        if other != name:
-            yield index, f"{name}: results of {other} have the same name, {short(name)}; give one another name"
-
-
-def _loading(name: str) -> Iterator[str]:
+def _making(make: Callable[[str], object], name: str) -> Iterator[str]:
+    """Yields why nothing can be made of a function: it cannot be loaded, or its name or layer is wrong."""
     try:
-        function(name)
-    except ModuleLoadError as error:
-        yield str(error)
-
-
-def _making(name: str) -> Iterator[str]:
-    """Yields why a function cannot be a grader: its name or its layer is wrong, or it cannot be loaded."""
-    try:
-        _metric(name)
+        make(name)
     except ModuleLoadError as error:
         yield str(error)
     except ValueError as error:

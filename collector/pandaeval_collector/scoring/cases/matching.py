@@ -18,18 +18,12 @@ _MOST_SAID = 80
 
 @dataclass(frozen=True, slots=True)
 class TrialTrace:
-    """What is kept of a trace to read it again when its trial is graded, which may be long after. ``session_id``: the
-    session in which it was placed."""
+    """What is kept of a trace to read it again when its trial is graded. ``session_id``: the session in which it was
+    placed."""
 
     trace_id: str
     session_id: str | None
     trigger: Trigger
-    revision: int
-    late_spans: int
-
-    @classmethod
-    def of(cls, trace: Trace) -> TrialTrace:
-        return cls(trace.trace_id, trace.session_id, trace.trigger, trace.revision, trace.late_spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +77,8 @@ class TrialMatcher:
                 continue
             case, name = found
             self._compare((case.id, name), trace)
-            self._gathered.setdefault((case.id, name), []).append(TrialTrace.of(trace))
+            kept = TrialTrace(trace.trace_id, trace.session_id, trace.trigger)
+            self._gathered.setdefault((case.id, name), []).append(kept)
             if trace.session_id is not None:
                 self._sessions[trace.session_id] = found
 
@@ -110,42 +105,20 @@ class TrialMatcher:
 
     def case_of(self, trace: Trace) -> tuple[Case, str] | None:
         """Returns the case of a trace, and the name of the trial."""
+        named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
+        case = self._named.get(named) if named else self._frozen.get(trace.trace_id)
+        if named and case is None and (named in self.unknown or len(self.unknown) < _MOST_UNKNOWN):
+            self.unknown[named] = self.unknown.get(named, 0) + 1
+        if not named and case is None:
+            if trace.session_id in self._sessions:
+                return self._sessions[trace.session_id]
+            case = self._by_its_task(trace)
         name = stated(trace, semconv.PANDAEVAL_TRIAL)[0] or trace.session_id or trace.trace_id
-        case, is_named = self.named(trace)
-        if not is_named and trace.session_id in self._sessions:
-            return self._sessions[trace.session_id]
-        case = case if is_named else self.by_task(trace)
         return None if case is None else (case, name)
 
-    def case(self, id_: str) -> Case | None:
-        """Returns the case with an id."""
-        return self._cases.get(id_)
-
-    def named(self, trace: Trace) -> tuple[Case | None, bool]:
-        """Returns the case that the spans of a trace name, or that was frozen from it, if any; and whether there is a
-        name at all, even one of no case."""
-        named = stated(trace, semconv.PANDAEVAL_CASE_ID)[0]
-        if not named:
-            frozen = self._frozen.get(trace.trace_id)
-            return frozen, frozen is not None
-        case = self._named.get(named)
-        if case is None:
-            self._note_unknown(named)
-        return case, True
-
-    def by_task(self, trace: Trace) -> Case | None:
+    def _by_its_task(self, trace: Trace) -> Case | None:
         """Returns the case whose task is the input of a trace, if there is exactly one."""
-        found = self._same_task(trace)
-        self.ambiguous += len(found) > 1
-        return found[0] if len(found) == 1 else None
-
-    def _note_unknown(self, name: str) -> None:
-        """Counts an unknown case name; limits their number, as spans may name any number while a collector runs."""
-        if name in self.unknown or len(self.unknown) < _MOST_UNKNOWN:
-            self.unknown[name] = self.unknown.get(name, 0) + 1
-
-    def _same_task(self, trace: Trace) -> list[Case]:
-        for said in (trace.input, said_first(trace)):
-            if said is not None and said.strip() in self._by_task:
-                return self._by_task[said.strip()]
-        return []
+        said = (text.strip() for text in (trace.input, said_first(trace)) if text is not None)
+        same = next((self._by_task[text] for text in said if text in self._by_task), [])
+        self.ambiguous += len(same) > 1
+        return same[0] if len(same) == 1 else None

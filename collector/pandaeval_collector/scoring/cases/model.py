@@ -10,13 +10,37 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Compared = Literal["exact", "text", "number", "unordered", "any"]
 WEIGHTS = ("selection", "parameters", "sequence", "utilization")
 _SUM = 1e-6
+
+
+def _checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    from pandaeval_collector.scoring.cases.schemas import BadSchemaError, validator_of
+
+    try:
+        validator_of(schema)
+    except BadSchemaError as error:
+        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
+    return schema
+
+
+def _checked_pattern(pattern: str) -> str:
+    from pandaeval_collector.base.patterns import PatternError, compiled
+
+    try:
+        compiled(pattern)
+    except PatternError as error:
+        raise ValueError(f"is no regular expression that is searched for: {error}") from error
+    return pattern
+
+
+JsonSchema = Annotated[dict[str, Any], AfterValidator(_checked_schema)]
+Pattern = Annotated[str, AfterValidator(_checked_pattern)]
 
 
 class _Part(BaseModel):
@@ -60,29 +84,15 @@ class OutputFormat(_Part):
     """What the answer has to look like; everything that is said has to hold."""
 
     type: Literal["text", "json"] = Field(default="text", description="json: the whole answer is one JSON value.")
-    json_schema: dict[str, Any] | None = Field(default=None, description="JSON schema of the answer, which is JSON.")
-    pattern: str | None = Field(default=None, description="Regular expression that is found somewhere in the answer.")
+    json_schema: JsonSchema | None = Field(default=None, description="JSON schema of the answer, which is JSON.")
+    pattern: Pattern | None = Field(
+        default=None, description="Regular expression that is found somewhere in the answer."
+    )
     contains: tuple[str, ...] = Field(
         default=(),
         description="Texts that all stand in the agent's answers; case and thousands separators do not matter.",
     )
     excludes: tuple[str, ...] = Field(default=(), description="Texts that stand in none of them.")
-
-    @field_validator("pattern")
-    @classmethod
-    def _is_pattern(cls, value: str | None) -> str | None:
-        from pandaeval_collector.base.patterns import PatternError, compiled
-
-        try:
-            compiled(value or "")
-        except PatternError as error:
-            raise ValueError(f"is no regular expression that is searched for: {error}") from error
-        return value
-
-    @field_validator("json_schema")
-    @classmethod
-    def _is_schema(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        return value if value is None else checked_schema(value)
 
 
 class CountedCalls(_Part):
@@ -161,7 +171,7 @@ class Case(_Part):
         default=(), description="Tools that must all be called, each for the first time in this order."
     )
     forbidden_tools: tuple[Name, ...] = Field(default=(), description="Tools that may not be called; * stands for any.")
-    tool_schemas: dict[str, dict[str, Any]] = Field(
+    tool_schemas: dict[str, JsonSchema] = Field(
         default={}, description="JSON schemas of arguments by tool; else those that the trace declares."
     )
     minimum_steps: Annotated[int, Field(ge=1)] | None = Field(
@@ -206,13 +216,6 @@ class Case(_Part):
             raise ValueError(f"give all of {', '.join(WEIGHTS)}, which sum up to 1")
         return value
 
-    @field_validator("tool_schemas")
-    @classmethod
-    def _are_schemas(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        for schema in value.values():
-            checked_schema(schema)
-        return value
-
     @field_validator("open")
     @classmethod
     def _is_open(cls, value: tuple[str, ...], info: Any) -> tuple[str, ...]:
@@ -249,14 +252,3 @@ class Suite(_Part):
         default=None, description="Module or ./file.py of the functions that graders name by their bare names."
     )
     cases: tuple[Case, ...] = Field(min_length=1)
-
-
-def checked_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema. Raises ``ValueError`` for what is no JSON schema."""
-    from pandaeval_collector.scoring.cases.schemas import BadSchemaError, validator_of
-
-    try:
-        validator_of(schema)
-    except BadSchemaError as error:
-        raise ValueError(f"is no JSON schema that can be held to: {error}") from error
-    return schema

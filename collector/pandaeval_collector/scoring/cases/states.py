@@ -66,9 +66,12 @@ _MOST = 20_000
 
 def planned_tools(trial: Trial) -> list[str] | None:
     """Returns the tools of the declared plan, in order; ``None`` without a plan that names any."""
-    stated = _stated(trial.stated(PLAN))
-    if stated:
-        return stated
+    plan = trial.stated(PLAN)
+    steps = plan if isinstance(plan, Sequence) and not isinstance(plan, str) else ()
+    stated = [step.get("tool") if isinstance(step, dict) else step for step in steps]
+    named = [tool for tool in stated if isinstance(tool, str) and tool]
+    if named:
+        return named
     names = _known(trial)
     for text in _before_acting(trial.traces[0]):
         items = _ITEM.findall(text[:_MOST])
@@ -76,13 +79,6 @@ def planned_tools(trial: Trial) -> list[str] | None:
         if len(items) > 1 and found:
             return found
     return None
-
-
-def _stated(plan: Any) -> list[str]:
-    if not isinstance(plan, Sequence) or isinstance(plan, str):
-        return []
-    tools = (step.get("tool") if isinstance(step, dict) else step for step in plan)
-    return [tool for tool in tools if isinstance(tool, str) and tool]
 
 
 def _known(trial: Trial) -> list[str]:

@@ -167,21 +167,38 @@ class Trial:
     @cached_property
     def answers(self) -> tuple[str, ...]:
         """Everything that the agent said to the user."""
-        return tuple(text for trace in self.traces for text in _said(trace) if text)
+        said: list[str | None] = []
+        for trace in self.traces:
+            by_turn = [turn.assistant for turn in trace.turns]
+            said += by_turn if trace.output in by_turn else [*by_turn, trace.output]
+        return tuple(text for text in said if text)
 
     def stated(self, name: str) -> Any:
         """Returns the value of an attribute ``pandaeval.…`` of the spans or their events, JSON parsed; the last one
         counts. ``None`` without one."""
         found = [span.attributes[name] for trace in self.traces for span in trace.spans if name in span.attributes]
-        return _read(found[-1]) if found else None
+        if not found or not isinstance(found[-1], str):
+            return found[-1] if found else None
+        try:
+            return orjson.loads(found[-1])
+        except ValueError:
+            return found[-1]
 
     @cached_property
     def evidence(self) -> str:
         """Digest of all that grading rests on: the traces, the case's expectations, and the source of the end state."""
-        told: list[Any] = [[trace.digest for trace in self.traces], case_digest(self.case)]
+        expects = self.case.model_dump(mode="json", exclude={"description", "source", "recorded"})
+        told: list[Any] = [
+            [trace.digest for trace in self.traces],
+            _digest(orjson.dumps(expects, option=orjson.OPT_SORT_KEYS)),
+        ]
         if self.case.end_state_from is not None:
             told.append(source_of(self.case.end_state_from))
-        return hashlib.blake2b(orjson.dumps(told), digest_size=16).hexdigest()
+        return _digest(orjson.dumps(told))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,24 +238,3 @@ def said_first(trace: Trace) -> str | None:
     """Returns the user's first message in a trace."""
     first = next((turn.user for turn in trace.turns if turn.user), None)
     return first or trace.input
-
-
-def case_digest(case: Case) -> str:
-    """Returns a digest of what a case expects; without its description and origin."""
-    told = case.model_dump(mode="json", exclude={"description", "source", "recorded"})
-    return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
-
-
-def _said(trace: Trace) -> Iterator[str | None]:
-    yield from (turn.assistant for turn in trace.turns)
-    if trace.output not in [turn.assistant for turn in trace.turns]:
-        yield trace.output
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return orjson.loads(value)
-        except ValueError:
-            return value
-    return value

@@ -50,7 +50,7 @@ class Evaluator:
         running = running_metrics(registry(self.settings.modules), self.settings.enabled)
         self.silent = running.silent
         """Keys of the metrics whose results are for session metrics alone."""
-        wanted = [metric for metric in running.metrics if self.settings.by_name or not metric.by_name]
+        wanted = running.metrics
         metrics = [metric for metric in wanted if metric.kind != "llm" or judge is not None]
         self._preparation = Preparation(self.settings, embedder, metrics)
         judged = Judged([metric for metric in metrics if metric.kind == "llm"], self._preparation)
@@ -108,19 +108,19 @@ class Evaluator:
     def explained(self, trace: Trace, unit: Unit, results: Sequence[Result]) -> list[Result]:
         """Returns the results of a trace and, if one fails, of metrics that explain why, whose step failing results
         also name. Results that other traces of the session may change are not explained."""
-        found, asked = [*results], self.settings.by_name
+        found = [*results]
         failing = [each for each in found if each.success is False]
-        if not self._explaining or not (failing or asked) or trace.is_step:
+        if not self._explaining or not failing or trace.is_step:
             return found
         if trace.session_id is not None or trace.continues or trace.responses:
             may_change = {metric.name for metric in self._unsettled}
             failing = [each for each in failing if each.metric not in may_change]
-            if not (failing or asked):
+            if not failing:
                 return found
         named = {each.metric: ids for each in failing if (ids := getattr(each.finding, "span_ids", ()))}
         evidence = hashlib.blake2b("".join(sorted(each.id for each in failing)).encode(), digest_size=8).hexdigest()
         of_failing = unit.with_evidence(f"{evidence}:{unit.evidence}")
-        told = self._on_trace(self._explaining, trace, of_failing, failing=named, asked=asked)
+        told = self._on_trace(self._explaining, trace, of_failing, failing=named)
         step = next((each.finding.metadata["step"] for each in told if each.finding.metadata.get("step")), None)
         for at, each in enumerate(found if step is not None else ()):
             if each.success is False:

@@ -4,7 +4,7 @@ find."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from pandaeval_collector.scoring.metric import Metric
 from pandaeval_collector.scoring.registry import registry
 
 Grader = Metric[Trial, TrialContext]
-_UNKNOWN = Why.INSUFFICIENT_EVIDENCE
 _NO_JUDGE = "no judge was asked (evaluate --cases, with --model or judge.model)"
 
 
@@ -52,7 +51,8 @@ class TrialGrader:
         self.judged: list[Grader] = [metric for metric in others if metric.kind == "llm"]
         """The graders that ask a judge."""
         self._custom = custom(suite.cases)
-        self._all = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        every = (*self._inline, *self.judged, *self._custom.values(), self._correct)
+        self._by_name: Mapping[str, Grader] = {metric.name: metric for metric in every}
         keys = {metric.key for metric in known}
         enabled = self._settings.enabled
         self._shown = keys if enabled is None or not keys & set(enabled) else keys & set(enabled)
@@ -68,91 +68,39 @@ class TrialGrader:
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
         """Grades a trial; returns the results that are asked for. ``verdicts``: of the judged graders, by name."""
-        unit = trial_unit(trial)
-        given = dict(verdicts or {})
+        unit, given = trial_unit(trial), verdicts or {}
         findings = {name: verdict.finding for name, verdict in given.items()}
-        results: list[Result] = []
-        for metric in self.judged:
-            if (verdict := given.get(metric.name)) is not None:
-                # An answer at a later try is a new result.
-                why = {"why": verdict.finding.why.value} if isinstance(verdict.finding, Unscored) else {}
-                threshold, model = self._threshold(metric, trial.case), verdict.model or self.model_of(metric)
-                made = self._made(metric, unit, verdict.finding, threshold, verdict.seconds * 1e3, model, **why)
-                results.append(replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens))
+        judged = [metric for metric in self.judged if metric.name in given]
+        results = [self._answered(trial, unit, metric, given[metric.name]) for metric in judged]
         graders = [*self._inline, *(self._custom[name] for name in trial.case.graders if name in self._custom)]
         results += [r for metric in graders if (r := self._graded(trial, unit, metric, findings)) is not None]
-        graded = tuple(self._outcomes(trial, declared(trial.case), results))
+        graded = tuple(self._outcomes(trial, results))
         correct = self._graded(trial, unit, self._correct, findings, graded)
         results += [] if correct is None else [correct]
-        ids = [trace.trace_id for trace in trial.traces]
-        told = [self._with(result, trial.case, trial.name, ids) for result in results]
         if self._heard is not None:
-            # For listeners, also of graders that gave no result and left the trial undecided.
-            spoke = {result.metric for result in results}
-            why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
-            if CORRECT not in spoke:
-                why[CORRECT] = "the case expects nothing that a run could fail"
-            silent = [
-                self._untold(metric, trial.case, trial.name, unit, ids, Unscored(_UNKNOWN, why[metric.name]))
-                for metric in self._all
-                if metric.name in why
-            ]
-            self._heard([result.to_dict() for result in (*told, *silent)])
-        return [result for result in told if self._is_shown(result.metric)]
+            self._heard([result.to_dict() for result in (*results, *self._silent(trial, unit, graded, results))])
+        own = {metric.name for metric in self._custom.values()}
+        return [each for each in results if f"trial.{each.metric}" in self._shown or each.metric in own]
 
-    def untold(
-        self,
-        case: Case,
-        name: str,
-        unit: Unit,
-        traces: Sequence[str],
-        why: str,
-        metrics: Collection[str] = (CORRECT,),
-        **about: str,
-    ) -> list[Result]:
-        """Returns results without a score for a trial that cannot be graded. ``unit``: of its last trace; ``why``: the
-        reason, for the results of ``metrics``; ``about``: their further metadata."""
-        finding = Unscored(_UNKNOWN, why, about)
-        shown = [metric for metric in self._all if metric.name in metrics and self._is_shown(metric.name)]
-        return [self._untold(metric, case, name, unit, traces, finding) for metric in shown]
+    def _silent(
+        self, trial: Trial, unit: Unit, graded: Sequence[Graded], results: Sequence[Result]
+    ) -> Iterator[Result]:
+        """Yields, for listeners, unscored results of graders that gave none and left the trial undecided."""
+        spoke = {result.metric for result in results}
+        why = {each.name: each.said for each in graded if each.success is None and each.name not in spoke}
+        if CORRECT not in spoke:
+            why[CORRECT] = "the case expects nothing that a run could fail"
+        for name, metric in self._by_name.items():
+            if name in why:
+                finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why[name])
+                yield self._result(trial, unit, metric, finding, {"untold": finding.reason})
 
-    def _untold(
-        self, metric: Grader, case: Case, name: str, unit: Unit, traces: Sequence[str], finding: Unscored
-    ) -> Result:
-        unit, threshold = replace(unit, level="trial"), self._threshold(metric, case)
-        return self._with(self._made(metric, unit, finding, threshold, 0.0, untold=finding.reason), case, name, traces)
-
-    def _made(
-        self,
-        metric: Grader,
-        unit: Unit,
-        finding: Finding,
-        threshold: float,
-        took_ms: float,
-        model: str | None = None,
-        **depends: Any,
-    ) -> Result:
-        """Makes a result, whose id also holds what it ``depends`` on."""
-        settings = {**self._preparation.depends_on(metric, threshold), **depends}
-        id_ = Identity(metric.key, metric.version, model, settings).of(unit)
-        by, took_ms = EvaluatorInfo(metric.kind, metric.version, model), round(took_ms, 3)
-        return Result(id_, metric.name, unit, finding, by, threshold, unit.revision, True, took_ms, now())
-
-    def _is_shown(self, name: str) -> bool:
-        return f"trial.{name}" in self._shown or name in {short(each) for each in self._custom}
-
-    def _with(self, result: Result, case: Case, name: str, traces: Sequence[str]) -> Result:
-        """Returns the result with metadata that tell which trial it is about."""
-        about = {
-            "case": case.id,
-            "trial": name,
-            "layer": self._layer(result.metric),
-            "case_kind": case.kind,
-            "gates": result.metric in {short(each) for each in declared(case)},
-            "traces": [*traces],
-            **({"suite": self.suite.name} if self.suite.name else {}),
-        }
-        return replace(result, finding=replace(result.finding, metadata={**result.finding.metadata, **about}))
+    def _answered(self, trial: Trial, unit: Unit, metric: Grader, verdict: TrialVerdict) -> Result:
+        """Makes the result of a judge's verdict; an answer at a later try is a new result."""
+        finding, model = verdict.finding, verdict.model or self.model_of(metric)
+        depends = {"why": finding.why.value} if isinstance(finding, Unscored) else {}
+        made = self._result(trial, unit, metric, finding, depends, verdict.seconds, model)
+        return replace(made, cost_usd=verdict.cost_usd, tokens=verdict.tokens)
 
     def _graded(
         self,
@@ -162,14 +110,12 @@ class TrialGrader:
         judged: Mapping[str, Finding],
         graded: tuple[Graded, ...] = (),
     ) -> Result | None:
-        threshold = self._threshold(metric, trial.case)
         started = time.perf_counter()
-        known = {each.name: each for each in (*self._inline, *self.judged)}
         limits = {
-            name: self._threshold(known[name], trial.case) if name in known else 1.0
+            name: self._threshold(self._by_name[name], trial.case) if name in self._by_name else 1.0
             for name in ("answer_correctness", "tool_correctness")
         }
-        context = TrialContext(threshold, judged, graded, limits)
+        context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits)
         finding = ask(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
             return None
@@ -181,26 +127,60 @@ class TrialGrader:
             }
         if graded:
             depends["graded"] = [[each.name, each.success, each.gates] for each in graded]
-        return self._made(metric, unit, finding, threshold, (time.perf_counter() - started) * 1e3, **depends)
+        return self._result(trial, unit, metric, finding, depends, time.perf_counter() - started)
 
-    def _outcomes(self, trial: Trial, names: tuple[str, ...], results: list[Result]) -> Iterator[Graded]:
+    def _result(
+        self,
+        trial: Trial,
+        unit: Unit,
+        metric: Grader,
+        finding: Finding,
+        depends: Mapping[str, Any],
+        seconds: float = 0.0,
+        model: str | None = None,
+    ) -> Result:
+        """Makes a result whose metadata tell which trial it is about. ``depends``: what it rests on besides the metric
+        and its settings."""
+        case, threshold = trial.case, self._threshold(metric, trial.case)
+        about = {
+            "case": case.id,
+            "trial": trial.name,
+            "layer": metric.layer,
+            "case_kind": case.kind,
+            "gates": metric.name in {short(name) for name in declared(case)},
+            "traces": [trace.trace_id for trace in trial.traces],
+            **({"suite": self.suite.name} if self.suite.name else {}),
+        }
+        rests_on = {**self._preparation.depends_on(metric, threshold), **depends}
+        return Result(
+            Identity(metric.key, metric.version, model, rests_on).of(unit),
+            metric.name,
+            unit,
+            replace(finding, metadata={**finding.metadata, **about}),
+            EvaluatorInfo(metric.kind, metric.version, model),
+            threshold,
+            unit.revision,
+            True,
+            round(seconds * 1e3, 3),
+            now(),
+        )
+
+    def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
         """Yields the outcome of each grader; undetermined for declared graders without a result."""
-        gates = {short(name) for name in names}
+        gates = {short(name) for name in declared(trial.case)}
         found = {result.metric: result for result in results}
         for name, result in found.items():
-            yield Graded(name, self._layer(name), result.success, name in gates, result.finding.reason)
+            yield Graded(name, self._by_name[name].layer, result.success, name in gates, result.finding.reason)
         for name in sorted(gates - found.keys()):
             if name == "tool_correctness" and trial.expected is None:
                 continue  # it decides only where tools are declared
+            metric = self._by_name.get(name)
+            layer = "outcome" if metric is None else metric.layer
             if name == "tool_correctness" and self._refusal(trial) is None:
-                yield Graded(name, self._layer(name), True, True, "no call is expected, and none was made")
+                yield Graded(name, layer, True, True, "no call is expected, and none was made")
                 continue
-            judged = any(metric.name == name for metric in self.judged)
-            said = _NO_JUDGE if judged else "it does not apply to this trial"
-            yield Graded(name, self._layer(name), None, True, said)
-
-    def _layer(self, name: str) -> str:
-        return next((metric.layer for metric in self._all if metric.name == name), "outcome")
+            is_judged = metric is not None and metric.kind == "llm"
+            yield Graded(name, layer, None, True, _NO_JUDGE if is_judged else "it does not apply to this trial")
 
     def _threshold(self, metric: Grader, case: Case) -> float:
         own = case.thresholds.get(metric.name)

@@ -140,8 +140,8 @@ class Judged:
         )
 
     def _is_apart(self, question: Question) -> bool:
-        """Returns whether a question needs a call of its own: it has guidelines, or a cheap judge is asked first."""
-        return bool(question.guidance.texts) or question.metric.key in self._settings.cascade
+        """Returns whether a question needs a call of its own: it has guidelines."""
+        return bool(question.guidance.texts)
 
     def _asked(
         self,
@@ -216,7 +216,7 @@ class Judged:
             unit=question.unit,
             finding=_with(finding, question.choice, provenance(finding, spent, question.model)),
             evaluator=by,
-            threshold=None if metric.explains else question.threshold,
+            threshold=question.threshold,
             revision=question.unit.revision,
             final=True,
             duration_ms=round(spent.seconds * 1e3, 3),

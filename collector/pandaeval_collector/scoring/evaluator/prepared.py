@@ -134,8 +134,6 @@ class Preparation:
                 depends["hidden"] = ["pii"] * judge.pii + list(judge.custom)
             if judge.votes > 1:
                 depends["votes"] = judge.votes
-            if (step := judge.cascade.get(metric.key)) is not None:
-                depends["cascade"] = [step.model, step.low, step.high]
             if metric.part is not None and not judge.shares_turns:
                 depends["calls"] = judge.turn_calls
         elif metric.level == "session" and metric.kind != "llm":

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pandaeval_collector.judge.call import CallParameters
 from pandaeval_collector.judge.rubric import Guidance, Guideline, guidance
-from pandaeval_collector.judge.selection import CascadeStep, Selection
+from pandaeval_collector.judge.selection import Selection
 from pandaeval_collector.scoring.metric import Metric
 
 
@@ -19,8 +19,7 @@ class JudgeSettings:
     ``pii``: whether secrets and personal data are redacted; ``custom``: the user's functions that redact more, each
     ``module:function``; ``votes``: verdicts on each question, of which the median counts; ``turn_calls``: whether the
     questions about one turn are put in one call; ``language``: of reasons; ``parameters``: of the calls of single
-    models; ``defaults``: of all others; ``guidelines``: added to questions; ``cascade``: the cheap judge to ask first,
-    by metric key."""
+    models; ``defaults``: of all others; ``guidelines``: added to questions."""
 
     model: str
     models: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +34,6 @@ class JudgeSettings:
     defaults: CallParameters = field(default_factory=CallParameters)
     parameters: Mapping[str, CallParameters] = field(default_factory=dict)
     guidelines: tuple[Guideline, ...] = ()
-    cascade: Mapping[str, CascadeStep] = field(default_factory=dict)
 
     @property
     def shares_turns(self) -> bool:
@@ -63,7 +61,6 @@ class EvaluatorSettings:
     user's own metrics, by path or dotted name."""
 
     enabled: Collection[str] | None = None
-    by_name: bool = False
     """Whether the enabled metrics were named one by one, so that each is wanted."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -82,5 +79,3 @@ class EvaluatorSettings:
     """Whether models may be learned from labels of these runs: then the course of each run is counted."""
     learned: str | None = None
     """Folder with what was learned from labels; ``None``: nothing was."""
-    cases: str | None = None
-    """Case file by which live traces are graded; ``None``: they are not."""

@@ -97,8 +97,7 @@ class TraceContext:
     ``before``: what the earlier traces of the session held, for metrics with ``unsettled``; ``None`` where that is not
     known, or there is no session. ``asked_again``: the user asked for a repeat or a second version of what was said.
     ``learned``: what was learned from labels of this agent, for metrics with ``learned``. ``failing``: the
-    spans that failing results name, by metric, and ``asked``: whether somebody enabled it by its name, for
-    metrics with ``explains``."""
+    spans that failing results name, by metric, for metrics with ``explains``."""
 
     texts: Texts
     threshold: float
@@ -108,7 +107,6 @@ class TraceContext:
     asked_again: bool = False
     learned: LearnedModel | None = None
     failing: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    asked: bool = False
 
 
 @dataclass(slots=True)

@@ -132,11 +132,8 @@ class Metric(Generic[S, C]):
     (``context.learned``), whose version is part of the results' ids; of level trace, only for traces without a
     session."""
     explains: bool = False
-    """Of level trace: its results explain a failure, and neither pass nor fail. One without a judge is evaluated last,
-    where another metric fails the trace (``context.failing``), or where it is enabled by its own name
-    (``context.asked``)."""
-    by_name: bool = False
-    """Whether it runs only where somebody enabled it by its name, not with all others."""
+    """Of level trace, without a judge: its results explain a failure, and neither pass nor fail. It is evaluated last,
+    where another metric fails the trace (``context.failing``)."""
     of_steps: bool = False
     """Whether it is asked about a single step of a run whose other steps are traces of their own
     (:attr:`pandaeval_otel.model.Trace.is_step`)."""

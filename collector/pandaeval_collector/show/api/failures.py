@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -50,6 +50,20 @@ class FailureGroup(BaseModel):
     page: str | None = Field(description="Where this collector's page shows it; null where there is no page.")
     examples: list[FailureExample] = Field(description="At most 20.")
 
+    @classmethod
+    def of(cls, row: FailureGroupRow, has_page: bool) -> Self:
+        """Returns a stored group in this form."""
+        return cls.model_validate(
+            {
+                **{name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)},
+                "occurrences": row.count,
+                "page": f"/#/failures?group={row.id}" if has_page else None,
+                "first_at": int(row.first_at * 1000),
+                "last_at": int(row.last_at * 1000),
+                "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],
+            }
+        )
+
 
 class FailureGroups(BaseModel):
     """Groups of failures: claims of success that are not true, then the gravest, of those the newest."""
@@ -57,8 +71,8 @@ class FailureGroups(BaseModel):
     items: list[FailureGroup]
 
 
-def failure_routes(reads: Reads, names: Names, paged: bool) -> APIRouter:
-    """Returns the operations on groups of failures. ``paged``: the collector has a page."""
+def failure_routes(reads: Reads, names: Names, has_page: bool) -> APIRouter:
+    """Returns the operations on groups of failures. ``has_page``: whether the collector has a page."""
     router = APIRouter()
 
     @router.get("/failures", response_model=FailureGroups, summary="Failures by root cause, the gravest first")
@@ -69,9 +83,13 @@ def failure_routes(reads: Reads, names: Names, paged: bool) -> APIRouter:
             rows = reads.finder.failure_groups()
             if agent not in {row.agent for row in rows}:
                 names.agent(agent)
-            found = [row for row in rows if _is_wanted(row, severity, agent)]
-            found.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
-            return FailureGroups(items=[_shown(row, paged) for row in found[:limit]])
+            rows = [
+                row
+                for row in rows
+                if (severity is None or at_least(row.severity, severity)) and agent in (None, row.agent)
+            ]
+            rows.sort(key=lambda row: gravity([row.label], row.severity))  # of those alike the newest first, as before
+            return FailureGroups(items=[FailureGroup.of(row, has_page) for row in rows[:limit]])
 
         return await reads.answer(request, read)
 
@@ -82,25 +100,8 @@ def failure_routes(reads: Reads, names: Names, paged: bool) -> APIRouter:
             id_ = group_id if group_id in rows else one_of(group_id, (id_ for id_ in rows if id_.startswith(group_id)))
             if id_ is None:
                 raise ProblemError(404, f"there is no group of failures {group_id[:40]}")
-            return _shown(rows[id_], paged)
+            return FailureGroup.of(rows[id_], has_page)
 
         return await reads.fresh(read)
 
     return router
-
-
-def _is_wanted(row: FailureGroupRow, severity: str | None, agent: str | None) -> bool:
-    return (severity is None or at_least(row.severity, severity)) and (agent is None or row.agent == agent)
-
-
-def _shown(row: FailureGroupRow, paged: bool) -> FailureGroup:
-    return FailureGroup.model_validate(
-        {
-            **{name: getattr(row, name) for name in FailureGroup.model_fields if hasattr(row, name)},
-            "occurrences": row.count,
-            "page": f"/#/failures?group={row.id}" if paged else None,
-            "first_at": int(row.first_at * 1000),
-            "last_at": int(row.last_at * 1000),
-            "examples": [{**each, "at": int(each["at"] * 1000)} for each in reversed(row.examples)],
-        }
-    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -35,7 +33,6 @@ MetricKey = Annotated[str | None, Query(max_length=500, description="About this 
 def labelling(reads: Reads, work: Work) -> APIRouter:
     """Returns the operations on verdicts: listing, and as far as ``work`` has them adding and drawing."""
     router = APIRouter()
-    annotate = work.annotate
     names = MetricNames((metric.level, metric.name) for metric, _ in work.metrics)
 
     @router.get("/annotations", response_model=Annotations, summary="People's verdicts, newest first")
@@ -57,11 +54,19 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
 
         return await reads.fresh(read)
 
-    if work.drawing is not None:
-        _add_drawing(router, work.drawing, names)
-    if annotate is None:
+    if (drawing := work.drawing) is not None:
+
+        @router.post(
+            "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
+        )
+        async def draw_next(asked: DrawBody) -> Drawn:
+            try:
+                return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
+            except UserError as error:
+                raise ProblemError(422, str(error)) from error
+
+    if (annotate := work.annotate) is None:
         return router
-    keep = annotate
 
     @router.post(
         "/annotations",
@@ -73,23 +78,12 @@ def labelling(reads: Reads, work: Work) -> APIRouter:
     async def add(said: NewAnnotation) -> Response:
         label = _label(said, names)
         try:
-            fates = await asyncio.wrap_future(keep([label]))
+            fates = await asyncio.wrap_future(annotate([label]))
         except (sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
             raise ProblemError(503, "the verdict could not be kept; try again in a moment") from error
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
     return router
-
-
-def _add_drawing(router: APIRouter, drawing: Callable[..., Future[Drawn]], names: MetricNames) -> None:
-    @router.post(
-        "/labels/next", response_model=Drawn, responses=_WRITES, summary="Judged runs for people to label next"
-    )
-    async def draw_next(asked: DrawBody) -> Drawn:
-        try:
-            return await asyncio.wrap_future(drawing(lambda connection: _drawn(connection, asked, names)))
-        except UserError as error:
-            raise ProblemError(422, str(error)) from error
 
 
 def _drawn(connection: sqlite3.Connection, asked: DrawBody, names: MetricNames) -> Drawn:
@@ -130,13 +124,7 @@ def _label(said: NewAnnotation, names: MetricNames) -> HumanLabel:
 
 def _shown(label: HumanLabel) -> Annotation:
     level = label.metric.partition(".")[0]
-    return Annotation(
-        trace_id=label.unit if level in ("trace", "turn") else None,
-        session_id=label.unit if level == "session" else None,
-        metric=label.metric,
-        passed=label.passed,
-        score=label.score,
-        annotator=label.annotator,
-        comment=label.comment,
-        at=int(label.at * 1000),
-    )
+    given = {name: getattr(label, name) for name in ("metric", "passed", "score", "annotator", "comment")}
+    trace_id = label.unit if level in ("trace", "turn") else None
+    session_id = label.unit if level == "session" else None
+    return Annotation(trace_id=trace_id, session_id=session_id, at=int(label.at * 1000), **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field, RootModel
@@ -18,7 +18,6 @@ from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.cures import NOT_ENOUGH, cure
 from pandaeval_collector.store.found import CounterSeries
 
-# The operation that tells how runs went over time.
 _HOUR_MS, _MOST = 3_600_000, 500
 Step = Annotated[float, Query(ge=1 / 60, le=8760, description="Hours of a bucket.")]
 
@@ -79,7 +78,7 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
         raised = await reads.run(work.component_errors)
 
         def read() -> Overview:
-            names = reads.finder.names()
+            names, page = reads.finder.names(), work.page
             rates = _rates(reads.finder.counters(_COUNTER))
             return Overview(
                 rates=rates,
@@ -93,25 +92,18 @@ def overview(reads: Reads, work: Work, can: Callable[[], list[str]]) -> APIRoute
                 daily_usd=work.daily_usd,
                 component_errors=_errors(raised),
                 can=can(),
-                links={} if work.page is None else dict(work.page.links),
-                refresh_s=None if work.page is None else work.page.refresh_s,
-                grpc_port=None if work.page is None else work.page.grpc_port,
+                links={} if page is None else dict(page.links),
+                refresh_s=None if page is None else page.refresh_s,
+                grpc_port=None if page is None else page.grpc_port,
             )
 
         return await reads.answer(request, read, beside=raised)
 
     @router.get("/metrics", response_model=Metrics, summary="The metrics that this collector knows")
     async def metrics(request: Request) -> Response:
+        names = [name for name in MetricShape.model_fields if name != "threshold"]
         shown = [
-            MetricShape(
-                key=each.key,
-                name=each.name,
-                level=each.level,
-                kind=each.kind,
-                question=each.question,
-                needs=each.needs,
-                threshold=threshold,
-            )
+            MetricShape(**{name: getattr(each, name) for name in names}, threshold=threshold)
             for each, threshold in work.metrics
         ]
         return await reads.answer(request, lambda: Metrics(shown))
@@ -125,36 +117,34 @@ def _errors(raised: Mapping[tuple[str, str], int]) -> list[ComponentErrors]:
     return [ComponentErrors(kind=kind, name=name, count=count) for (kind, name), count in found]
 
 
+_NAMES = {
+    "metric": "gen_ai.evaluation.name",
+    "level": "pandaeval.level",
+    "agent": "gen_ai.agent.name",
+    "service": "pandaeval.service",
+    "environment": "deployment.environment.name",
+}
+"""The attributes of a series that a rate is named by."""
+
+
 def _rates(series: Iterable[CounterSeries]) -> list[Rate]:
     found: dict[tuple[str, ...], Rate] = {}
     for each in series:
-        said = each.attributes
-        key = tuple(
-            str(said.get(name, ""))
-            for name in (
-                "gen_ai.evaluation.name",
-                "pandaeval.level",
-                "gen_ai.agent.name",
-                "pandaeval.service",
-                "deployment.environment.name",
-            )
+        given = each.attributes
+        names = {name: str(given.get(attribute, "")) for name, attribute in _NAMES.items()}
+        rate = found.setdefault(
+            tuple(names.values()), Rate(**names, scored=0, assumed=0, passed=0, failed=0, unscored={})
         )
-        rate = found.get(key)
-        if rate is None:
-            metric, level, agent, service, environment = key
-            rate = found[key] = Rate(
-                metric=metric,
-                level=level,
-                agent=agent,
-                service=service,
-                environment=environment,
-                scored=0,
-                assumed=0,
-                passed=0,
-                failed=0,
-                unscored={},
-            )
-        _count(rate, said, each.times)
+        outcome, passed = given.get("pandaeval.outcome"), str(given.get("pandaeval.passed", "")).lower()
+        if outcome == "unscored":
+            why = str(given.get("pandaeval.why", ""))
+            rate.unscored[why] = rate.unscored.get(why, 0) + each.times
+        elif outcome == "assumed":
+            rate.assumed += each.times
+        else:
+            rate.scored += each.times
+            rate.passed += each.times * (passed == "true")
+            rate.failed += each.times * (passed == "false")
     return sorted(found.values(), key=lambda rate: (-rate.failed, rate.metric, rate.agent))
 
 
@@ -169,18 +159,3 @@ def _missing(rates: Iterable[Rate]) -> list[Missing]:
         for why, counts in found.items()
     ]
     return sorted(entries, key=lambda entry: -entry.count)
-
-
-def _count(rate: Rate, said: Mapping[str, Any], times: int) -> None:
-    outcome = said.get("pandaeval.outcome")
-    if outcome == "unscored":
-        why = str(said.get("pandaeval.why", ""))
-        rate.unscored[why] = rate.unscored.get(why, 0) + times
-        return
-    if outcome == "assumed":
-        rate.assumed += times
-        return
-    rate.scored += times
-    passed = str(said.get("pandaeval.passed", "")).lower()
-    rate.passed += times * (passed == "true")
-    rate.failed += times * (passed == "false")

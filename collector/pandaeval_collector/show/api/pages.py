@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -15,24 +14,18 @@ from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.shapes import (
     Order,
     PageAgent,
-    PageDrill,
-    PageFault,
-    PageFlagged,
     PageIncident,
     PageIncidents,
     PageIndex,
     PageSession,
     PageTrace,
 )
-from pandaeval_collector.show.api.understood import drawn, plain
 from pandaeval_collector.show.api.work import Work
-from pandaeval_collector.show.report.detail import with_results
+from pandaeval_collector.show.report.detail import ROOM, detail, stored_trace, with_results
 from pandaeval_collector.show.report.incidents import TimeSpan, by_agent, incidents, over_time, shown_incident
 from pandaeval_collector.show.report.index import ReportOrigin
 from pandaeval_collector.show.report.live import LiveIndex
-from pandaeval_collector.store.finding import Finder
-from pandaeval_collector.store.found import Position
-from pandaeval_collector.store.wanted import Wanted
+from pandaeval_collector.show.report.text import plain
 
 _MOST_TRACES = 300
 _MOST_PAGES, _ENOUGH = 6, 10
@@ -45,8 +38,8 @@ SessionId = Annotated[str, Query(max_length=10_000, description="Id of the sessi
 
 def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
     """Returns the page's operations."""
-    router = APIRouter(prefix="/page")
-    shown = _Shown(reads.finder, ReportOrigin(version=version, judge=work.judge, modules=work.modules))
+    router, find = APIRouter(prefix="/page"), reads.finder
+    about = ReportOrigin(version=version, judge=work.judge, modules=work.modules)
 
     @router.get("/index", response_model=PageIndex, summary="Sessions or traces of a window, as the page lists them")
     async def index(
@@ -59,13 +52,27 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> Response:
-        after = position_of(cursor)
+        start = position_of(cursor)
 
         def read() -> PageIndex:
             here = within(names.wanted(wanted), window, int(time.time() * 1000))
-            if of == "sessions":
-                return shown.sessions(here, after, limit, together)
-            return shown.traces(here, order, after, limit)
+            made, after = LiveIndex(), start
+            if of == "traces":
+                page = find.traces(here, worst_first=order == "worst", after=after, limit=limit)
+                for row in page.rows:
+                    made.trace(row, brief=True)
+                after = page.next
+            else:
+                for _ in range(_MOST_PAGES if together else 1):
+                    page = find.sessions(here, after=after, limit=limit)
+                    for unit in page.rows:
+                        made.unit(unit, together)
+                    after = page.next
+                    if after is None or len(made) >= _ENOUGH:
+                        break
+            traces, failed = find.counts(here) or (None, None)
+            shown, following = plain(made.made(about)), cursor_of(after)
+            return PageIndex(index=shown, traces=traces, failed=failed, newest=find.newest(), next=following)
 
         return await reads.answer(request, read)
 
@@ -75,133 +82,62 @@ def pages(reads: Reads, names: Names, work: Work, version: str) -> APIRouter:
     ) -> Response:
         def read() -> PageIncidents:
             now = int(time.time() * 1000)
-            return shown.incidents(within(names.wanted(wanted), window, now), now, measured, limit)
+            here = within(names.wanted(wanted), window, now)
+            oldest = find.oldest(here)
+            until = now if here.until_ms is None else here.until_ms
+            since = here.since_ms if here.since_ms is not None else until - 3_600_000 if oldest is None else oldest
+            span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
+            found = sorted(incidents(*find.failing(here)), key=lambda each: each.rank(begun))
+            shown = found[:limit]
+            bodies = find.bodies([each.newest.seq for each in shown])
+            over = find.over_time(here, span.since, span.step)
+            runs, failed = over_time(over)
+            return PageIncidents(
+                since=span.since,
+                until=span.until,
+                step=span.step,
+                runs=runs,
+                failed=failed,
+                total=len(found),
+                incidents=[
+                    PageIncident(**shown_incident(each, span, each.state(begun), bodies.get(each.newest.seq)))
+                    for each in shown
+                ],
+                agents=[PageAgent(**row) for row in by_agent(over, find.measured(here) if measured else {})],
+            )
 
         return await reads.answer(request, read)
 
-    @router.get("/drill", response_model=PageDrill, summary="What the last scheduled drill found")
-    async def drill(request: Request) -> Response:
-        found = await reads.run(work.drill)
-        return await reads.answer(request, lambda: _drill(found), beside=None if found is None else found["at"])
-
     @router.get("/session", response_model=PageSession, summary="A session, as the page shows it")
     async def session(request: Request, id: SessionId) -> Response:
-        return await reads.answer(request, lambda: shown.session(names.session(id)))
+        def read() -> PageSession:
+            id_ = names.session(id)
+            found = find.session(id_, _MOST_TRACES)
+            if found is None:
+                raise ProblemError(404, NO_SESSION)
+            made = LiveIndex()
+            made.session(*found)
+            return PageSession(index=plain(made.made(about, {id_: find.members(id_)})))
+
+        return await reads.answer(request, read)
 
     @router.get("/traces/{trace_id}", response_model=PageTrace, summary="A trace, as the page shows it")
     async def trace(request: Request, trace_id: str) -> Response:
-        return await reads.answer(request, lambda: shown.trace(names.trace(trace_id)), large=True)
+        def read() -> PageTrace:
+            id_ = names.trace(trace_id)
+            row = find.trace(id_)
+            if row is None:
+                raise ProblemError(404, NO_TRACE)
+            made = LiveIndex()
+            shown = made.trace(row)
+            members = {} if row.session is None else {row.session: find.members(row.session)}
+            held = stored_trace(find.contents(id_))
+            spans = {"spans": []} if held is None else detail(held, ROOM)
+            found = plain(with_results(spans, shown.results.values()))
+            results = found["results"] if held is None else []
+            page = plain(made.made(about, members))
+            return PageTrace(index=page, detail=None if held is None else found, results=results)
+
+        return await reads.answer(request, read, large=True)
 
     return router
-
-
-def _drill(found: Mapping[str, Any] | None) -> PageDrill:
-    if found is None:
-        return PageDrill(at=None, runs=0, faults=[], flagged=[])
-    faults = [
-        PageFault(
-            name=name,
-            family=each["family"],
-            text=each["text"],
-            n=each["n"],
-            noticed=each["noticed"]["hits"],
-            low=each["noticed"]["low"],
-            high=each["noticed"]["high"],
-        )
-        for name, each in found["faults"].items()
-        if each["n"]
-    ]
-    flagged = [
-        PageFlagged(metric=metric, n=each["n"], hits=each["hits"])
-        for metric, each in found["untouched"].items()
-        if each["n"]
-    ]
-    return PageDrill(at=int(found["at"] * 1000), runs=found["good"], faults=faults, flagged=flagged)
-
-
-class _Shown:
-    """Reads what the page shows. ``about``: what each index states of the installation."""
-
-    def __init__(self, finder: Finder, about: ReportOrigin) -> None:
-        self._finder, self._about = finder, about
-
-    def sessions(self, wanted: Wanted, after: Position | None, limit: int, together: bool) -> PageIndex:
-        """Returns sessions. ``together``: those that failed alike share a row; pages are read until there are
-        enough."""
-        made = LiveIndex()
-        for _ in range(_MOST_PAGES if together else 1):
-            page = self._finder.sessions(wanted, after=after, limit=limit)
-            for unit in page.rows:
-                made.unit(unit, together)
-            after = page.next
-            if after is None or len(made) >= _ENOUGH:
-                break
-        return self._index(made, wanted, after)
-
-    def traces(self, wanted: Wanted, order: Order, after: Position | None, limit: int) -> PageIndex:
-        page = self._finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)
-        made = LiveIndex()
-        for row in page.rows:
-            made.trace(row, brief=True)
-        return self._index(made, wanted, page.next)
-
-    def incidents(self, wanted: Wanted, now: int, measured: bool, limit: int) -> PageIncidents:
-        """Returns what failed. ``measured``: also latency, tokens and cost of each agent's runs."""
-        find = self._finder
-        oldest = find.oldest(wanted)
-        until = now if wanted.until_ms is None else wanted.until_ms
-        since = wanted.since_ms if wanted.since_ms is not None else until - 3_600_000 if oldest is None else oldest
-        span, begun = TimeSpan(since, until), TimeSpan(max(since, oldest or 0), until)
-        failing, groups = find.failing(wanted)
-        found = sorted(incidents(failing, groups), key=lambda each: each.rank(begun))
-        bodies = find.bodies([each.newest.seq for each in found[:limit]])
-        over = find.over_time(wanted, span.since, span.step)
-        runs, failed = over_time(over)
-        return PageIncidents(
-            since=span.since,
-            until=span.until,
-            step=span.step,
-            runs=runs,
-            failed=failed,
-            total=len(found),
-            incidents=[
-                PageIncident(**shown_incident(each, span, each.state(begun), bodies.get(each.newest.seq)))
-                for each in found[:limit]
-            ],
-            agents=[PageAgent(**row) for row in by_agent(over, find.measured(wanted) if measured else {})],
-        )
-
-    def _index(self, made: LiveIndex, wanted: Wanted, following: Position | None) -> PageIndex:
-        traces, failed = self._finder.counts(wanted) or (None, None)
-        return PageIndex(
-            index=plain(made.made(self._about)),
-            traces=traces,
-            failed=failed,
-            newest=self._finder.newest(),
-            next=cursor_of(following),
-        )
-
-    def session(self, session_id: str) -> PageSession:
-        """Returns a session. Raises :class:`ProblemError` if there is none with this id."""
-        found = self._finder.session(session_id, _MOST_TRACES)
-        if found is None:
-            raise ProblemError(404, NO_SESSION)
-        made = LiveIndex()
-        made.session(*found)
-        return PageSession(index=plain(made.made(self._about, {session_id: self._finder.members(session_id)})))
-
-    def trace(self, trace_id: bytes) -> PageTrace:
-        """Returns a trace, without details if its spans are not kept. Raises :class:`ProblemError` if there is none."""
-        row = self._finder.trace(trace_id)
-        if row is None:
-            raise ProblemError(404, NO_TRACE)
-        made = LiveIndex()
-        shown = made.trace(row)
-        members = {} if row.session is None else {row.session: self._finder.members(row.session)}
-        spans = drawn(self._finder.contents(trace_id))
-        found = with_results(spans or {"spans": []}, shown.results.values())
-        return PageTrace(
-            index=plain(made.made(self._about, members)),
-            detail=None if spans is None else plain(found),
-            results=plain(found)["results"] if spans is None else [],
-        )

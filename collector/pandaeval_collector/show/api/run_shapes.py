@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.base.filters import MOST_TEXT
+from pandaeval_collector.base.runtime.cron import next_time
+from pandaeval_collector.config import Config
+from pandaeval_collector.runs.compare import MetricComparison
+from pandaeval_collector.runs.configure import metric_keys
+from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.filters import FilterFields, RunFilters
+from pandaeval_collector.show.api.shapes import Milliseconds
+from pandaeval_collector.store.run_rows import RunRow, ScheduleRow
+from pandaeval_collector.store.run_tables import RunReads
+from pandaeval_collector.store.schedules import ScheduleReads
 
+_FAILURES = 50
+"""Most failed traces that a run is shown with."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
 
 
 class RunBody(BaseModel):
@@ -42,6 +55,12 @@ class RunBody(BaseModel):
         "model without a list price count as nothing. Metrics that ask a judge need it, or judge.daily_usd.",
     )
     dry_run: bool = Field(default=False, description="Nothing is run: the answer says what it would take.")
+
+    def spec(self, config: Config) -> RunSpec:
+        """Returns the run as it is stored. Raises ``UserError`` for names that are no metrics."""
+        same = {name: getattr(self, name) for name in ("model", "sample", "emit", "name", "budget_usd")}
+        metrics, wanted = metric_keys(config, self.metrics), self.filters.wanted()
+        return RunSpec(metrics=metrics, wanted=wanted, weights=self.signal_weights, **same)
 
 
 class ScheduleBody(BaseModel):
@@ -80,6 +99,38 @@ class RunShape(BaseModel):
     emit: bool
     budget_usd: float | None
 
+    @classmethod
+    def of(cls, run: RunRow, **more: Any) -> Self:
+        """Returns a stored run in this form. ``more``: further fields."""
+        same = ("id", "state", "done", "failed", "calls", "tokens", "cost_usd", "error")
+        given: dict[str, Any] = {name: getattr(run, name) for name in same}
+        for name in ("created_at", "started_at", "ended_at"):
+            time = getattr(run, name)
+            given[name] = None if time is None else int(time * 1000)
+        return cls(
+            **given,
+            planned=run.planned >= run.upto,
+            traces=run.total,
+            schedule=run.schedule or None,
+            **_asked(run.body),
+            **more,
+        )
+
+
+def _asked(body: bytes) -> dict[str, Any]:
+    """Returns what a stored run is asked to do, by the names of :class:`RunBody`."""
+    spec = RunSpec.from_json(body)
+    return {
+        "name": spec.name,
+        "metrics": list(spec.metrics),
+        "filters": {key: value for key, value in asdict(spec.wanted).items() if value not in (None, ())},
+        "model": spec.model,
+        "sample": spec.sample,
+        "signal_weights": dict(spec.weights),
+        "emit": spec.emit,
+        "budget_usd": spec.budget_usd,
+    }
+
 
 class FailedItem(BaseModel):
     """A trace that failed, and why."""
@@ -93,6 +144,15 @@ class RunDetail(RunShape):
 
     results: dict[str, dict[str, int]]
     failures: list[FailedItem]
+
+    @classmethod
+    def read(cls, runs: RunReads, run: RunRow) -> Self:
+        """Returns a run with the counts of its results and some of its failures."""
+        results: dict[str, dict[str, int]] = {}
+        for (metric, outcome), count in runs.counts(run.no).items():
+            results.setdefault(metric, {})[outcome] = count
+        failures = [FailedItem(trace_id=id_, why=why) for id_, why in runs.items(run.no, "failed", _FAILURES)]
+        return cls.of(run, results=results, failures=failures)
 
 
 class RunList(BaseModel):
@@ -136,6 +196,22 @@ class ScheduleShape(BaseModel):
     next_at: Milliseconds | None
     last_run: str | None
     run: dict[str, Any]
+
+    @classmethod
+    def read(cls, stored: ScheduleReads, schedule: ScheduleRow) -> Self:
+        """Returns a schedule in this form."""
+        last = stored.newest_run(schedule.id)
+        due = None if schedule.paused else next_time(schedule.cron, schedule.fired_at)
+        return cls(
+            id=schedule.id,
+            cron=schedule.cron,
+            paused=schedule.paused,
+            created_at=int(schedule.created_at * 1000),
+            fired_at=int(schedule.fired_at * 1000),
+            next_at=None if due is None else int(due * 1000),
+            last_run=None if last is None else last.id,
+            run=_asked(schedule.body),
+        )
 
 
 class ScheduleList(BaseModel):
@@ -183,3 +259,18 @@ class Comparison(BaseModel):
     a: RunShape
     b: RunShape | None
     metrics: list[ComparedMetric]
+
+    @classmethod
+    def read(cls, runs: RunReads, first: RunRow, second: RunRow | None, found: Sequence[MetricComparison]) -> Self:
+        """Returns the comparison of two runs in this form; ``second`` is ``None`` for the live results."""
+        metrics = []
+        for each in found:
+            changes = []
+            for change in each.changes:
+                result = orjson.loads(runs.body(first.no, each.metric, change.about) or b"{}")
+                about = {"trace_id": result.get("trace_id") if change.about > 0 else None}
+                about["session_id"] = result.get("session_id")
+                changes.append({**about, "before": change.before, "after": change.after})
+            same = each.versions[0] == each.versions[1]
+            metrics.append(ComparedMetric.model_validate({**asdict(each), "same_series": same, "changes": changes}))
+        return cls(a=RunShape.of(first), b=None if second is None else RunShape.of(second), metrics=metrics)

@@ -1,10 +1,10 @@
-"""Operations on evaluation runs."""
+"""Operations on evaluation runs and schedules."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -14,13 +14,13 @@ from fastapi import APIRouter, Header, Query, Response
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.judge.call import CallFailedError
 from pandaeval_collector.runs.compare import compared
+from pandaeval_collector.runs.configure import NotAllowedError
 from pandaeval_collector.runs.manager import Runs
-from pandaeval_collector.runs.process import RunProcessEndedError
+from pandaeval_collector.runs.process import BatchFailedError
 from pandaeval_collector.show.api.filters import CursorText, Limit, cursor_of, position_of
 from pandaeval_collector.show.api.names import Names, one_of
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
-from pandaeval_collector.show.api.run_rows import comparison, refused, run_detail, run_row, schedule_row, spec_of
 from pandaeval_collector.show.api.run_shapes import (
     Comparison,
     DryRun,
@@ -33,9 +33,105 @@ from pandaeval_collector.show.api.run_shapes import (
     ScheduleList,
     ScheduleShape,
 )
-from pandaeval_collector.store.run_rows import KeyTakenError, RunRow
+from pandaeval_collector.store.run_rows import FullError, KeyTakenError, RunRow
 from pandaeval_collector.store.run_tables import RunReads
 from pandaeval_collector.store.schedules import ScheduleReads
+
+Key = Annotated[
+    str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
+]
+Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
+
+
+def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
+    """Returns the operations that read runs, whether or not a collector works on them."""
+    router = APIRouter()
+
+    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
+    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
+        before = position_of(cursor)
+        rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
+        more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
+        return RunList(items=[*map(RunShape.of, rows[:limit])], next=more)
+
+    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
+    async def compare(
+        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
+    ) -> Comparison:
+        def read() -> Comparison:
+            first, second = _run(stored, a), None if b == "live" else _run(stored, b)
+            return Comparison.read(stored, first, second, compared(stored, first, second))
+
+        return await reads.run(read)
+
+    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
+    async def show(run_id: str) -> RunDetail:
+        return await reads.run(lambda: RunDetail.read(stored, _run(stored, run_id)))
+
+    @router.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
+    async def results(
+        run_id: str,
+        cursor: CursorText = None,
+        limit: Limit = 100,
+        metric: Annotated[str | None, Query(max_length=500, description="Only of this metric.")] = None,
+    ) -> RunResults:
+        after = position_of(cursor)
+
+        def read() -> RunResults:
+            key = None if metric is None else names.metric(metric)
+            bodies, more = stored.results(_run(stored, run_id).no, after[1] if after else 0, limit, key)
+            following = None if more is None else cursor_of((0.0, more))
+            return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
+
+        return await reads.run(read)
+
+    return router
+
+
+def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> APIRouter:
+    """Returns the operations that start and change runs, for a collector that works on runs."""
+    router = APIRouter()
+
+    @router.post(
+        "/runs",
+        response_model=RunShape | DryRun,
+        status_code=201,
+        summary="Start an evaluation run, or say what it would take (dry_run)",
+    )
+    async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
+        try:
+            spec = body.spec(runs().config)
+            spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
+            if body.dry_run:
+                response.status_code = 200
+                return DryRun(**asdict(await runs().dry(spec)))
+            run, new = await runs().submit(spec, key)
+        except KeyTakenError as error:
+            raise ProblemError(409, str(error)) from error
+        except UserError as error:
+            raise _refused(error) from error
+        except (CallFailedError, BatchFailedError) as error:
+            raise ProblemError(503, str(error)) from error
+        response.status_code = 201 if new else 200
+        return RunShape.of(run)
+
+    @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
+    async def cancel(run_id: str) -> RunShape:
+        return await changed(run_id, Runs.cancel, "has ended already, or stands beside live judging (judge.shadow)")
+
+    @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
+    async def retry(run_id: str) -> RunShape:
+        return await changed(run_id, Runs.retry, "has nothing to retry, or has not ended")
+
+    async def changed(run_id: str, change: Callable[[Runs, str], Awaitable[bool]], otherwise: str) -> RunShape:
+        id_ = (await reads.run(lambda: _run(stored, run_id))).id
+        done = await change(runs(), id_)
+        run = await reads.run(lambda: _run(stored, id_))
+        if not done:
+            raise ProblemError(409, f"run {id_} {otherwise}")
+        return RunShape.of(run)
+
+    return router
 
 
 def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs]) -> APIRouter:
@@ -44,25 +140,23 @@ def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs
 
     @router.get("/schedules", response_model=ScheduleList, summary="Schedules of evaluation runs")
     async def list_() -> ScheduleList:
-        def read() -> ScheduleList:
-            return ScheduleList(items=[schedule_row(stored, each) for each in stored.all()])
-
-        return await reads.run(read)
+        rows = await reads.run(lambda: [ScheduleShape.read(stored, each) for each in stored.all()])
+        return ScheduleList(items=rows)
 
     @router.post("/schedules", response_model=ScheduleShape, status_code=201, summary="Run again and again")
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule runs in earnest")
         try:
-            schedule = await runs().schedule(body.cron, spec_of(runs().config, body.run))
+            schedule = await runs().schedule(body.cron, body.run.spec(runs().config))
         except UserError as error:
-            raise refused(error) from error
-        return await reads.run(lambda: schedule_row(stored, schedule))
+            raise _refused(error) from error
+        return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
     @router.delete("/schedules/{schedule_id}", status_code=204, summary="Its runs stay")
     async def remove(schedule_id: str) -> None:
         if not await asyncio.wrap_future(runs().store.schedules.remove(schedule_id)):
-            raise _missing(schedule_id)
+            raise _no_schedule(schedule_id)
 
     @router.post("/schedules/{schedule_id}/pause", response_model=ScheduleShape)
     async def pause(schedule_id: str) -> ScheduleShape:
@@ -80,127 +174,26 @@ def schedule_routes(reads: Reads, stored: ScheduleReads, runs: Callable[[], Runs
         def read() -> ScheduleShape:
             schedule = stored.find(schedule_id)
             if schedule is None:
-                raise _missing(schedule_id)
-            return schedule_row(stored, schedule)
+                raise _no_schedule(schedule_id)
+            return ScheduleShape.read(stored, schedule)
 
         return await reads.run(read)
 
     return router
 
 
-def _missing(schedule_id: str) -> ProblemError:
-    return ProblemError(404, f"there is no schedule {schedule_id}")
-
-
-Key = Annotated[
-    str | None, Header(alias="Idempotency-Key", max_length=200, description="Asking twice with one key is asking once.")
-]
-Id = Annotated[str, Query(max_length=64, description="Id of a run.")]
-
-
-def runs_routes(reads: Reads, stored: RunReads, runs: Callable[[], Runs], names: Names) -> APIRouter:
-    """Returns the operations that start and change runs, for a collector that works on runs."""
-    router = APIRouter()
-
-    def found(id_: str) -> RunRow:
-        return _found(stored, id_)
-
-    async def full(id_: str) -> str:
-        return (await reads.run(lambda: found(id_))).id
-
-    @router.post(
-        "/runs",
-        response_model=RunShape | DryRun,
-        status_code=201,
-        summary="Start an evaluation run, or say what it would take (dry_run)",
-    )
-    async def start(body: RunBody, response: Response, key: Key = None) -> RunShape | DryRun:
-        try:
-            spec = spec_of(runs().config, body)
-            spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
-            if body.dry_run:
-                response.status_code = 200
-                return DryRun(**asdict(await runs().dry(spec)))
-            run, new = await runs().submit(spec, key)
-        except KeyTakenError as error:
-            raise ProblemError(409, str(error)) from error
-        except UserError as error:
-            raise refused(error) from error
-        except (CallFailedError, RunProcessEndedError) as error:
-            raise ProblemError(503, str(error)) from error
-        response.status_code = 201 if new else 200
-        return run_row(run)
-
-    @router.post("/runs/{run_id}/cancel", response_model=RunShape, summary="End a run early")
-    async def cancel(run_id: str) -> RunShape:
-        otherwise = "has ended already, or stands beside live judging (judge.shadow)"
-        id_ = await full(run_id)
-        return await changed(id_, await runs().cancel(id_), otherwise)
-
-    @router.post("/runs/{run_id}/retry", response_model=RunShape, summary="Go on with what failed")
-    async def retry(run_id: str) -> RunShape:
-        id_ = await full(run_id)
-        return await changed(id_, await runs().retry(id_), "has nothing to retry, or has not ended")
-
-    async def changed(run_id: str, done: bool, otherwise: str) -> RunShape:
-        run = await reads.run(lambda: found(run_id))
-        if not done:
-            raise ProblemError(409, f"run {run_id} {otherwise}")
-        return run_row(run)
-
-    return router
-
-
-def run_reads_routes(reads: Reads, stored: RunReads, names: Names) -> APIRouter:
-    """Returns the operations that read runs, whether or not a collector works on them."""
-    router = APIRouter()
-
-    @router.get("/runs", response_model=RunList, summary="Runs, newest first")
-    async def list_(cursor: CursorText = None, limit: Limit = 50) -> RunList:
-        before = position_of(cursor)
-        rows = await reads.run(lambda: stored.newest(None if before is None else before[1], limit + 1))
-        more = cursor_of((0.0, rows[limit - 1].no)) if len(rows) > limit else None
-        return RunList(items=[run_row(row) for row in rows[:limit]], next=more)
-
-    @router.get("/runs/compare", response_model=Comparison, summary="Two runs, or a run and the live results")
-    async def compare(
-        a: Id, b: Annotated[str, Query(max_length=64, description="Id of another run, or live.")] = "live"
-    ) -> Comparison:
-        def read() -> Comparison:
-            first, second = _found(stored, a), None if b == "live" else _found(stored, b)
-            return comparison(stored, first, second, compared(stored, first, second))
-
-        return await reads.run(read)
-
-    @router.get("/runs/{run_id}", response_model=RunDetail, summary="A run and how far it is")
-    async def show(run_id: str) -> RunDetail:
-        def read() -> RunDetail:
-            return run_detail(stored, _found(stored, run_id))
-
-        return await reads.run(read)
-
-    @router.get("/runs/{run_id}/results", response_model=RunResults, summary="Results of a run, as they came")
-    async def results(
-        run_id: str,
-        cursor: CursorText = None,
-        limit: Limit = 100,
-        metric: Annotated[str | None, Query(max_length=500, description="Only of this metric.")] = None,
-    ) -> RunResults:
-        after = position_of(cursor)
-
-        def read() -> RunResults:
-            key = None if metric is None else names.metric(metric)
-            bodies, more = stored.results(_found(stored, run_id).no, after[1] if after else 0, limit, key)
-            following = None if more is None else cursor_of((0.0, more))
-            return RunResults(items=[orjson.loads(body) for body in bodies], next=following)
-
-        return await reads.run(read)
-
-    return router
-
-
-def _found(stored: RunReads, id_: str) -> RunRow:
+def _run(stored: RunReads, id_: str) -> RunRow:
     run = stored.find(id_) or stored.find(one_of(id_, stored.ids_from(id_)) or "")
     if run is None:
         raise ProblemError(404, f"there is no run {id_}")
     return run
+
+
+def _no_schedule(schedule_id: str) -> ProblemError:
+    return ProblemError(404, f"there is no schedule {schedule_id}")
+
+
+def _refused(error: UserError) -> ProblemError:
+    """Returns the answer to a run that cannot be done (422), not on a request over HTTP (400), or not now (429)."""
+    status = 429 if isinstance(error, FullError) else 400 if isinstance(error, NotAllowedError) else 422
+    return ProblemError(status, str(error))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pandaeval_collector.store.found import Listed, ListedSession
+from pandaeval_collector.store.listed import NO_SCORE
 from pandaeval_otel.wire.labels import MOST_COMMENT, MOST_ID
 
 Milliseconds = Annotated[int, Field(description="Unix time in milliseconds.")]
@@ -14,6 +17,16 @@ Result = Annotated[
     Field(description="A result as `pandaeval evaluate --format json` writes it: id, metric, score, reason, …"),
 ]
 Cursor = Annotated[str | None, Field(description="Give it back as `cursor` for the next page; null after the last.")]
+
+
+def by_urgency(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the results sorted: failed ones first, then by score, then those without one."""
+
+    def urgency(result: Mapping[str, Any]) -> tuple[bool, float, str]:
+        score = result.get("score")
+        return result.get("success") is not False, 2.0 if score is None else float(score), str(result["metric"])
+
+    return [dict(result) for result in sorted(results.values(), key=urgency)]
 
 
 class TraceRow(BaseModel):
@@ -40,6 +53,33 @@ class TraceRow(BaseModel):
     worst: float | None
     results: list[Result]
 
+    @classmethod
+    def of(cls, row: Listed, **more: Any) -> Self:
+        """Returns a stored trace in this form. ``more``: further fields."""
+        facts = row.facts
+        return cls(
+            trace_id=facts["id"],
+            session_id=row.session,
+            agent=facts.get("agent", ""),
+            service=facts.get("service", ""),
+            environment=row.environment or None,
+            user=facts.get("user"),
+            started_at=facts["at"],
+            duration_us=facts["us"],
+            error=facts.get("error"),
+            input=facts.get("in"),
+            output=facts.get("out"),
+            spans=facts["spans"],
+            llm_calls=facts["llm"],
+            tool_calls=facts["tools"],
+            complete=not facts.get("incomplete", False),
+            failed=row.failed,
+            failures=row.failures,
+            worst=None if row.worst >= NO_SCORE else row.worst,
+            results=by_urgency(row.results),
+            **more,
+        )
+
 
 class SessionRow(BaseModel):
     """A session in a list, or a trace that belongs to none (``session_id`` is null then). ``worst``: the trace that is
@@ -53,6 +93,21 @@ class SessionRow(BaseModel):
     failed: bool
     worst: TraceRow | None
     results: list[Result]
+
+    @classmethod
+    def of(cls, row: ListedSession, **more: Any) -> Self:
+        """Returns a stored session in this form. ``more``: further fields."""
+        return cls(
+            session_id=row.id,
+            traces=row.traces,
+            failed_traces=row.failed_traces,
+            first_at=row.first_ms,
+            last_at=row.last_ms,
+            failed=row.failed,
+            worst=None if row.worst is None else TraceRow.of(row.worst),
+            results=by_urgency(row.results),
+            **more,
+        )
 
 
 class Traces(BaseModel):
@@ -229,35 +284,6 @@ class PageIncidents(BaseModel):
     total: int
     incidents: list[PageIncident]
     agents: list[PageAgent]
-
-
-class PageFault(BaseModel):
-    """A kind of fault in the last drill: how many of its ``n`` copies were noticed, with Wilson's 95 % interval."""
-
-    name: str
-    family: str
-    text: str
-    n: int
-    noticed: int
-    low: float | None
-    high: float | None
-
-
-class PageFlagged(BaseModel):
-    """How many of the untouched runs a metric failed in the last drill."""
-
-    metric: str
-    n: int
-    hits: int
-
-
-class PageDrill(BaseModel):
-    """The last scheduled drill, the faults that were noticed least first. ``at`` is null where there was none."""
-
-    at: Milliseconds | None
-    runs: int
-    faults: list[PageFault]
-    flagged: list[PageFlagged]
 
 
 class PageSession(BaseModel):

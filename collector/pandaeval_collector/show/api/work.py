@@ -31,15 +31,14 @@ class Work:
     ``modules``: those of the user's own metrics (:mod:`pandaeval_collector.scoring.registry`); ``page``: settings of
     the page, ``None`` without one; ``session_now``: the results that a session would have if it ended now, as JSON,
     ``None`` for one that is not open; ``annotate``: stores people's verdicts; ``drawing``: draws runs to be labelled,
-    in one transaction. These three are ``None`` where no collector runs. ``drill``: the last scheduled drill, as its
-    file has it. ``component_errors``: how often each component, by kind and name, raised since the collector began."""
+    in one transaction. These three are ``None`` where no collector runs. ``component_errors``: how often each
+    component, by kind and name, raised since the collector began."""
 
     jobs: Callable[[], dict[str, int]]
     spent: Callable[[], float]
     session_now: Callable[[str], Coroutine[Any, Any, Sequence[bytes] | None]] | None = None
     annotate: Callable[[Sequence[HumanLabel]], Future[Fates]] | None = None
     drawing: Callable[[Callable[[sqlite3.Connection], Any]], Future[Any]] | None = None
-    drill: Callable[[], Mapping[str, Any] | None] = lambda: None
     component_errors: Callable[[], Mapping[tuple[str, str], int]] = dict
     judge: str | None = None
     daily_usd: float | None = None
@@ -55,7 +54,6 @@ class ReadSetup:
 
     store: Path
     version: str
-    log_level: int
     judge: str | None
     daily_usd: float | None
     thresholds: Mapping[str, float]

@@ -1,8 +1,9 @@
-"""Sessions, traces and results in lines for a coding agent."""
+"""What the API answers in lines, for a coding agent and for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,7 +66,7 @@ def step_lines(row: Row) -> Iterator[str]:
             for span_id in [each["span_id"], *each.get("span_ids", [])]:
                 blamed.setdefault(span_id, []).append(result_text(each, 160))
         for step in _candidates(each):
-            blamed.setdefault(step["span_id"], []).append(_chance(each, step))
+            blamed.setdefault(step["span_id"], []).append(_blame(each, step))
     for number, span in enumerate(detail["spans"], 1):
         yield _step(number, span, detail["texts"])
         for why in dict.fromkeys(blamed.get(span["id"], ())):
@@ -75,16 +76,16 @@ def step_lines(row: Row) -> Iterator[str]:
 
 
 def _candidates(result: Row) -> list[Row]:
-    """Returns the steps that may have broken the run, likeliest first."""
+    """Returns the steps that may have broken the run, the first one first."""
     found = result["metadata"].get("candidates")
     return found if isinstance(found, list) else []
 
 
-def _chance(result: Row, step: Row) -> str:
-    """Returns the words on a blamed step: ``trace.blame: it broke the run (71 %): fails; changes``."""
+def _blame(result: Row, step: Row) -> str:
+    """Returns the words on a blamed step: ``trace.blame: it broke the run: grounding names it``."""
     sure = (result["metadata"].get("step") or {}).get("span_id") == step["span_id"]
-    why = said("; ".join(step["reasons"]), 160) or "by its place in the run"
-    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'} ({step['probability']:.0%}): {why}"
+    why = said("; ".join(step["reasons"]), 160)
+    return f"trace.blame: {'it broke the run' if sure else 'may have broken it'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
@@ -101,8 +102,7 @@ def _step(number: int, span: Row, texts: Sequence[str]) -> str:
 def session_line(row: Row) -> str:
     """Returns one line on a session: its traces, its own results that failed, and its worst trace."""
     worst = row["worst"]
-    name = f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"
-    head = f"{name} ({row['traces']} traces, {row['failed_traces']} failed)"
+    head = f"{_session(row)} ({row['traces']} traces, {row['failed_traces']} failed)"
     own = [result_text(each, 160) for each in row["results"] if each.get("success") is False][:2]
     about = f": {'; '.join(own)}" if own else ""
     return head + about if worst is None else f"{head}{about}; worst {trace_line(worst)}"
@@ -142,7 +142,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     for each in row["results"]:
         for step in _candidates(each):
             what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
-            yield f"- step {step['span_id']} ({what}): {_chance(each, step).removeprefix('trace.blame: ')}"
+            yield f"- step {step['span_id']} ({what}): {_blame(each, step).removeprefix('trace.blame: ')}"
     yield f"asked: {said(row['input'], 500) if row['input'] is not None else 'not captured'}"
     yield f"answered: {said(row['output'], 500) if row['output'] is not None else 'not captured'}"
     yield from _calls(row)
@@ -168,3 +168,76 @@ def moment(milliseconds: int) -> str:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):  # spans may say any time
         return "an impossible time"
+
+
+def rate_lines(rates: Sequence[Row]) -> list[str]:
+    """Returns a line on each metric and agent: how many of its results passed, most failures first."""
+    summed = sorted(_summed(rates, "level", "metric", "agent").items(), key=lambda each: -each[1]["failed"])
+    names = ((said(f"{level}.{metric}", 80), _agent(agent), sums) for (level, metric, agent), sums in summed)
+    return [f"{metric} of {agent}: {_rate(sums)}" for metric, agent, sums in names]
+
+
+def agent_lines(rates: Sequence[Row]) -> list[str]:
+    """Returns a line on each agent: its services, how many of its runs passed, what fails most; most failures first."""
+    agents = sorted(_summed(rates, "agent").items(), key=lambda each: -each[1]["failed"])
+    return [_about_agent(agent, [rate for rate in rates if rate["agent"] == agent]) for (agent,), _ in agents]
+
+
+def _about_agent(agent: str, rates: Sequence[Row]) -> str:
+    services = ", ".join(f'"{said(name, 60)}"' for name in sorted({rate["service"] for rate in rates})[:5])
+    metrics = _summed(rates, "level", "metric")
+    ended = metrics.get(("trace", "response"))
+    (level, metric), most = max(metrics.items(), key=lambda each: each[1]["failed"])
+    about = [] if ended is None else [f"runs that ended with an answer: {_rate(ended)}"]
+    fails = f"fails most: {said(f'{level}.{metric}', 80)}, {most['failed']} times"
+    about.append(fails if most["failed"] else "nothing failed")
+    return f"{_agent(agent)} in {services}: {'; '.join(about)}"
+
+
+def _summed(rates: Iterable[Row], *by: str) -> dict[tuple[str, ...], Counter[str]]:
+    """Returns the sums of rates over all that ``by`` does not name, such as services; unscored ones by ``why …``."""
+    found: dict[tuple[str, ...], Counter[str]] = {}
+    for rate in rates:
+        sums = found.setdefault(tuple(rate[name] for name in by), Counter())
+        sums.update({name: rate[name] for name in ("passed", "failed")})
+        sums.update({f"why {why}": times for why, times in rate["unscored"].items()})
+    return found
+
+
+def _rate(sums: Mapping[str, int]) -> str:
+    passed, failed = sums["passed"], sums["failed"]
+    judged = passed + failed
+    share = f"{passed / judged:.3f} passed of {judged} ({failed} failed)" if judged else "no verdicts"
+    whys = ", ".join(f"{said(why[4:], 40)} {sums[why]}" for why in sorted(sums) if why.startswith("why "))
+    return share + (f"; unscored: {whys}" if whys else "")
+
+
+def _agent(name: str) -> str:
+    return f'agent "{said(name, 80)}"' if name else "an agent without a name"
+
+
+def run_lines(run: Row, both: Row | None) -> list[str]:
+    """Returns lines on a run: how far it is, what it found, and what ``both``, its comparison with the live results,
+    says of each metric."""
+    lines = [
+        f"{run['state']}: {run['done']} of {run['traces']} traces done, {run['failed']} failed; "
+        f"{run['calls']} calls, ${run['cost_usd']:.4f}" + (f"; {said(run['error'])}" if run["error"] else "")
+    ]
+    for name, counts in sorted(run["results"].items()):
+        lines.append(f"{said(name, 80)}: {', '.join(f'{times} {kind}' for kind, times in sorted(counts.items()))}")
+    for metric in [] if both is None else both["metrics"]:
+        if (apart := metric["difference"]) is not None:
+            interval = "" if apart["low"] is None else f" ({apart['low']:+.4f} to {apart['high']:+.4f})"
+            mean = f"live minus run {apart['mean']:+.4f}{interval} over {apart['n']}"
+            lines.append(f"{said(metric['metric'], 80)}: {mean}")
+    return lines
+
+
+def label_line(row: Row) -> str:
+    """Returns a line on a trace or session that a person should label."""
+    trace = "" if row["trace_id"] is None else f"trace {row['trace_id']}, "
+    return f'{trace}{_session(row)}, agent "{said(row["agent"], 80)}"'
+
+
+def _session(row: Row) -> str:
+    return f'session "{said(row["session_id"], 120)}"' if row["session_id"] is not None else "no session"

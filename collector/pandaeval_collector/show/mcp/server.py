@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import ParamSpec
 
 from mcp.server.mcpserver import MCPServer
@@ -14,10 +14,7 @@ from mcp.types import ToolAnnotations
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.mcp.links import Links
-from pandaeval_collector.show.mcp.rates import RateTools
-from pandaeval_collector.show.mcp.running import RunTools
-from pandaeval_collector.show.mcp.tools import Tools
+from pandaeval_collector.show.mcp.tools import all_tools
 
 P = ParamSpec("P")
 
@@ -33,10 +30,9 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
     """Returns a server whose tools ask ``asker``. ``page``: where people reach the collector; ``None``: nowhere."""
     for name in ("mcp", "httpx"):  # at INFO they log every question, with what is searched for
         logging.getLogger(name).setLevel(logging.WARNING)
-    links = Links(asker, page)
     version = installed_version() or "0"
     made: MCPServer[object] = MCPServer("pandaeval", version=version, instructions=_INSTRUCTIONS, log_level="WARNING")
-    for tool in _all(Tools(asker, links), RateTools(asker, links), RunTools(asker, links)):
+    for tool in all_tools(asker, page):
         starts, notes = tool.__name__ == "start_run", tool.__name__ == "labels_next"
         made.add_tool(
             _told(tool),
@@ -49,14 +45,6 @@ def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
     return made
 
 
-def _all(*groups: object) -> Iterator[Callable[..., Awaitable[str]]]:
-    """Yields the tools: the public coroutines of each group, in the order in which they are written."""
-    for group in groups:
-        for name, method in vars(type(group)).items():
-            if inspect.iscoroutinefunction(method) and not name.startswith("_"):
-                yield getattr(group, name)
-
-
 def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
     """Wraps a tool: it tells its caller the errors that a caller can cure; all others stay inside."""
 
@@ -67,4 +55,5 @@ def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
         except AskError as error:
             raise ToolError(str(error)) from error
 
+    call.__signature__ = inspect.signature(tool, eval_str=True)  # type: ignore[attr-defined]
     return call

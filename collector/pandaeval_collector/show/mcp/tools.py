@@ -1,150 +1,320 @@
-"""Tools that find and show: each one asks the API and answers in few words. Their docstrings are what agents read of
-them."""
+"""The tools: each one asks the API and answers in few words. Their docstrings are what agents read of them."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from pandaeval_collector.base.filters import MOST_PAIRS, MOST_TEXT, meaning
 from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.mcp.arguments import (
-    Agent,
-    Attribute,
-    Environment,
-    Hours,
-    Limit,
-    Metric,
-    Service,
-    Session,
-    Status,
-    Text,
-    TraceId,
-    since,
+from pandaeval_collector.show.mcp.fencing import fenced, fenced_json, said
+from pandaeval_collector.show.mcp.lines import (
+    agent_lines,
+    failure_line,
+    label_line,
+    moment,
+    rate_lines,
+    run_lines,
+    session_lines,
+    step_lines,
+    trace_line,
+    trace_lines,
 )
-from pandaeval_collector.show.mcp.fencing import fenced, fenced_json
-from pandaeval_collector.show.mcp.lines import failure_line, session_lines, step_lines, trace_line, trace_lines
-from pandaeval_collector.show.mcp.links import Links
+from pandaeval_collector.show.mcp.rates import MetricCounts, compared
 
 _HEX = re.compile(r"[0-9a-f]{4,32}")
 _LOOKED_THROUGH = 200
 """Sessions that are read at most, for those that failed alike to stand together."""
+_PAGE, _PAGES = 500, 20
+
+Agent = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("agent"))]
+Service = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("service"))]
+Environment = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("environment"))]
+Session = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("session"))]
+Metric = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))]
+Status = Annotated[Literal["error", "ok"] | None, Field(description=meaning("status"))]
+Text = Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("text"))]
+Attribute = Annotated[list[str] | None, Field(max_length=MOST_PAIRS, description=meaning("attribute"))]
+Hours = Annotated[float | None, Field(gt=0, le=1e6, description="Only of the last so many hours; null: all.")]
+Limit = Annotated[int, Field(ge=1, le=50, description="At most so many.")]
+TraceId = Annotated[str, Field(max_length=64, description="32 hex digits, of which the first few are enough.")]
 Severity = Annotated[
     Literal["low", "medium", "high", "critical"] | None, Field(description="Of this severity or graver; null: all.")
 ]
+_FILTERS: dict[str, Any] = {
+    "hours": Hours,
+    "agent": Agent,
+    "service": Service,
+    "environment": Environment,
+    "session": Session,
+    "metric": Metric,
+    "failed": Annotated[bool | None, Field(description=meaning("failed"))],
+    "status": Status,
+    "text": Text,
+    "attribute": Attribute,
+}
+
+
+def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Returns a decorator that gives a tool these filters, each null by default, in place of its parameter ``filters``,
+    which receives them as the API takes them."""
+
+    def made(tool: Callable[..., Any]) -> Any:
+        @functools.wraps(tool)
+        async def called(self: Tools, **given: Any) -> str:
+            filters = {name: given.pop(name, None) for name in names}
+            if "hours" in filters:
+                filters["since"] = _since(filters.pop("hours"))
+            return str(await tool(self, **given, filters=filters))
+
+        own = inspect.signature(tool, eval_str=True)
+        keyword, parameters = inspect.Parameter.KEYWORD_ONLY, [*own.parameters.values()]
+        at = [*own.parameters].index("filters")
+        taken = [inspect.Parameter(name, keyword, default=None, annotation=_FILTERS[name]) for name in names]
+        parameters[1:] = [each.replace(kind=keyword) for each in (*parameters[1:at], *taken, *parameters[at + 1 :])]
+        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return called
+
+    return made
+
+
+class PassRateGroup(BaseModel):
+    """Results that belong together: of a time, a service, an environment, an agent or a version of the metric. What is
+    null excludes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Annotated[datetime | None, Field(description=meaning("since"))] = None
+    until: Annotated[datetime | None, Field(description=meaning("until"))] = None
+    service: Service = None
+    environment: Environment = None
+    agent: Agent = None
+    attribute: Attribute = None
+    metric_version: Annotated[str | None, Field(description="Version of the metric, not of the agent.")] = None
 
 
 class Tools:
-    """The finding and showing tools over one collector. On one event loop."""
+    """The tools over one collector. On one event loop."""
 
-    def __init__(self, asker: Asker, links: Links) -> None:
-        self._asker, self._links = asker, links
+    def __init__(self, asker: Asker, page: str | None) -> None:
+        """``page``: where people reach the collector, such as ``http://127.0.0.1:4328``; ``None``: nowhere."""
+        self._asker, self._page = asker, page
+        self._has_page: bool | None = None
 
-    async def worst_sessions(
-        self,
-        limit: Limit = 10,
-        hours: Hours = None,
-        agent: Agent = None,
-        service: Service = None,
-        environment: Environment = None,
-        attribute: Attribute = None,
-    ) -> str:
+    @filtered("hours", "agent", "service", "environment", "attribute")
+    async def worst_sessions(self, limit: Limit = 10, *, filters: dict[str, Any]) -> str:
         """What went worst, worst first: the sessions of agents, those that failed for one cause on one line, each with
         its worst trace and why. Start here or with failures; then ask why_failed with a trace id."""
-        page = await self._asker.get(
-            "/sessions",
-            limit=_LOOKED_THROUGH,
-            since=since(hours),
-            agent=agent,
-            service=service,
-            environment=environment,
-            attribute=attribute,
-        )
+        page = await self._asker.get("/sessions", limit=_LOOKED_THROUGH, **filters)
         if not page["items"]:
             return "No scored session fits."
         lines = session_lines(page["items"], limit)
-        return fenced(lines, "Ask with a smaller limit, or by agent.", await self._links.to("/sessions"))
+        return await self._answer(lines, "/sessions", "Ask with a smaller limit, or by agent.")
 
+    @filtered("session", "status", "hours", "agent", "service", "environment", "attribute")
     async def find_traces(
         self,
         text: Text = None,
         metric: Metric = None,
         failed: Annotated[bool | None, Field(description="Of that metric, or at all.")] = None,
-        session: Session = None,
-        status: Status = None,
+        *,
+        filters: dict[str, Any],
         limit: Limit = 10,
-        hours: Hours = None,
-        agent: Agent = None,
-        service: Service = None,
-        environment: Environment = None,
-        attribute: Attribute = None,
     ) -> str:
         """Traces (runs of an agent), worst first, that fit all that is given."""
         success = None if metric is None or failed is None else not failed
-        page = await self._asker.get(
-            "/traces",
-            limit=limit,
-            since=since(hours),
-            agent=agent,
-            service=service,
-            environment=environment,
-            session=session,
-            status=status,
-            attribute=attribute,
-            text=text,
-            metric=metric,
-            success=success,
-            failed=failed if metric is None else None,
-        )
+        asked = {**filters, "text": text, "metric": metric, "success": success}
+        page = await self._asker.get("/traces", limit=limit, **asked, failed=failed if metric is None else None)
         if not page["items"]:
             return "No scored trace fits."
         more = "There are more: narrow it down by agent, metric or hours." if page["next"] else ""
-        return fenced([trace_line(row, metric) for row in page["items"]], "", more, await self._links.to("/traces"))
+        return await self._answer([trace_line(row, metric) for row in page["items"]], "/traces", "", more)
 
     async def failures(self, severity: Severity = None, agent: Agent = None, limit: Limit = 10) -> str:
         """Failures by root cause, gravest first (agents that claim what they did not do before all else): how often,
         since when, and an example. Then ask why_failed with the trace id of one."""
-        found = await self._asker.get("/failures", severity=severity, agent=agent, limit=limit)
-        if not found["items"]:
+        page = await self._asker.get("/failures", severity=severity, agent=agent, limit=limit)
+        if not page["items"]:
             return "No failures fit."
-        lines = [failure_line(row) for row in found["items"]]
-        return fenced(lines, "Ask by agent or severity.", await self._links.to("/failures"))
+        return await self._answer(
+            [failure_line(row) for row in page["items"]], "/failures", "Ask by agent or severity."
+        )
 
     async def why_failed(self, trace_id: TraceId) -> str:
         """Why a trace failed: its failed results with their reasons, what was asked and answered, its tool calls."""
         row = await self._trace(trace_id)
-        link = await self._links.to(f"/trace/{row['trace_id']}")
-        # On a thread: looking for secrets takes a while.
-        return await asyncio.to_thread(
-            lambda: fenced([*trace_lines(row)], "trace_steps has its steps, export_case the trace itself.", link)
-        )
+        rest = "trace_steps has its steps, export_case the trace itself."
+        return await self._answer([*trace_lines(row)], f"/trace/{row['trace_id']}", rest)
 
     async def trace_steps(self, trace_id: TraceId) -> str:
         """What a run did, step by step: agents, model calls and tools as a tree with times, errors, arguments and
         results, and which steps the failed results blame."""
         row = await self._trace(trace_id)
-        link = await self._links.to(f"/trace/{row['trace_id']}")
-        return await asyncio.to_thread(lambda: fenced([*step_lines(row)], "export_case has the calls whole.", link))
+        return await self._answer([*step_lines(row)], f"/trace/{row['trace_id']}", "export_case has the calls whole.")
 
     async def export_case(self, trace_id: TraceId) -> str:
         """A trace as JSON, to make a regression case of it: input, answer, turns, tool calls with arguments and
         results, and what was scored. Secrets and links are masked."""
         row = await self._trace(trace_id)
-        told = row["understood"] or {key: row[key] for key in ("trace_id", "session_id", "agent", "input", "output")}
+        trace = row["understood"] or {key: row[key] for key in ("trace_id", "session_id", "agent", "input", "output")}
         scores = [
             {"metric": f"{each['level']}.{each['metric']}", "score": each["score"], "success": each["success"]}
             for each in row["results"]
             if each["outcome"] == "scored"
         ]
-        link = await self._links.to(f"/trace/{row['trace_id']}")
-        return await asyncio.to_thread(
-            lambda: "\n".join(filter(None, [fenced_json({**told, "results": scores}), link]))
-        )
+        shown = await asyncio.to_thread(fenced_json, {**trace, "results": scores})
+        return "\n".join(filter(None, [shown, await self._link(f"/trace/{row['trace_id']}")]))
+
+    async def pass_rates(self, agent: Agent = None, metric: Metric = None) -> str:
+        """How many results passed and failed, one line for each metric and agent, since the store began; most failures
+        first."""
+        if agent is not None or metric is not None:  # an unknown name is refused there, with what was meant
+            await self._asker.get("/results", limit=1, agent=agent, metric=metric)
+        rates = [
+            rate
+            for rate in (await self._asker.get("/overview"))["rates"]
+            if agent in (None, rate["agent"]) and metric in (None, rate["metric"], f"{rate['level']}.{rate['metric']}")
+        ]
+        if not rates:
+            return "No results fit."
+        return await self._answer(rate_lines(rates), "/", "Ask by agent or metric.")
+
+    async def list_agents(self) -> str:
+        """The agents that there are, with the services they run in, how many of their runs passed and failed, and which
+        metric fails most; most failures first."""
+        rates = (await self._asker.get("/overview"))["rates"]
+        if not rates:
+            return "No agent has results yet."
+        return await self._answer(agent_lines(rates), "/agents", "pass_rates has the rest, by agent.")
+
+    @filtered("agent", "service", "environment", "metric")
+    async def over_time(
+        self,
+        hours: Annotated[float, Field(gt=0, le=8760, description="The last so many hours.")] = 24.0,
+        *,
+        filters: dict[str, Any],
+        failed: Annotated[bool | None, Field(description="Of that metric alone; null: of any.")] = None,
+    ) -> str:
+        """Runs and failures over time, in 12 steps, oldest first: when did it begin, does it get better?"""
+        success = None if filters["metric"] is None or failed is None else not failed
+        asked = {**filters, "since": _since(hours), "success": success, "step": max(hours / 12, 1 / 60)}
+        history = await self._asker.get("/history", **asked)
+        lines = [f"{moment(each['at'])}: {each['failed']} of {each['runs']} runs failed" for each in history["items"]]
+        return await self._answer(lines, "/", "Ask for fewer hours.")
+
+    async def compare_versions(self, a: PassRateGroup, b: PassRateGroup, metric: Metric = None) -> str:
+        """Pass rates of two groups of results, by metric: two versions of an agent by the times at which they ran (or
+        by service or environment), or two versions of a metric. With 95 % intervals of the difference."""
+        first, second = await self._tally(a, metric), await self._tally(b, metric)
+        lines = [*compared(first, second)]
+        if not lines:
+            return "Neither group has results."
+        cut = first.truncated or second.truncated
+        note = f"Only the newest {_PAGE * _PAGES:,} results of a group were counted." if cut else ""
+        return await self._answer(lines, "/", "Ask by metric.", note)
+
+    async def labels_next(
+        self,
+        metric: Annotated[str | None, Field(description="The judged metric; null where there is one alone.")] = None,
+        agent: Agent = None,
+        limit: Limit = 10,
+    ) -> str:
+        """Judged runs that a person should label next: half at random, half near the judge's threshold. The judge's
+        verdict is not told. Their labels go in by `pandaeval labels import`, the page or the API."""
+        drawn = await self._asker.post("/labels/next", {"metric": metric or "", "agent": agent or "", "n": limit})
+        if not drawn["items"]:
+            return "Nothing to label: no judged run without a label fits."
+        head = f"For {said(drawn['metric'], 80)}; {drawn['waiting']} wait, {drawn['labelled']} are labelled."
+        return await self._answer([head, *map(label_line, drawn["items"])], "/")
+
+    @filtered(*_FILTERS)
+    async def start_run(
+        self,
+        metrics: Annotated[list[str], Field(min_length=1, max_length=20, description="Such as trace.task_completion.")],
+        budget_usd: Annotated[float, Field(gt=0, le=1000, description="US dollars that judges may cost at most.")],
+        model: Annotated[str | None, Field(description="Who judges, of those configured; null: the judge.")] = None,
+        *,
+        filters: dict[str, Any],
+    ) -> str:
+        """Scores kept traces again with these metrics, apart from the live results; answers with the id of the run.
+        Costs money where a judge is asked: what it would cost is counted first, and nothing is begun if that is more
+        than the budget, or unknown."""
+        body: dict[str, Any] = {"metrics": metrics, "model": model, "budget_usd": budget_usd, "name": "mcp"}
+        body["filters"] = {name: value for name, value in filters.items() if value is not None}
+        dry = await self._asker.post("/runs", body | {"dry_run": True})
+        traces, calls, cost = dry["traces"], dry["calls"], dry["cost_usd"]
+        if not traces:
+            raise AskError("not begun: no stored trace is like that; find_traces shows which there are")
+        if calls and cost is None:
+            raise AskError(f"not begun: {calls} calls of a model without a list price; what they cost is unknown")
+        if calls and cost > budget_usd:
+            needed = f"{traces} traces take {calls} calls for about ${cost:.4f}"
+            raise AskError(f"not begun: {needed}, more than ${budget_usd:g}; narrow it down")
+        run = await self._asker.post("/runs", body)
+        asked = f"{calls} calls for about ${cost or 0:.4f}" if calls else "no judge is asked"
+        return f"Run {run['id']} has begun: {traces} traces, {asked}. Ask show_run how far it is."
+
+    async def show_run(
+        self, run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{1,64}$", description="Of start_run.")]
+    ) -> str:
+        """How far a run is, what it found in numbers, and what differs from the live results."""
+        run = await self._asker.get(f"/runs/{run_id}")
+        both = await self._asker.get("/runs/compare", a=run_id) if run["ended_at"] is not None else None
+        return await self._answer(run_lines(run, both), "/runs")
 
     async def _trace(self, trace_id: str) -> Any:
         id_ = trace_id.strip().lower()
         if not _HEX.fullmatch(id_):
             raise AskError("the id of a trace has 32 hex digits, of which the first few are enough")
         return await self._asker.get(f"/traces/{id_}")
+
+    async def _tally(self, group: PassRateGroup, metric: str | None) -> MetricCounts:
+        asked = group.model_dump(mode="json", exclude={"metric_version"}) | {"metric": metric, "limit": _PAGE}
+        tally, seen, cursor = MetricCounts(), set[tuple[str, str]](), None
+        for _ in range(_PAGES):
+            page = await self._asker.get("/results", **asked, cursor=cursor)
+            tally.add(page["items"], group.metric_version, seen)
+            cursor = page["next"]
+            if cursor is None:
+                return tally
+        tally.truncated = True
+        return tally
+
+    async def _answer(self, lines: Sequence[str], place: str, rest: str = "", *more: str) -> str:
+        """Returns the lines as far as they fit, with the address of a ``place`` of the page. On a thread: looking for
+        secrets takes a while."""
+        return await asyncio.to_thread(fenced, lines, rest, *more, await self._link(place))
+
+    async def _link(self, place: str) -> str:
+        """Returns a sentence with the address of a place of the page, such as ``/trace/…``; empty without a page."""
+        if self._page is None:
+            return ""
+        if self._has_page is None:
+            try:
+                self._has_page = (await self._asker.get("/overview"))["refresh_s"] is not None
+            except AskError:
+                return ""
+        return f"People see it at {self._page.rstrip('/')}/#{place}" if self._has_page else ""
+
+
+def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
+    """Yields the tools over one collector. ``page``: where people reach it."""
+    tools = Tools(asker, page)
+    for name, method in vars(Tools).items():
+        if inspect.iscoroutinefunction(method) and not name.startswith("_"):
+            yield getattr(tools, name)
+
+
+def _since(hours: float | None) -> str | None:
+    """Returns the time so many hours ago as RFC 3339; ``None`` for no limit."""
+    try:
+        return None if hours is None else (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    except OverflowError:
+        return None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.show.report.inspection import in_order
 from pandaeval_collector.show.report.results import ShownResult
 from pandaeval_collector.show.report.text import TextPool, written
@@ -88,6 +89,8 @@ def _end(rows: Sequence[Mapping[str, Any]], row: int) -> int:
     return end
 
 
+ROOM = 400_000
+"""Characters for all texts of a stored trace together."""
 MAX_SPANS = 400
 """Rows of one trace; what is left out is counted."""
 _MAX_PARTS, _MAX_TURNS, _MAX_CALLS = 8, 30, 2000
@@ -95,6 +98,11 @@ _KEPT_FIRST = {Kind.AGENT: 1, Kind.WORKFLOW: 1, Kind.TOOL: 1, Kind.RETRIEVAL: 2,
 
 Row = dict[str, Any]
 _GONE = "its spans are no longer kept (store.retention, store.keep_bytes, store.keep_content)"
+
+
+def stored_trace(parts: Sequence[Part]) -> Trace | None:
+    """Returns the trace that is stored in these parts; ``None`` without any. Raises what decoding raises."""
+    return rebuilt(parts).trace if parts else None
 
 
 def detail(trace: Trace, room: int) -> dict[str, Any]:

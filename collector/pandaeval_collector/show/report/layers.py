@@ -8,12 +8,15 @@ and not how it reasoned.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from textwrap import indent
 from types import TracebackType
 from typing import Any
 
-from pandaeval_collector.show.report.layer_counts import LAYERS, GraderCount, TrialCount
 from pandaeval_collector.show.report.spool import Spool
 
 CORRECT = "trial_correct"
@@ -21,19 +24,121 @@ Result = Mapping[str, Any]
 """A result as its JSON object."""
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
 Place = tuple[int, int]
+LAYERS = ("reasoning", "action", "outcome")
+Row = Mapping[str, Any]
+"""A trial's JSON object, as :class:`LayerReport` makes it."""
+
+
+@dataclass(slots=True)
+class TrialCount:
+    """Counts trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
+    told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state;
+    ``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
+
+    kind: str = ""
+    correct: Counter[bool | None] = field(default_factory=Counter)
+    broke: Counter[str] = field(default_factory=Counter)
+    states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})
+    cases: set[str] = field(default_factory=set)
+    failed: str = ""
+    first: str = ""
+
+    @classmethod
+    def of(cls, counts: Iterable[TrialCount]) -> TrialCount:
+        """Returns the sum of several counts."""
+        whole = cls()
+        for each in counts:
+            whole.correct += each.correct
+            whole.broke += each.broke
+            whole.cases |= each.cases
+            for layer in LAYERS:
+                whole.states[layer] += each.states[layer]
+        return whole
+
+    def add(self, row: Row, case: str = "") -> None:
+        """Counts one trial. ``case``: its case, if trials of several cases are counted."""
+        if not self.trials:
+            self.first = row["reason"]
+        if row["correct"] is False:
+            self.failed = self.failed or row["reason"]
+        self.cases.add(case)
+        self.correct[row["correct"]] += 1
+        if row["broke"] is not None:
+            self.broke[row["broke"]] += 1
+        for layer, state in row["layers"].items():
+            self.states[layer][state] += 1
+
+    @property
+    def trials(self) -> int:
+        return self.correct.total()
+
+    def counted(self) -> dict[str, Any]:
+        """Returns how many cases and trials there are, how they ended, and where they broke."""
+        return {
+            "cases": len(self.cases),
+            "trials": self.trials,
+            "correct": self.correct[True],
+            "incorrect": self.correct[False],
+            "undetermined": self.correct[None],
+            "broke": {layer: self.broke[layer] for layer in LAYERS},
+        }
+
+    def brief(self, name: str) -> dict[str, Any]:
+        """Returns a table row, named ``name``."""
+        broke = max(LAYERS, key=lambda layer: self.broke[layer])
+        return {
+            "case": name[:200],
+            "kind": self.kind,
+            "correct": self.correct[True],
+            "trials": self.trials,
+            "undetermined": self.correct[None],
+            "layers": [self._state(layer) for layer in LAYERS],
+            "broke": broke if self.broke[broke] else None,
+            "why": (self.failed or self.first)[:300],
+        }
+
+    def _state(self, layer: str) -> str:
+        """Returns how many trials failed in a layer, else ``pass`` if any passed, else the commonest state."""
+        found = self.states[layer]
+        if found["fail"]:
+            return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
+        return "pass" if found["pass"] else found.most_common(1)[0][0]
+
+
+@dataclass(slots=True)
+class GraderCount:
+    """Counts the results of one grader. ``success``: how often it passed, failed, or could not tell (``None``)."""
+
+    success: Counter[bool | None] = field(default_factory=Counter)
+    scores: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, said: Row) -> None:
+        """Counts one result."""
+        self.success[said["success"]] += 1
+        if said["outcome"] == "scored":
+            self.scores.append(said["score"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the counts for programs."""
+        return {
+            "scored": len(self.scores),
+            "mean": math.fsum(self.scores) / len(self.scores) if self.scores else None,
+            "passed": self.success[True],
+            "failed": self.success[False],
+            "unscored": self.success[None],
+        }
 
 
 class LayerReport:
     """Counts trials by case as they are graded. With ``with_trials`` it also keeps, on disk, what each grader said of
-    them. ``untried``: cases without a trial. A context manager."""
+    them. A context manager."""
 
     def __init__(
         self, suite: str = "", descriptions: Mapping[str, str] | None = None, *, with_trials: bool = False
     ) -> None:
         """``descriptions``: those of all cases, by id; ``with_trials``: whether :meth:`trials` will be called."""
         self.suite = suite
-        self._descriptions = dict(descriptions or {})
-        self._untried = dict.fromkeys(self._descriptions)
+        self.descriptions = dict(descriptions or {})
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
@@ -55,17 +160,12 @@ class LayerReport:
             return
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
-        self._untried.pop(case, None)
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
             self._places.setdefault(case, []).append(self._spool.put(row))
-
-    @property
-    def untried(self) -> list[str]:
-        return [*self._untried]
 
     @property
     def kinds(self) -> dict[str, TrialCount]:
@@ -79,11 +179,7 @@ class LayerReport:
 
     def cases(self) -> dict[str, TrialCount]:
         """Returns the counts of trials by case, those with most incorrect trials first."""
-        return dict(sorted(self._cases.items(), key=lambda item: item[1].rank))
-
-    def cases_of(self, kind: str) -> list[str]:
-        """Returns the ids of the cases of a kind that were tried, in the order of their trials."""
-        return [case for case, count in self._cases.items() if count.kind == kind]
+        return dict(sorted(self._cases.items(), key=lambda item: -item[1].correct[False] / item[1].trials))
 
     def trials(self, case: str) -> Iterator[dict[str, Any]]:
         """Yields the trials of a case with what each grader said."""
@@ -97,9 +193,6 @@ class LayerReport:
     def by_kind(self) -> list[dict[str, Any]]:
         """Returns a table row for each kind of case."""
         return [count.brief("all") for count in self.kinds.values()]
-
-    def description(self, case: str) -> str:
-        return self._descriptions.get(case, "")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON object of all cases together: counts, layers and graders."""
@@ -117,7 +210,7 @@ class LayerReport:
                 }
                 for layer in LAYERS
             },
-            "without_trial": self.untried,
+            "without_trial": [case for case in self.descriptions if case not in self._cases],
         }
 
 
@@ -152,16 +245,16 @@ def _layer(grader: Result) -> str:
 def _state(graders: Sequence[Result]) -> str:
     """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
     compare with."""
-    compared = [each for each in graders if each["gates"] or not _has_nothing_to_compare(each)]
+    compared = [
+        each
+        for each in graders
+        if each["gates"] or (each["outcome"] != "assumed" and each["why"] != "insufficient_evidence")
+    ]
     if any(each["success"] is False for each in compared):
         return "fail"
     if any(each["success"] is None for each in compared):
         return "unscored"
     return "pass" if compared else "-"
-
-
-def _has_nothing_to_compare(grader: Result) -> bool:
-    return bool(grader["outcome"] == "assumed" or grader["why"] == "insufficient_evidence")
 
 
 def json_lines(report: LayerReport) -> Iterator[str]:
@@ -170,13 +263,10 @@ def json_lines(report: LayerReport) -> Iterator[str]:
     yield head.removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()
     for at, (case, count) in enumerate(cases.items()):
-        yield (",\n" if at else "\n") + indent(_text(_case(report, case, count)), "  ")
+        about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
+        told = {**about, **count.counted(), "trials": [*report.trials(case)]}
+        yield (",\n" if at else "\n") + indent(_text(told), "  ")
     yield "\n ]\n}\n" if cases else "]\n}\n"
-
-
-def _case(report: LayerReport, case: str, count: TrialCount) -> dict[str, Any]:
-    about = {"case": case, "kind": count.kind, "description": report.description(case)}
-    return {**about, **count.counted(), "trials": [*report.trials(case)]}
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -17,7 +17,15 @@ from pandaeval_collector.analysis.stats.pass_k import (
 from pandaeval_collector.base.result import cut
 from pandaeval_collector.show.report.shell import safe, still_page, table
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes
-from pandaeval_collector.trials.passk.figures import CaseFigures, Figures, band, mean, median, number, worst_first
+from pandaeval_collector.trials.passk.figures import (
+    CASE_HEAD,
+    SUITE_HEAD,
+    Figures,
+    between,
+    case_row,
+    suite_row,
+    worst_first,
+)
 
 # Pictures as SVG text: curves with bands, and distributions.
 #
@@ -48,34 +56,27 @@ class Curve:
     points: Sequence[PlotPoint]
 
 
-def curves(title: str, lines: Sequence[Curve], x_name: str = "k") -> str:
-    """Returns an SVG picture of lines over whole numbers; ``title`` is what screen readers say."""
+def curves(title: str, lines: Sequence[Curve]) -> str:
+    """Returns an SVG picture of lines over k; ``title`` is what screen readers say."""
     last = max([2, *(point.x for line in lines for point in line.points)])
-    parts = [_frame(x_name), *_ticks_of_k(last)]
+    step = max(1, -(-(last - 1) // 9))
+    parts = [_stroke(_across(0), _up(y), _across(1), _up(y), _GRID, 'opacity="0.5"') for y in (0.0, 0.5, 1.0)]
+    parts += [_label(_LEFT - 6, _up(y) + 4, str(y), "end") for y in (0, 1)]
+    parts.append(_label(_across(1), _HEIGHT - 3, "k", "end"))
+    parts += [_label(_place(k, last), _HEIGHT - 16, str(k), "middle") for k in range(1, last + 1, step)]
     for line in lines:
         parts += [_band(line, last), _line(line, last)]
-    parts += _legend(lines)
-    return _svg(title, parts)
-
-
-def _svg(title: str, parts: Sequence[str]) -> str:
+    left = _LEFT
+    for line in lines:
+        parts.append(_stroke(left, _HEIGHT - 7, left + 14, _HEIGHT - 7, line.colour, 'stroke-width="3"'))
+        parts.append(_label(left + 18, _HEIGHT - 3, line.name, "start"))
+        left += 30 + 7 * len(line.name)
     said = escape(title, quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{said}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'width="{_WIDTH}" height="{_HEIGHT}" font-family="system-ui, sans-serif" font-size="11">'
         f"<title>{said}</title>{''.join(parts)}</svg>"
     )
-
-
-def _frame(x_name: str, top: str = "1") -> str:
-    lines = "".join(_stroke(_across(0), _up(y), _across(1), _up(y), _GRID, 'opacity="0.5"') for y in (0.0, 0.5, 1.0))
-    names = _label(_LEFT - 6, _up(0) + 4, "0", "end") + _label(_LEFT - 6, _up(1) + 4, top, "end")
-    return lines + names + _label(_across(1), _HEIGHT - 3, x_name, "end")
-
-
-def _ticks_of_k(last: int) -> list[str]:
-    step = max(1, -(-(last - 1) // 9))
-    return [_label(_place(k, last), _HEIGHT - 16, str(k), "middle") for k in range(1, last + 1, step)]
 
 
 def _band(line: Curve, last: int) -> str:
@@ -91,24 +92,10 @@ def _line(line: Curve, last: int) -> str:
     places = [f"{_place(each.x, last):.1f},{_up(each.y):.1f}" for each in line.points]
     dots = "".join(
         f'<circle cx="{_place(each.x, last):.1f}" cy="{_up(each.y):.1f}" r="2.5" fill="{line.colour}">'
-        f"<title>{escape(_told(line, each))}</title></circle>"
+        f"<title>{escape(f'{line.name}, {each.x}: {between(each.y, each.low, each.high)}')}</title></circle>"
         for each in line.points
     )
     return f'<polyline points="{" ".join(places)}" fill="none" stroke="{line.colour}" stroke-width="2"/>{dots}'
-
-
-def _told(line: Curve, point: PlotPoint) -> str:
-    between = "" if point.low is None or point.high is None else f" ({point.low:.3f} to {point.high:.3f})"
-    return f"{line.name}, {point.x}: {point.y:.3f}{between}"
-
-
-def _legend(lines: Sequence[Curve]) -> list[str]:
-    made, left = [], _LEFT
-    for line in lines:
-        made.append(_stroke(left, _HEIGHT - 7, left + 14, _HEIGHT - 7, line.colour, 'stroke-width="3"'))
-        made.append(_label(left + 18, _HEIGHT - 3, line.name, "start"))
-        left += 30 + 7 * len(line.name)
-    return made
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> str:
@@ -169,6 +156,8 @@ def page(found: Figures, source: str) -> str:
     """Returns the whole HTML page. ``source``: what the figures were read from."""
     farthest = max([FARTHEST, *(each.k for each in found.suite)])
     cases = sorted(found.trials.cases, key=worst_first)
+    suite = table((f"{found.trials.per}s", *SUITE_HEAD), map(suite_row, found.suite))
+    each = table((found.trials.per, *CASE_HEAD), map(case_row, found.cases))
     body = [
         "<h1>Repeated trials</h1>",
         f'<p class="lead">{safe(source)}: a trial succeeds when {safe(found.trials.metric)} passes</p>',
@@ -178,10 +167,10 @@ def page(found: Figures, source: str) -> str:
         '<div class="cards two"><figure class="card">',
         suite_picture(found.trials.counts, farthest),
         "<figcaption>Mean over cases, 95 % interval</figcaption></figure>",
-        f'<div class="card scroll figures">{_suite_table(found)}</div></div>',
+        f'<div class="card scroll figures">{suite}</div></div>',
         f"<h2>By {safe(found.trials.per)}, the least reliable first</h2>",
         f'<div class="cards three">{"".join(_card(case, farthest) for case in cases[:MOST_PICTURES])}</div>',
-        f'<h2>Figures</h2><div class="card scroll figures">{_case_table(found)}</div>',
+        f'<h2>Figures</h2><div class="card scroll figures">{each}</div>',
     ]
     return still_page("Repeated trials", body)
 
@@ -193,37 +182,6 @@ def _card(case: CaseOutcomes, farthest: int) -> str:
         f'<figure class="card"><h3>{safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
         f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
     )
-
-
-def _suite_table(found: Figures) -> str:
-    rows = [
-        (str(each.k), f"{each.at.cases} of {each.at.of}", mean(each.at), mean(each.pow), band(each.label))
-        for each in found.suite
-    ]
-    return table(("k", "cases", "pass@k", "pass^k", "assessment"), rows)
-
-
-def _case_table(found: Figures) -> str:
-    each = [f"{name} {mode}" for name in ("pass@k", "pass^k") for mode in ("plug-in", "unbiased", "Bayesian")]
-    return table(
-        ("case", "trials", "passed", "undetermined", "k", *each, "assessment"),
-        (_case_row(each) for each in found.cases),
-    )
-
-
-def _case_row(each: CaseFigures) -> tuple[str, ...]:
-    case = each.case
-    return (
-        cut(case.id, 200),
-        *(str(number) for number in (case.n, case.c, case.undetermined, each.k)),
-        *_three(each.at),
-        *_three(each.pow),
-        band(each.label),
-    )
-
-
-def _three(of: Mapping[str, PassEstimate]) -> tuple[str, str, str]:
-    return number(of["plug_in"].value), number(of["unbiased"].value), median(of["bayesian"])
 
 
 def _of_suite(k: int, estimate: SuiteEstimate) -> PlotPoint:

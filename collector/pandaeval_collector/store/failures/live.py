@@ -49,7 +49,7 @@ class GroupGauges:
 
     def _read(self) -> Mapping[tuple[str, Attributes], float]:
         found: Counter[tuple[str, Attributes]] = Counter()
-        for place, (id_, severity, count) in enumerate(self._store.failure_groups.counts()):
+        for place, (id_, severity, count) in enumerate(self._store.reads.failure_groups.counts()):
             group = id_ if place < MOST else OTHER
             found[NAME, (("pandaeval.failure.group", group), ("pandaeval.failure.severity", severity))] += count
         return {key: float(count) for key, count in found.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pandaeval_collector.analysis.stats.corrected_rate import LEAST_JOINT, LEAST_LABELS, JointRate, Labelled, joint_rate
+from pandaeval_collector.analysis.stats.corrected_rate import LEAST_LABELS, Labelled
 from pandaeval_collector.analysis.stats.judge_agreement import (
     AnnotatorAgreement,
     JudgeAgreement,
@@ -23,9 +24,9 @@ from pandaeval_collector.analysis.stats.judge_agreement import (
     annotator_agreement,
 )
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.untrusted.given_files import read_given
+from pandaeval_collector.base.untrusted.given_files import read_given, result_lines
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.store import JudgedRow
+from pandaeval_collector.store import JudgedRow, numbers, people
 from pandaeval_collector.trials.labels.files import save
 from pandaeval_collector.trials.labels.rates import weights
 from pandaeval_otel.wire.labels import HumanLabel
@@ -212,77 +213,56 @@ def _warn(what: str) -> None:
     _log.warning("judge.calibration: %s", what)
 
 
-# Pass rates by people's labels and several judges at once, or by a judge and the scores that cost nothing.
-Standing = Mapping[Key, JudgedRow]
+# The scores that labels are held against: from results as JSON lines, or from a store.
+def from_lines(path: Path) -> dict[Key, JudgedRow]:
+    """Reads the scored results of a file that ``pandaeval evaluate --format json`` or the jsonl exporter wrote: of each
+    unit and metric the one with the highest revision. Raises ``UserError`` where a line is no result."""
+    found: dict[Key, tuple[int, JudgedRow | None]] = {}
+    for result in result_lines(path):
+        _add(found, result)
+    return {key: row for key, (_, row) in found.items() if row is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class JointPassRate:
-    """The pass rate of one metric by several judges. ``judges``: models, and keys of other metrics, whose scores are
-    used; ``n``: labels of drawn runs. ``found`` is ``None`` where these are too few."""
-
-    metric: str
-    judges: tuple[str, ...]
-    n: int
-    found: JointRate | None
-
-
-def joint_pass_rates(
-    labels: Iterable[HumanLabel], standings: Sequence[Standing], also: Sequence[str] = ()
-) -> list[JointPassRate]:
-    """Estimates each metric's pass rate by several judges. ``standings``: each judge's scores by unit and metric;
-    ``also``: keys of metrics in the first of these whose scores are used like a further judge's (a run without a score
-    counts as their mean)."""
-    by_metric: defaultdict[str, defaultdict[str, list[HumanLabel]]] = defaultdict(lambda: defaultdict(list))
-    for label in labels:
-        by_metric[label.metric][label.unit].append(label)
-    found = (_of_metric(metric, said, standings, also) for metric, said in sorted(by_metric.items()))
-    return [each for each in found if each is not None]
+def from_store(connection: sqlite3.Connection, units: Collection[str]) -> dict[Key, JudgedRow]:
+    """Reads the scores of some units: judges' scores within ``labels.window``, other metrics' within
+    ``store.retention``."""
+    found: dict[Key, tuple[int, JudgedRow | None]] = {}
+    for marks, group in numbers.batched(numbers.of_units(connection, units)):
+        query = f"SELECT body FROM results WHERE about IN ({marks}) ORDER BY seq"  # noqa: S608
+        for (body,) in connection.execute(query, group):
+            _add(found, json.loads(body))
+    standing = {key: row for key, (_, row) in found.items() if row is not None}
+    wanted = set(units)
+    for row, _ in people.judged(connection):
+        if row.unit in wanted:
+            standing[row.unit, row.metric] = row
+    return standing
 
 
-def _of_metric(
-    metric: str, said: Mapping[str, list[HumanLabel]], standings: Sequence[Standing], also: Sequence[str]
-) -> JointPassRate | None:
-    judging = [each for each in standings if any(key == metric for _, key in each)]
-    if not judging or len(judging) + len(also) < 2:
-        return None
-    units = sorted(
-        {unit for unit, key in judging[0] if key == metric and all((unit, metric) in each for each in judging)}
+def _add(found: dict[Key, tuple[int, JudgedRow | None]], result: dict[str, Any]) -> None:
+    """Adds a result unless a newer revision is known; a revision without a score removes an older score."""
+    unit = str(result.get("session_id" if result["level"] == "session" else "trace_id") or "")
+    if result["level"] == "turn":
+        unit = f"{unit}:{result.get('span_id', '')}"
+    key = unit, f"{result['level']}.{result['metric']}"
+    revision = result.get("revision") or 0
+    if key not in found or found[key][0] <= revision:
+        found[key] = revision, next(_scored(unit, key[1], result), None)
+
+
+def _scored(unit: str, metric: str, result: dict[str, Any]) -> Iterator[JudgedRow]:
+    score, evaluator = result.get("score"), result.get("evaluator") or {}
+    if result["outcome"] != "scored" or not isinstance(score, int | float):
+        return
+    yield JudgedRow(
+        unit=unit,
+        metric=metric,
+        session=str(result.get("session_id") or ""),
+        agent=str(result.get("agent") or ""),
+        score=float(score),
+        passed=result.get("success"),
+        threshold=result.get("threshold") if result.get("raw") is None else None,
+        model=str(evaluator.get("model") or evaluator.get("kind") or ""),
+        version=str(evaluator.get("version") or ""),
+        probability=float((result.get("metadata") or {}).get("inclusion_probability") or 1.0),
     )
-    rows = [judging[0][unit, metric] for unit in units]
-    columns = [[each[unit, metric].score for unit in units] for each in judging]
-    columns += [_beside([judging[0].get((unit, key)) for unit in units]) for key in also]
-    names = (*(next(row.model for (_, key), row in each.items() if key == metric) for each in judging), *also)
-    known = [at for at, unit in enumerate(units) if unit in said]
-    chances = {at: _chance(said[units[at]]) for at in known}
-    drawn = known if len(known) == len(units) else [at for at in known if chances[at] is not None]
-    if len(drawn) < LEAST_JOINT:
-        return JointPassRate(metric, names, len(drawn), None)
-    weights = np.asarray([1.0 / row.probability for row in rows])
-    scores = np.asarray(columns).T
-    labelled = Labelled.of(
-        [fmean(passes(label, rows[at].threshold) for label in said[units[at]]) for at in drawn],
-        [0.0] * len(drawn),
-        [weights[at] / (1.0 if drawn is known else chances[at] or 1.0) for at in drawn],
-        [rows[at].session or rows[at].unit for at in drawn],
-    )
-    means = weights @ scores / weights.sum()
-    return JointPassRate(metric, names, len(drawn), joint_rate(labelled, scores[drawn], means.tolist(), _size(rows)))
-
-
-def _beside(rows: Sequence[JudgedRow | None]) -> list[float]:
-    known = [row.score for row in rows if row is not None]
-    mean = fmean(known) if known else 0.0
-    return [mean if row is None else row.score for row in rows]
-
-
-def _chance(labels: Iterable[HumanLabel]) -> float | None:
-    return max((each.probability for each in labels if each.probability is not None), default=None)
-
-
-def _size(rows: Sequence[JudgedRow]) -> float:
-    """Returns how many independent runs of equal weight would know as much (Kish)."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    for row in rows:
-        sums[row.session or row.unit] += 1.0 / row.probability
-    return sum(sums.values()) ** 2 / sum(each * each for each in sums.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +20,10 @@ _MIDDLE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A run to be labelled, and its chance of being drawn. ``counts``: whether its label may enter a rate."""
+    """A run to be labelled, and its chance of being drawn."""
 
     run: JudgedRow
     probability: float
-    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +35,11 @@ class Queue:
     waiting: int
 
 
-def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
-    """Counts the judged runs of each metric that has any."""
-    rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
-    return Counter(dict(rows.fetchall()))
-
-
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
     """Returns the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
     of the option in error texts, such as ``--metric``. Raises ``UserError``."""
-    there = metrics_to_label(connection)
+    rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
+    there = Counter(dict(rows.fetchall()))
     if not there:
         raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
     wanted_ = names.select(name) if name else tuple(there)
@@ -64,20 +57,7 @@ def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricName
 def draw(connection: sqlite3.Connection, metric: str, agent: str, count: int, now: float) -> Queue:
     """Draws at most ``count`` runs, and stores their chances, so that later draws, here or elsewhere, are weighed
     right. The same call gives the same runs until somebody labels them. ``now``: Unix seconds."""
-    return draw_from(connection, metric, people.judged(connection, metric, agent), count, now)
-
-
-def draw_from(
-    connection: sqlite3.Connection,
-    metric: str,
-    judged: Sequence[tuple[JudgedRow, bool]],
-    count: int,
-    now: float,
-    evenly: bool = False,
-) -> Queue:
-    """Draws as :func:`draw` does from given runs, each with whether somebody labelled it. ``evenly``: only runs that an
-    equal chance for all would have drawn may count: where scores come from a model that learned from labels, other
-    chances depend on who was drawn before."""
+    judged = people.judged(connection, metric, agent)
     if not judged:
         return Queue([], 0, 0)
     runs = [run for run, _ in judged]
@@ -87,15 +67,12 @@ def draw_from(
     numbers = numbers_of([f"{metric} {run.unit}" for run in runs])
     wants = wanted(scores, thresholds)
     places, chances = drawn(numbers, wants, is_open, count)
-    if evenly:
-        chances[:] = chances.min()
     first = numbers <= chances  # these, and those that were drawn before them
-    if not evenly:
-        first[places] = True
+    first[places] = True
     people.keep_draws(
         connection, [DrawnRow(runs[at].unit, metric, float(chances[at])) for at in np.flatnonzero(first)], now
     )
-    found = [DrawnRun(runs[at], float(chances[at]), bool(first[at])) for at in places]
+    found = [DrawnRun(runs[at], float(chances[at])) for at in places]
     return Queue(found, int((~is_open).sum()), int(is_open.sum()))
 
 

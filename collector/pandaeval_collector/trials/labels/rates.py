@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.stats.corrected_rate import (
@@ -17,7 +17,6 @@ from pandaeval_collector.analysis.stats.corrected_rate import (
     corrected_rate,
 )
 from pandaeval_collector.base.instrument import Attributes
-from pandaeval_collector.base.runtime.backoff import Bell
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, people
 
@@ -178,48 +177,27 @@ _NAME = "pandaeval.pass_rate"
 
 
 class PassRates:
-    """Calculates a store's rates on a thread every ``interval`` seconds while there are labels. On one event loop."""
+    """Calculates a store's rates on a thread while there are labels. On one event loop."""
 
-    def __init__(self, store: Store, telemetry: Telemetry, interval: float) -> None:
-        self._store, self._interval = store, interval
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store = store
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._told: set[tuple[str, str]] = set()
-        self._bell, self._stopping = Bell(), False
-        self._task: asyncio.Task[None] | None = None
-        telemetry.family(self._values)
+        telemetry.family(lambda: self._shown)
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pandaeval-pass-rates")
-
-    async def stop(self) -> None:
-        """Stops the calculations; returns when the one under way has ended."""
-        self._stopping = True
-        self._bell.ring()
-        if self._task is not None:
-            await self._task
-
-    def _values(self) -> Mapping[tuple[str, Attributes], float]:
-        return self._shown
-
-    async def _run(self) -> None:
-        while not self._stopping:
-            try:
-                self._show(await asyncio.to_thread(self._calculate))
-            except sqlite3.Error as error:
-                _log.error("the corrected pass rates could not be calculated (%s); trying again", error)
-            await self._bell.sleep(self._interval)
-
-    def _calculate(self) -> list[AgentRate]:
-        with self._store.snapshot():
-            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
-
-    def _show(self, rates: list[AgentRate]) -> None:
+    async def update(self) -> None:
+        """Calculates the rates anew."""
+        rates = await asyncio.to_thread(self._calculate)
         self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
         for each in rates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
                 _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
+
+    def _calculate(self) -> list[AgentRate]:
+        with self._store.reads.snapshot():
+            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
 
 def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:

@@ -10,7 +10,7 @@ there was nothing to look at determines nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,7 +73,7 @@ def slim(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
-_ABOUT = ("case", "trial", "case_kind", "k", "part_of")
+_ABOUT = ("case", "trial", "case_kind", "k")
 
 
 def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per: Per | None = None) -> CaseTrials:
@@ -94,12 +94,16 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
         per = "case" if any(_case(each, cases) for each in held) else "conversation"
     found = _by_case(held, cases) if per == "case" else _by_conversation(held)
     if not found:
-        raise UserError(_nothing(key, per))
+        nor = "" if per == "case" else ", nor is it about a step of a conversation"
+        cure = "count by conversation (--per conversation)" if per == "case" else "send session ids"
+        raise UserError(
+            f"no result of {key} belongs to a case{nor}: run each attempt within using_case(case, trial), or {cure}"
+        )
     return CaseTrials(key, per, tuple(found[name] for name in sorted(found)))
 
 
-def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the newest revision of each unit and metric; without the results of parts of a trial."""
+def _standing(results: Iterable[Mapping[str, Any]]) -> Collection[Mapping[str, Any]]:
+    """Returns the newest revision of each unit and metric."""
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for each in results:
         about = _about(each)
@@ -111,7 +115,7 @@ def _standing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         known = found.get(unit)
         if known is None or (each.get("revision") or 0) >= (known.get("revision") or 0):
             found[unit] = each
-    return [each for each in found.values() if not _about(each).get("part_of")]
+    return found.values()
 
 
 def _chosen(asked: str | None, there: set[str]) -> str:
@@ -183,18 +187,6 @@ def _passed(results: Iterable[Mapping[str, Any]]) -> bool | None:
     if False in said:
         return False
     return True if True in said and "unscored" not in said and None not in said else None
-
-
-def _nothing(key: str, per: Per) -> str:
-    if per == "case":
-        return (
-            f"no result of {key} belongs to a case: run each attempt within using_case(case, trial), "
-            "or count by conversation (--per conversation)"
-        )
-    return (
-        f"no result of {key} belongs to a case, nor is it about a step of a conversation: run each attempt within "
-        "using_case(case, trial), or send session ids"
-    )
 
 
 def _about(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ the results and words that they become."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,43 +22,9 @@ from pandaeval_collector.analysis.stats.pass_k import (
     suite_pass_pow_k,
 )
 from pandaeval_collector.analysis.stats.session import assessment
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, now
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result, Unit, cut, now
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.trials.passk.attempts import CaseOutcomes, CaseTrials, trials
-
-# Figures in the words of tables and pages.
-NONE = "-"
-
-
-def number(value: float | None) -> str:
-    """Writes a share to the third digit."""
-    return NONE if value is None else f"{value:.3f}"
-
-
-def between(value: float | None, low: float | None, high: float | None) -> str:
-    """Writes a share with its interval, where there is one."""
-    return number(value) if low is None or high is None else f"{number(value)} ({low:.3f} to {high:.3f})"
-
-
-def mean(estimate: SuiteEstimate) -> str:
-    """Writes the mean of a suite with its interval."""
-    return between(estimate.mean, estimate.ci_low, estimate.ci_high)
-
-
-def median(estimate: PassEstimate) -> str:
-    """Writes the median of a case by the Bayesian estimator, with its interval."""
-    return between(estimate.median, estimate.ci_low, estimate.ci_high)
-
-
-def band(label: str | None) -> str:
-    """Writes an assessment with blanks in place of underscores."""
-    return (label or NONE).replace("_", " ")
-
-
-def worst_first(case: CaseOutcomes) -> tuple[float, str]:
-    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
-    return case.c / case.n if case.n else 2.0, case.id
-
 
 FEW = 30
 """Below so many conversations a rate without its interval misleads."""
@@ -99,9 +65,21 @@ class Figures:
     suite: tuple[SuiteFigures, ...]
 
     @property
-    def notices(self) -> list[str]:
+    def notices(self) -> Iterator[str]:
         """Writes what people should know before they believe the figures."""
-        return list(_notices(self.trials, self.suite))
+        cases = self.trials.cases
+        undetermined = sum(case.undetermined for case in cases)
+        if undetermined:
+            yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"
+        for each in self.suite:
+            if each.at.cases < each.at.of:
+                less = each.at.of - each.at.cases
+                yield f"k = {each.k}: {less} of {each.at.of} cases have fewer trials and are not in the mean"
+        if self.trials.per == "conversation" and len(cases) < FEW:
+            yield f"{len(cases)} conversations are fewer than {FEW}: a rate misleads, look at the intervals"
+        agents = sorted({agent for case in cases for agent in case.agents} - {""})
+        if len(agents) > 1:
+            yield f"trials of {len(agents)} agents are counted together: {', '.join(agents[:5])}"
 
 
 def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
@@ -109,7 +87,7 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     return Figures(
         found,
         tuple(_of_case(case, k) for case in found.cases for k in ks),
-        tuple(_of_suite(found, k) for k in ks),
+        tuple(_of_suite(found.counts, k) for k in ks),
     )
 
 
@@ -141,8 +119,8 @@ def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 
-def _of_suite(found: CaseTrials, k: int) -> SuiteFigures:
-    at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
+def _of_suite(counts: Sequence[tuple[int, int]], k: int) -> SuiteFigures:
+    at, power = suite_pass_at_k(counts, k), suite_pass_pow_k(counts, k)
     return SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power))
 
 
@@ -152,19 +130,55 @@ def _sure(label: str | None, at: PassEstimate | SuiteEstimate, power: PassEstima
     return label if all(assessment(*end) == label for end in ends) else None
 
 
-def _notices(found: CaseTrials, suite: Iterable[SuiteFigures]) -> Iterable[str]:
-    undetermined = sum(case.undetermined for case in found.cases)
-    if undetermined:
-        yield f"{undetermined} trials are undetermined and in no estimate; the bounds say what they leave open"
-    for each in suite:
-        if each.at.cases < each.at.of:
-            less = each.at.of - each.at.cases
-            yield f"k = {each.k}: {less} of {each.at.of} cases have fewer trials and are not in the mean"
-    if found.per == "conversation" and len(found.cases) < FEW:
-        yield f"{len(found.cases)} conversations are fewer than {FEW}: a rate misleads, look at the intervals"
-    agents = sorted({agent for case in found.cases for agent in case.agents} - {""})
-    if len(agents) > 1:
-        yield f"trials of {len(agents)} agents are counted together: {', '.join(agents[:5])}"
+# Figures as rows of tables.
+SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
+CASE_HEAD = (
+    *("trials", "passed", "undetermined", "k"),
+    *("pass@k plug-in", "unbiased", "Bayesian", "pass^k plug-in", "unbiased", "Bayesian", "assessment"),
+)
+_NONE = "-"
+
+
+def between(value: float | None, low: float | None, high: float | None) -> str:
+    """Writes a share to the third digit, with its interval where there is one."""
+    told = _NONE if value is None else f"{value:.3f}"
+    return told if low is None or high is None else f"{told} ({low:.3f} to {high:.3f})"
+
+
+def worst_first(case: CaseOutcomes) -> tuple[float, str]:
+    """Sorts cases by how rarely they succeed; cases without a determined trial come last."""
+    return case.c / case.n if case.n else 2.0, case.id
+
+
+def suite_row(each: SuiteFigures) -> tuple[str, ...]:
+    """Writes how many cases are in the means, and the columns of :data:`SUITE_HEAD`."""
+    means = (between(of.mean, of.ci_low, of.ci_high) for of in (each.at, each.pow))
+    return f"{each.at.cases} of {each.at.of}", str(each.k), *means, _band(each.label)
+
+
+def case_row(each: CaseFigures) -> tuple[str, ...]:
+    """Writes the id of a case, and the columns of :data:`CASE_HEAD`; brackets hold the bounds."""
+    case = each.case
+    counts = map(str, (case.n, case.c, case.undetermined, each.k))
+    return (
+        cut(case.id, 200),
+        *counts,
+        *_three(each.at, each.at_bounds),
+        *_three(each.pow, each.pow_bounds),
+        _band(each.label),
+    )
+
+
+def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, str]:
+    low, high = bounds
+    left = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None and low != high else ""
+    plug_in, unbiased = (between(of[mode].value, None, None) for mode in ("plug_in", "unbiased"))
+    by_bayes = of["bayesian"]
+    return plug_in, f"{unbiased}{left}", between(by_bayes.median, by_bayes.ci_low, by_bayes.ci_high)
+
+
+def _band(label: str | None) -> str:
+    return (label or _NONE).replace("_", " ")
 
 
 # Figures as results of level ``task``: one case over its trials.
@@ -172,16 +186,29 @@ AT, POW = "pass_at_k", "pass_pow_k"
 _VERSION = "1"
 
 
-def task_results(found: Figures, run_id: str | None = None) -> Iterator[Result]:
+def task_results(found: Figures) -> Iterator[Result]:
     """Makes results ``pass_at_k`` and ``pass_pow_k`` of each case and k. The score is the unbiased estimate, ``None``
     with fewer than k determined trials; the metadata hold all three estimators. The label assesses the pair."""
+    trials = found.trials
     for each in found.cases:
-        shown = ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds))
-        for metric, estimates, between in shown:
-            about = _about(found.trials, each) | estimate_dict(estimates, between)
-            if found.trials.per == "conversation":
-                about |= conversation(each.case) | _as_the_source(metric, estimates)
-            yield _result(metric, found.trials, each, _finding(estimates["unbiased"].value, each, about), run_id)
+        case = each.case
+        for metric, estimates, between in ((AT, each.at, each.at_bounds), (POW, each.pow, each.pow_bounds)):
+            value, bayesian = estimates["unbiased"].value, estimates["bayesian"]
+            about = {
+                "case": case.id,
+                **({"case_kind": case.kind} if case.kind else {}),
+                "k": each.k,
+                "n": case.n,
+                "c": case.c,
+                "undetermined": case.undetermined,
+                "metric": trials.metric,
+                "per": trials.per,
+                **estimate_dict(estimates, between),
+            }
+            if trials.per == "conversation":  # under the names of its source, too
+                about |= conversation(case)
+                about |= {metric: value, f"{metric}_ci_low": bayesian.ci_low, f"{metric}_ci_high": bayesian.ci_high}
+            yield _result(metric, trials, each, value, about)
 
 
 def repeated(correct: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> Iterator[Result]:
@@ -205,67 +232,39 @@ def suite_objects(found: Figures) -> Iterator[dict[str, Any]]:
                 "outcome": "unscored" if estimate.value is None else "scored",
                 "score": estimate.value,
                 "label": each.label,
-                "metadata": _suite(found.trials, each, estimate),
+                "metadata": {
+                    "case": None,
+                    "k": each.k,
+                    "metric": found.trials.metric,
+                    "per": found.trials.per,
+                    "cases": estimate.cases,
+                    "of": estimate.of,
+                    "mean": estimate.mean,
+                    "ci_low": estimate.ci_low,
+                    "ci_high": estimate.ci_high,
+                    "method": estimate.method,
+                },
             }
 
 
-def _suite(trials: CaseTrials, each: SuiteFigures, estimate: SuiteEstimate) -> dict[str, Any]:
-    return {
-        "case": None,
-        "k": each.k,
-        "metric": trials.metric,
-        "per": trials.per,
-        "cases": estimate.cases,
-        "of": estimate.of,
-        "mean": estimate.mean,
-        "ci_low": estimate.ci_low,
-        "ci_high": estimate.ci_high,
-        "method": estimate.method,
-    }
-
-
-def _about(trials: CaseTrials, each: CaseFigures) -> dict[str, Any]:
-    case = each.case
-    kind = {"case_kind": case.kind} if case.kind else {}
-    return {
-        "case": case.id,
-        **kind,
-        "k": each.k,
-        "n": case.n,
-        "c": case.c,
-        "undetermined": case.undetermined,
-        "metric": trials.metric,
-        "per": trials.per,
-    }
-
-
-def _as_the_source(metric: str, estimates: Mapping[str, PassEstimate]) -> dict[str, Any]:
-    """Returns the score and its interval under the names of the source."""
-    bayesian = estimates["bayesian"]
-    return {
-        metric: estimates["unbiased"].value,
-        f"{metric}_ci_low": bayesian.ci_low,
-        f"{metric}_ci_high": bayesian.ci_high,
-    }
-
-
-def _finding(value: float | None, each: CaseFigures, about: dict[str, Any]) -> Finding:
-    made = f"{each.case.c} of {each.case.n} trials succeeded"
+def _result(metric: str, trials: CaseTrials, each: CaseFigures, value: float | None, about: dict[str, Any]) -> Result:
+    case, agents = each.case, each.case.agents - {""}
+    made = f"{case.c} of {case.n} trials succeeded"
+    finding: Finding
     if value is None:
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"{made}; k = {each.k} takes as many determined trials", about)
-    return Score(min(1.0, max(0.0, value)), made, about, label=each.label)
-
-
-def _result(metric: str, trials: CaseTrials, each: CaseFigures, finding: Finding, run_id: str | None) -> Result:
-    agents = each.case.agents - {""}
+        why = f"{made}; k = {each.k} takes as many determined trials"
+        finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
+    else:
+        finding = Score(min(1.0, max(0.0, value)), made, about, label=each.label)
+    evidence = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
     unit = Unit(
         level="task",
-        id=each.case.id,
+        id=case.id,
         trace_id="",
         span_id="",
-        session_id=each.case.id if trials.per == "conversation" else None,
+        session_id=case.id if trials.per == "conversation" else None,
         agent=next(iter(agents)) if len(agents) == 1 else "",
-        evidence=_digest(each.case),
+        evidence=hashlib.blake2b(evidence, digest_size=16).hexdigest(),
     )
     identity = Identity(f"task.{metric}", _VERSION, None, {"k": each.k, "metric": trials.metric, "per": trials.per})
     return Result(
@@ -279,10 +278,4 @@ def _result(metric: str, trials: CaseTrials, each: CaseFigures, finding: Finding
         final=True,
         duration_ms=0.0,
         time=now(),
-        run_id=run_id,
     )
-
-
-def _digest(case: CaseOutcomes) -> str:
-    made = orjson.dumps(sorted((*trial, passed) for trial, passed in case.trials.items()))
-    return hashlib.blake2b(made, digest_size=16).hexdigest()

@@ -60,7 +60,7 @@ class GateVerdict:
     @property
     def notice(self) -> str:
         """A sentence about the ``doubtful`` cases, which do not fail the gate; ``""`` without any."""
-        return f"{_BROKE}, which so few trials may by chance: {_named(self.doubtful)}" if self.doubtful else ""
+        return f"{_BROKE}, which so few trials may by chance: {first_of(self.doubtful)}" if self.doubtful else ""
 
     @property
     def passed(self) -> bool:
@@ -121,7 +121,7 @@ def _credible(both: Sequence[tuple[CaseOutcomes, CaseOutcomes]], level: float) -
 
 def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
     if verdict.broken:
-        yield f"{_BROKE}: {_named(verdict.broken)}"
+        yield f"{_BROKE}: {first_of(verdict.broken)}"
     found = verdict.drop
     if found is None:
         yield "nothing can be compared: no case has a determined trial in both"
@@ -133,13 +133,14 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
     if rules.max_drop is not None and -mean > rules.max_drop + 1e-9:
         yield f"the drop of {-mean:.3f} is larger than {rules.max_drop:g} (gates.baseline.max_drop)"
     if len(verdict.missing) > rules.max_missing * cases:
-        lost = _named(verdict.missing)
+        lost = first_of(verdict.missing)
         yield f"{len(verdict.missing)} of {cases} cases of the baseline have no determined trial now: {lost}"
     if verdict.undetermined > rules.max_missing * verdict.tried:
         untold = f"{verdict.undetermined} of {verdict.tried} trials at the compared cases"
         yield f"{untold} could not be graded, more than gates.max_unscored allows: whatever they hide is in no rate"
 
 
-def _named(names: list[str]) -> str:
+def first_of(names: Sequence[str]) -> str:
+    """Writes the first five names, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

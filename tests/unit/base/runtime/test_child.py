@@ -118,7 +118,8 @@ async def test_a_process_comes_up_with_its_first_word_or_not_at_all(
     (tmp_path / "echo.py").write_text(_ECHO)
     child, said = await start_with(b"setup", "echo", environ)
     assert said == b"setup!"
-    await child.stop()
+    child.kill()
+    assert await child.wait() < 0
     (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
     with pytest.raises(ChildStartError, match=r"^does not start: it ended at once with 3$"):
         await start_with(b"", "ends", environ)

@@ -54,7 +54,6 @@ def test_what_the_shell_opened_is_read() -> None:
         "labels import {}",
         "calibrate {} --results {}",
         "gate compare {} --baseline {}",
-        "gate watch {}",
         "passk {}",
         "evaluate {}",
         "evaluate --config {} {}",

@@ -18,9 +18,8 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.receivers.files import Request
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
-from pandaeval_collector.store import Store, response_digest
+from pandaeval_collector.store import Store, StoreReader, response_digest
 from pandaeval_collector.store.responses import BLOCK_BITS, ResponseTables
-from pandaeval_collector.store.schema import MIGRATIONS
 from pandaeval_otel.model import Trace, Trigger
 from support.chained import turn
 from support.database import open_database
@@ -46,7 +45,7 @@ async def say(line: RunningLine, *turns: MadeTrace) -> None:
 
 
 def places(line: RunningLine, *turns: MadeTrace) -> list[str | None]:
-    found = line.store.session_of([each.trace_id for each in turns])
+    found = line.store.reads.session_of([each.trace_id for each in turns])
     return [found.get(each.trace_id) for each in turns]
 
 
@@ -296,22 +295,22 @@ class TestCosts:
     ) -> None:
         """Nor is it looked from turn to turn."""
         read: list[int] = []
-        newest_of = Store.newest_traces
+        newest_of = StoreReader.newest_traces
 
-        def watched(store: Store, session_ids: Collection[str], newest: int) -> Any:
+        def watched(store: StoreReader, session_ids: Collection[str], newest: int) -> Any:
             read.append(newest)
             return newest_of(store, session_ids, newest)
 
-        def whole(store: Store, session_id: str) -> Any:
+        def whole(store: StoreReader, session_id: str) -> Any:
             raise AssertionError("read whole")
 
-        monkeypatch.setattr(Store, "newest_traces", watched)
+        monkeypatch.setattr(StoreReader, "newest_traces", watched)
         async with RunningLine(tmp_path) as line:
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}" if n > 1 else "") for n in range(1, 60)))
             asked, read[:] = watch(monkeypatch), []
-            monkeypatch.setattr(Store, "session_traces", whole)
+            monkeypatch.setattr(StoreReader, "session_traces", whole)
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}") for n in range(60, 70)))
-            assert newest_of(line.store, ["resp_1"], 1)["resp_1"][0] == 69
+            assert newest_of(line.store.reads, ["resp_1"], 1)["resp_1"][0] == 69
         assert read == [4] * 10
         assert asked == [[response_digest(f"resp_{n}")] for n in range(59, 69)]
 
@@ -322,10 +321,12 @@ class TestCosts:
         async with RunningLine(tmp_path) as line:
             await say(line, *same, *others)
             assert set(places(line, *others)) == {"resp_1"}
-            assert len(line.store.responses.giving(["resp_1"])) == 3
+            assert len(line.store.reads.responses.giving(["resp_1"])) == 3
             # Beside another one that has all the room taken, each is found.
-            assert {row.trace_id for row in line.store.responses.giving(["resp_1", "resp_10"])} >= {others[0].trace_id}
-            assert len(line.store.responses.continuing(["resp_1"])) == 3
+            assert {row.trace_id for row in line.store.reads.responses.giving(["resp_1", "resp_10"])} >= {
+                others[0].trace_id
+            }
+            assert len(line.store.reads.responses.continuing(["resp_1"])) == 3
 
 
 class TestForgotten:
@@ -353,22 +354,6 @@ class TestForgotten:
         store.forget(1.0, 1.0, now=10.0).result(10)
         store.close()
         assert rows(tmp_path, "SELECT min(no) FROM responses") == 1 << BLOCK_BITS
-
-
-class TestOlderStores:
-    async def test_a_conversation_that_began_before_the_update_goes_on(self, tmp_path: Path) -> None:
-        with open_database(tmp_path / "pandaeval.db") as old:
-            for script in MIGRATIONS[:6]:
-                old.executescript(script)
-            old.execute("PRAGMA user_version = 6")
-            old.execute("INSERT INTO traces VALUES (1, ?, 1, 0, 'd', x'', '[]', 0, 20)", (ONE.trace_id,))
-            old.execute("INSERT INTO sessions VALUES (1, 's', 0, 20)")
-            old.execute(
-                "INSERT INTO members VALUES (1, 1, ?, 1, 2, '{\"response_id\": \"resp_1\"}', x'')", (ONE.trace_id,)
-            )
-        async with RunningLine(tmp_path) as line:
-            await say(line, TWO, THREE)
-            assert places(line, ONE, TWO, THREE) == ["s", "resp_1", "resp_1"]
 
 
 class TestFiles:
@@ -400,7 +385,7 @@ class TestJudged:
         half = JudgeSettings("m", selection=Selection(share=0.5, when=when))
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=half))
         store = Store(tmp_path, "off")
-        line = Line(store, evaluator)
+        line = Line(store.reads, evaluator)
         found = set()
         for number in range(1, 13):
             names = ["", *(f"resp_{number}_{at}" for at in range(4))]
@@ -411,7 +396,8 @@ class TestJudged:
                 store.commit(decision.changes).result()
                 asked.append(len(decision.changes.jobs))
             signals = {
-                orjson.loads(row.body)["signals"]["confidence"]["outcome"] for row in store.session_traces(names[1])
+                orjson.loads(row.body)["signals"]["confidence"]["outcome"]
+                for row in store.reads.session_traces(names[1])
             }
             found.add((*asked, *signals))
             with FileRun(evaluator) as run:
@@ -427,7 +413,7 @@ class TestJudged:
         """Though it stood alone when it was asked about."""
         store, metrics = Store(tmp_path, "off"), {"trace.confidence", "session.agent_consistency"}
         evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=JudgeSettings("m", delay=0.0)))
-        line = Line(store, evaluator)
+        line = Line(store.reads, evaluator)
 
         async def settle(decide: Callable[[], Decision]) -> None:
             store.commit(decide().changes).result()
@@ -435,7 +421,7 @@ class TestJudged:
         for each in (ONE, TWO):
             store.commit(line.decide([stored(store, each)]).changes).result()
             await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
-        said = [orjson.loads(row.body) for row in store.results_after(0)]
+        said = [orjson.loads(row.body) for row in store.reads.results_after(0)]
         assert [(each["metric"], each["session_id"]) for each in said] == [
             ("confidence", None),
             ("confidence", "resp_1"),

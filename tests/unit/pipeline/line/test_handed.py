@@ -12,10 +12,10 @@ import pytest
 
 from pandaeval_collector.pipeline.line.handed import Handed, unpacked
 from pandaeval_collector.pipeline.line.members import from_row, summary
-from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Member
 from support.hostile.fuzz import spoilt
-from support.hostile.fuzz_members import packed
 from support.line import RunningLine
+from support.packed_members import packed
 
 SOUND = next(each for each in packed() if orjson.loads(Member.FromString(each).facts)["signals"])
 
@@ -44,9 +44,6 @@ def test_what_a_newer_version_adds_is_no_error() -> None:
     assert read(with_facts(mood="sunny")) == read(SOUND)
 
 
-TRIAL = {"case": "a", "trial": "", "by_task": False, "trigger": "idle", "late_spans": 0}
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -64,8 +61,6 @@ TRIAL = {"case": "a", "trial": "", "by_task": False, "trigger": "idle", "late_sp
         with_facts(revision=-1),
         with_facts(done=[["book"]]),
         with_facts(course={"a": 1}),
-        with_facts(trial={**TRIAL, "trigger": "never"}),
-        with_facts(trial={"case": "a"}),
     ],
 )
 def test_what_no_collector_writes_is_refused(wrong: bytes) -> None:
@@ -82,10 +77,6 @@ def test_an_answer_that_cannot_be_read_is_refused(answer: bytes) -> None:
         unpacked(member.SerializeToString())
 
 
-def test_a_trial_is_read() -> None:
-    assert isinstance(unpacked(with_facts(trial=TRIAL)), Handed)
-
-
 async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) -> None:
     """Facts that were spoilt in a place or two."""
     chance, taken = random.Random(1), []
@@ -100,6 +91,6 @@ async def test_whatever_is_taken_can_be_read_with_its_session(tmp_path: Path) ->
             taken.append(message)
     assert len(taken) > 10
     async with RunningLine(tmp_path) as line:
-        await line.pipeline.take_members(taken)
+        await line.adopt(taken)
         await line.settle()
         assert not line.telemetry.total("pandaeval.sessions", "failed")

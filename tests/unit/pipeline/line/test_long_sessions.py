@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pandaeval_collector.pipeline.line.sessions as sessions_module
-from pandaeval_collector.store import Store
+from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trigger
 from support.line import RunningLine, cut, in_session
 from support.made_traces import Composer, MadeTrace
@@ -61,18 +61,18 @@ async def test_a_new_trace_of_a_long_session_is_placed_by_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    read_all, read_newest = Store.session_traces, Store.newest_traces
+    read_all, read_newest = StoreReader.session_traces, StoreReader.newest_traces
 
-    def all_watched(store: Store, session_id: str) -> Any:
+    def all_watched(store: StoreReader, session_id: str) -> Any:
         asked.append(-1)
         return read_all(store, session_id)
 
-    def newest_watched(store: Store, session_ids: Collection[str], newest: int) -> Any:
+    def newest_watched(store: StoreReader, session_ids: Collection[str], newest: int) -> Any:
         asked.append(newest)
         return read_newest(store, session_ids, newest)
 
-    monkeypatch.setattr(Store, "session_traces", all_watched)
-    monkeypatch.setattr(Store, "newest_traces", newest_watched)
+    monkeypatch.setattr(StoreReader, "session_traces", all_watched)
+    monkeypatch.setattr(StoreReader, "newest_traces", newest_watched)
     monkeypatch.setattr(sessions_module, "_NEAR", (8,))
     composer = Composer(7)
     traces = [in_session(composer.trace(spans=3), "long") for _ in range(60)]

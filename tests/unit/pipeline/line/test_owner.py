@@ -21,7 +21,7 @@ from pandaeval_collector.pipeline.session_closing import SessionCloser
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
-from pandaeval_otel._proto.session_service_pb2 import Member
+from pandaeval_otel._proto.member_pb2 import Member
 from support.chained import turn
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence, stored
@@ -43,42 +43,17 @@ async def test_together_they_say_what_a_file_run_says(tmp_path: Path) -> None:
         assert both.standing() == as_file(traces)
 
 
-async def test_conversations_that_no_span_names_are_found_by_the_owner(tmp_path: Path) -> None:
-    turns = [turn(1, ["resp_1"]), turn(2, ["resp_2"], "resp_1"), turn(3, ["resp_3"], "resp_2")]
-    async with two(tmp_path) as both:
-        for each in turns:
-            await both.decide(each)
-        assert both.sessions(*turns) == ["resp_1"] * 3
-        await both.owner.settle()
-        assert both.standing() == as_file(turns)
-
-
-async def test_a_turn_that_turns_out_to_go_on_from_nothing_leaves_the_session(tmp_path: Path) -> None:
-    """The call whose response it goes on from is its own, and comes late."""
-    alone = turn(2, ["resp_1", ""])
-    first, second, root = alone.spans
-    second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
-    async with two(tmp_path) as both:
-        await both.forwarder.send(alone, [second, root])
-        await both.decide(turn(3, ["resp_3"], "resp_1"))
-        assert both.sessions(alone, turn(3)) == ["resp_1", "resp_1"]
-        await both.forwarder.send(alone, [first])
-        await both.forwarder.wait(200)
-        await both.tell()
-        assert both.sessions(alone, turn(3)) == [None, "resp_1"]
-
-
 async def test_what_comes_twice_is_one_member(tmp_path: Path) -> None:
     traces = [turn(1, session="s"), turn(2, session="s")]
     async with two(tmp_path) as both:
         await both.decide(*traces)
         await both.owner.settle()
         said = both.owner.results()
-        await both.owner.pipeline.take_members([*both.handed, *both.handed])
+        await both.owner.adopt([*both.handed, *both.handed])
         await both.owner.restart()
         await both.owner.settle()
         assert both.owner.results() == said
-        assert len(both.owner.store.session_traces("s")) == 2
+        assert len(both.owner.store.reads.session_traces("s")) == 2
 
 
 async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Path) -> None:
@@ -106,7 +81,7 @@ async def test_a_trace_that_left_is_no_member_whoever_has_it_now(tmp_path: Path)
     async with two(tmp_path) as both:
         await both.decide(first, second)
         left = Member(trace_id=first.trace_id, session_id="one", left=True).SerializeToString()
-        await both.owner.pipeline.take_members([left])
+        await both.owner.adopt([left])
         assert both.sessions(first, second) == [None, "one"]
         await both.owner.settle()
         whole = as_file([second])
@@ -167,7 +142,7 @@ async def test_spans_of_a_trace_that_was_handed_over_are_decided_where_they_come
         assert both.owner.telemetry.total("pandaeval.spans", "rejected") == 0
         assert both.owner.results_of(trace)
         await both.owner.restart()
-        assert len(both.owner.store.session_traces("s")) == 1
+        assert len(both.owner.store.reads.session_traces("s")) == 1
         await both.owner.settle()
         assert both.owner.standing() == as_file([trace])
 
@@ -182,7 +157,7 @@ async def test_open_sessions_are_scored_by_their_owner_alone(tmp_path: Path) -> 
         assert not [each for each in both.forwarder.results() if each["level"] == "session"]
 
 
-async def test_what_nobody_has_sent_is_counted_and_costs_no_other(tmp_path: Path) -> None:
+async def test_what_nobody_has_sent_is_refused(tmp_path: Path) -> None:
     async with two(tmp_path) as both:
         await both.decide(turn(1, session="s"))
         good = both.handed[0]
@@ -196,10 +171,9 @@ async def test_what_nobody_has_sent_is_counted_and_costs_no_other(tmp_path: Path
             good + Member(session_id="s" * 5000).SerializeToString(),
             good + Member(start_ns=1 << 63).SerializeToString(),
         ]
-        assert await both.owner.pipeline.take_members([*bad, good]) == 1
-        assert both.owner.telemetry.total("pandaeval.members", "rejected") == len(bad)
-        await both.owner.settle()
-        assert both.standing() == as_file([turn(1, session="s")])
+        for each in bad:
+            with pytest.raises(ValueError, match=r"^(it|not a protobuf Member)"):
+                unpacked(each)
 
 
 async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path) -> None:
@@ -208,7 +182,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
     )
     store = Store(tmp_path / "forwarder", "off")
-    line = Line(store, evaluator, sessions="elsewhere")
+    line = Line(store.reads, evaluator, hands_over=True)
 
     async def settle(decide: Callable[[], Decision]) -> None:
         store.commit(decide().changes).result()
@@ -217,12 +191,12 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
-        first = store.outbox_after(MEMBERS, 0)
-        await owner.pipeline.take_members([each.body for each in first])
+        first = store.reads.outbox_after(MEMBERS, 0)
+        await owner.adopt([each.body for each in first])
         await owner.wait(1000)
         assert owner.pipeline.open_sessions == 1
         await Runner(store, Attempts(store, line, evaluator, ScriptedConfidence(), settle, Telemetry())).drain()
-        await owner.pipeline.take_members([each.body for each in store.outbox_after(MEMBERS, first[-1].seq)])
+        await owner.adopt([each.body for each in store.reads.outbox_after(MEMBERS, first[-1].seq)])
         await owner.wait(1)
         assert not owner.pipeline.open_sessions
         [whole] = [each for each in owner.results() if each["level"] == "session"]
@@ -233,42 +207,44 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
 async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
-    line = Line(store, evaluator, sessions="elsewhere")
+    line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
-    sent = [row.body for row in store.outbox_after(MEMBERS, 0)]
-    full = [with_contents(each, store.contents, 1 << 20) for each in sent]
-    assert [with_contents(each, store.contents, 10) for each in sent] == sent, "too large"
+    sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
+    full = [with_contents(each, store.reads.contents, 1 << 20) for each in sent]
+    assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
-        await owner.pipeline.take_members(full)
-        found, missing = EarlierTraces(owner.store, None).whole("s")
+        await owner.adopt(full)
+        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
-        assert [each.digest for each in found] == [unpack(unpacked(each).row.body)[0].digest for each in sent]
+        assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
         await owner.wait(200)
-        assert len(EarlierTraces(owner.store, None).whole("s")[0][0].spans) == 1, "its own, once it has decided it"
+        assert len(EarlierTraces(owner.store.reads, None).whole("s")[0][0].spans) == 1, (
+            "its own, once it has decided it"
+        )
     store.close()
 
 
 async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
-    line = Line(store, evaluator, sessions="elsewhere")
+    line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
-    (decided,) = (row.body for row in store.outbox_after(MEMBERS, 0))
+    (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
     answered = Member.FromString(decided)
     answered.decided = False
     other = Member.FromString(decided)
     other.facts = replaced(other.facts, digest="f" * 32)
-    full = with_contents(decided, store.contents, 1 << 20)
+    full = with_contents(decided, store.reads.contents, 1 << 20)
     for name, words, parts in (
         ("together", [full, answered.SerializeToString()], 1),
         ("of other evidence", [full, other.SerializeToString()], 0),
         ("left", [full, packed_left(trace.trace_id, "s")], 0),
     ):
         async with RunningLine(tmp_path / name) as owner:
-            await owner.pipeline.take_members(words)
-            assert len(owner.store.contents(trace.trace_id)) == parts, name
+            await owner.adopt(words)
+            assert len(owner.store.reads.contents(trace.trace_id)) == parts, name
     store.close()
 
 

@@ -65,7 +65,7 @@ async def test_an_owner_keeps_what_it_read_when_a_trace_is_handed_over_again(tmp
     async with two(tmp_path) as both:
         await both.decide(FIRST, INVENTS)
         await both.owner.wait(1)
-        await both.owner.pipeline.take_members(both.handed)
+        await both.owner.adopt(both.handed)
         await both.owner.settle()
         assert grounding(both.owner, INVENTS)["score"] == 0.0
         assert both.standing() == as_file([FIRST, INVENTS])
@@ -89,7 +89,7 @@ async def test_what_is_kept_of_a_trace_is_capped(tmp_path: Path, chars: int, out
             await line.send(each)
             await line.wait(QUIET)
         assert grounding(line, INVENTS)["outcome"] == outcome
-        row = line.store.session_trace(long.trace_id)
+        row = line.store.reads.session_trace(long.trace_id)
         assert row is not None
         assert len(row.answer) < 25_000
 

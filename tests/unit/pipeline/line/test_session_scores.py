@@ -60,7 +60,7 @@ def scores(
     rows = [to_row(each, "s") for each in members]
     store.commit(WriteSet(session_traces=rows, touched={"s"})).result()
     settings = EvaluatorSettings(judge=JudgeSettings("m")) if judged else EvaluatorSettings()
-    return SessionScores(store, Evaluator(WordEmbedder(), settings), left_out)
+    return SessionScores(store.reads, Evaluator(WordEmbedder(), settings), left_out)
 
 
 def evidence(found: SessionScores, trigger: Trigger = Trigger.IDLE) -> str:

@@ -113,7 +113,7 @@ class Asked:
         self.store = Store(folder, "off")
         judge = JudgeSettings("m", delay=0.0, selection=selection or Selection())
         self._evaluator = Evaluator(WordEmbedder(), EvaluatorSettings(metrics, judge=judge))
-        self._line, self._revision = Line(self.store, self._evaluator), 0
+        self._line, self._revision = Line(self.store.reads, self._evaluator), 0
 
     async def _settle(self, decide: Callable[[], Decision]) -> None:
         self.store.commit(decide().changes).result()
@@ -127,7 +127,7 @@ class Asked:
         await Runner(self.store, attempts).drain()
 
     def said(self, metric: str) -> list[dict[str, Any]]:
-        found = [orjson.loads(row.body) for row in self.store.results_after(0)]
+        found = [orjson.loads(row.body) for row in self.store.reads.results_after(0)]
         return [each for each in found if each["metric"] == metric]
 
 

@@ -17,15 +17,14 @@ import pytest
 import pandaeval_collector.pipeline.workers.pool as pool_module
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.runtime import child
+from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.line.members import from_row
-from pandaeval_collector.pipeline.line.understanding import NotUnderstoodError, Understood
-from pandaeval_collector.pipeline.workers import Workers, WorkerSetup, WorkerStartError, wire
+from pandaeval_collector.pipeline.workers import Workers, WorkerSetup
 from pandaeval_collector.receivers.files import Input
 from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import SessionTraceRow, Store
-from pandaeval_otel.base.component_errors import RaisedErrors
 from pandaeval_otel.model import Trigger
 from support.doors import until
 from support.line import RunningLine, cut, in_session
@@ -51,10 +50,10 @@ async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Pl
     async with line:
         await play(line)
         results = [{key: value for key, value in each.items() if key not in _MOMENTS} for each in line.results()]
-        reader = line.store._access.reader()
+        reader = line.store.reads.connection()
         jobs = reader.execute("SELECT id, trace_id, metric, body FROM jobs ORDER BY id").fetchall()
         sessions = {each["session_id"] for each in results if each["session_id"] is not None}
-        members = {id_: [_remembered(row) for row in line.store.session_traces(id_)] for id_ in sessions}
+        members = {id_: [_remembered(row) for row in line.store.reads.session_traces(id_)] for id_ in sessions}
         traces = reader.execute("SELECT trace_id, revision, digest FROM traces ORDER BY no").fetchall()
         counted = line.telemetry.counts()
     books = {key: count for key, count in counted.items() if key[0] != "pandaeval.workers"}
@@ -162,7 +161,7 @@ class TestWhatDies:
             ids = [each["id"] for each in line.results()]
             assert len(ids) == len(set(ids))
             assert line.standing() == expected
-        assert sum("line.workers" in record.message for record in caplog.records) == 1
+        assert sum("lower line.workers" in record.message for record in caplog.records) == 1
 
     async def test_one_that_is_killed_while_it_rests_costs_nothing(self, tmp_path: Path) -> None:
         first, second = made(2)
@@ -188,7 +187,7 @@ class TestWhatDies:
             assert line.telemetry.counts()["pandaeval.traces", "failed", "worker_ended"] == 1
             assert line.telemetry.total("pandaeval.workers", "ended") == 4  # over all of them, then three times alone
             assert line.telemetry.total("pandaeval.traces", "decided") == len(traces)
-            decided = {row[0] for row in line.store._access.reader().execute("SELECT trace_id FROM traces")}
+            decided = {row[0] for row in line.store.reads.connection().execute("SELECT trace_id FROM traces")}
             assert decided == {trace.trace_id for trace in traces}
             aside = line.results_of(deadly)
             assert {(each["outcome"], each["why"]) for each in aside} == {("unscored", "metric_error")}
@@ -279,14 +278,14 @@ class TestStarting:
     async def test_what_keeps_it_from_starting_is_said(self, tmp_path: Path) -> None:
         Store(tmp_path, "off").close()
         pool = Workers(2, WorkerSetup(tmp_path, "no such embedder", EvaluatorSettings()), os.environ, Telemetry())
-        with pytest.raises(WorkerStartError, match=r"line.workers.*unknown embedder 'no such embedder'"):
+        with pytest.raises(ChildStartError, match=r"line.workers.*unknown embedder 'no such embedder'"):
             await pool.start()
         await pool.close()
 
     async def test_one_of_another_edition_is_not_asked(self, tmp_path: Path) -> None:
-        other = _patched(tmp_path, "import pandaeval_collector.pipeline.workers.wire as m; m.EDITION += 1")
+        other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
         pool = Workers(1, WorkerSetup(tmp_path, "embedded", EvaluatorSettings()), other, Telemetry())
-        with pytest.raises(WorkerStartError, match="restart the collector"):
+        with pytest.raises(ChildStartError, match="restart the collector"):
             await pool.start()
         await pool.close()
 
@@ -336,14 +335,3 @@ def _patched(folder: Path, program: str) -> dict[str, str]:
     )
     path = os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path}
-
-
-def test_an_answer_tells_what_components_raised_and_metrics_took_whatever_became_of_the_traces() -> None:
-    beside = wire.Beside([RaisedErrors("dialect", "moody", 3, "Traceback …")], [("trace.response", 0.25)])
-    good = b"".join(wire.pack_understood([Understood("d")], beside))
-    assert (wire.told_beside(good), wire.unpack_answer(good)) == (beside, [Understood("d")])
-    bad = b"".join(wire.pack_error(ValueError("no such thing"), beside))
-    assert wire.told_beside(bad) == beside
-    with pytest.raises(NotUnderstoodError, match="no such thing"):
-        wire.unpack_answer(bad)
-    assert wire.told_beside(b"".join(wire.pack_understood([]))) == wire.Beside()

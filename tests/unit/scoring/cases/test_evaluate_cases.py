@@ -229,7 +229,7 @@ def test_a_configured_threshold_gates_the_trials(files: tuple[Path, Path], tmp_p
         ("cases: []", "suite.yaml:1: cases: is empty; write a list of cases"),
         ("- text", "suite.yaml:1: cases[0]: is no map, such as {id: refund-3}, but 'text'"),
         ("- {description: x}", "suite.yaml:1: cases[0].id: is missing"),
-        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas: is no JSON schema"),
+        ("- id: a\n  tool_schemas: {x: {type: 5}}\n", "suite.yaml:2: cases[0].tool_schemas.x: is no JSON schema"),
         ("- id: a\n  tool_weights: {selection: 1}\n", "give all of selection, parameters, sequence, utilization"),
         ("- id: a\n  minimum_steps: 0\n", "suite.yaml:2: cases[0].minimum_steps: input should be greater than"),
     ],

@@ -75,6 +75,34 @@ def test_one_trial_is_in_memory_at_a_time(tmp_path: Path) -> None:
     assert 0 < most[1] <= 4
 
 
+def test_the_traces_of_a_trial_are_graded_together_in_the_session_that_they_were_placed_in(tmp_path: Path) -> None:
+    suite = [
+        {"id": "send", "expected_tools": [{"tool_name": "find"}, {"tool_name": "send"}], "inputs": {"task": "Send it"}},
+        {"id": "talk", "interactions": [{"expected_tools": []}, {"expected_tools": [{"tool_name": "send"}]}]},
+        {"id": "find", "expected_tools": [{"tool_name": "find"}], "inputs": {"task": "And now?"}},
+    ]
+    (tmp_path / "suite.json").write_text(json.dumps(suite))
+    find, send = [("find", {})], [("send", {})]
+    runs = [
+        run(1, task="Send it", calls=find, session="s"),
+        run(2, task="And now?", calls=send, session="s"),  # goes with the trace before it, whatever its input is
+        run(3, case="talk", trial="1", session="u"),
+        run(4, case="talk", trial="1", calls=send, session="u"),
+        run(5, case="talk", trial="2", session="u"),
+        run(6, case="nobody", calls=send, session="u"),
+        run(7, task="And now?", calls=find, session="v"),
+    ]
+    evaluator = Evaluator(Embedder(), EvaluatorSettings(enabled=frozenset({"trial.trial_correct"})))
+    with FileRun(evaluator, grader=TrialGrader(evaluator, read_suite(tmp_path / "suite.json"))) as line:
+        for request in Input(str(write(tmp_path / "t.jsonl", runs))).requests():
+            line.add(request)
+        told = {
+            int(each.unit.trace_id, 16): (each.score, each.finding.metadata["trial"], each.unit.session_id)
+            for each in line.results()
+        }
+    assert told == {2: (1.0, "s", "s"), 4: (1.0, "1", "u"), 5: (0.0, "2", "u"), 7: (1.0, "v", "v")}
+
+
 def graded(count: int, wrong: int) -> Iterator[list[dict[str, Any]]]:
     """The results of so many trials, of which every so manyth is not correct."""
     for number in range(count):

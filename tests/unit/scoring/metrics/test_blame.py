@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1 import trace_pb2
 
-from pandaeval_collector.analysis.stats.blame_model import BlameModel, shipped
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.score import Score
+from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.config import Config, load
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import spans
 from pandaeval_collector.receivers.files import BadLine, Input
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
-from pandaeval_collector.scoring.metrics.trace import blame
+from pandaeval_collector.scoring.metric import Texts, TraceContext
+from pandaeval_collector.scoring.metrics.trace.blame import METRIC
 from pandaeval_collector.show.mcp.lines import step_lines
 from pandaeval_collector.store.failures.failure import failure_of
+from pandaeval_otel.model import Kind, Message, Span, Text, Trace
+from support.judged import call, trace
 from support.otlp_sink import attributes
 from support.results import CODE, result
 
 CAPTURES = Path(__file__).parents[3] / "golden" / "captures" / "openai_openllmetry"
-STEP = {"span_id": "c" * 16, "kind": "tool", "tool": "get_order", "agent": None, "probability": 0.8, "reasons": []}
-TOLD = Score(0.8, "a call", {"step": STEP, "candidates": [STEP]}, label="tool", span_ids=(STEP["span_id"],))
+STEP = {"span_id": "c" * 16, "kind": "tool", "tool": "get_order", "agent": None, "reasons": ["grounding names it"]}
+TOLD = Score(1.0, "a call", {"step": STEP, "candidates": [STEP]}, label="tool", span_ids=(STEP["span_id"],))
 
 
 def results(name: str, config: Config | None = None) -> list[Result]:
@@ -38,50 +39,63 @@ def results(name: str, config: Config | None = None) -> list[Result]:
         return list(run.results())
 
 
-@pytest.fixture
-def sure_from(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sets the probability from which a step is named."""
-
-    def put(probability: float) -> None:
-        model: BlameModel = replace(shipped(), sure=probability)
-        monkeypatch.setattr(blame, "shipped", lambda: model)
-
-    return put
-
-
 def one(found: list[Result]) -> Result:
     [told] = [each for each in found if each.metric == "blame"]
     return told
 
 
+FIRST, SECOND, THIRD = IDS = tuple(str(at) * 16 for at in (1, 2, 3))
+MADE = trace(calls=[call(at, span_id=id_) for at, id_ in enumerate(IDS, 1)])
+SPANS = [Span(MADE.trace_id, id_, MADE.root_span_id, "a call", Kind.TOOL, at, at + 1) for at, id_ in enumerate(IDS)]
+RUN = replace(MADE, spans=(*MADE.spans, *SPANS))
+
+
+def blamed(run: Trace = RUN, /, **failing: tuple[str, ...]) -> Finding | None:
+    return METRIC.evaluate(run, TraceContext(Texts({}, (), "none", None), 0.5, failing=failing))
+
+
+class TestWhich:
+    def test_the_first_step_that_a_failing_metric_names(self) -> None:
+        found = blamed(grounding=(THIRD, SECOND), response=(SECOND,))
+        assert isinstance(found, Score)
+        assert (found.value, found.span_ids, found.label) == (1.0, (SECOND,), "tool")
+        assert found.metadata["step"]["reasons"] == ["grounding names it", "response names it"]
+        assert found.metadata["candidates"] == [found.metadata["step"]]
+
+    def test_further_metrics_name_candidates(self) -> None:
+        found = blamed(grounding=(THIRD,), response=(FIRST,))
+        assert isinstance(found, Score)
+        assert [each["span_id"] for each in found.metadata["candidates"]] == [FIRST, THIRD]
+
+    def test_of_a_loop_the_first_repetition(self) -> None:
+        found = blamed(tool_loop=(FIRST, SECOND, THIRD))
+        assert isinstance(found, Score)
+        assert found.span_ids == (SECOND,)
+
+    def test_of_an_answer_the_model_call_that_gave_it(self) -> None:
+        said = (Message("assistant", (Text(RUN.output or ""),)),)
+        answering = Span(RUN.trace_id, "4" * 16, RUN.root_span_id, "chat", Kind.LLM, 4, 5, output=said)
+        run = replace(RUN, spans=(*RUN.spans, answering))
+        found = blamed(run, grounding=(RUN.root_span_id,))
+        assert isinstance(found, Score)
+        assert (found.span_ids, found.label) == ((answering.span_id,), "llm")
+
+    @pytest.mark.parametrize("failing", [{}, {"coherence": (RUN.root_span_id,)}, {"coherence": ("f" * 16,)}])
+    def test_nobody_where_no_finding_names_a_step(self, failing: dict[str, tuple[str, ...]]) -> None:
+        assert blamed(**failing) is None
+
+
 class TestWhere:
-    def test_a_failing_run_is_explained(self, sure_from: Any) -> None:
-        sure_from(0.0)
+    def test_a_failing_run_is_explained(self) -> None:
         found = results("tool_loop")
         told, loop = one(found), next(each for each in found if each.metric == "tool_loop")
         assert isinstance(told.finding, Score)
         assert told.success is None
         assert told.finding.metadata["step"] == loop.finding.metadata["blame"]
         assert told.finding.span_ids == (told.finding.metadata["step"]["span_id"],)
-        chances = [each["probability"] for each in told.finding.metadata["candidates"]]
-        assert chances == sorted(chances, reverse=True)
-        assert 1 <= len(chances) <= 3
 
-    def test_a_step_that_is_not_sure_is_not_named(self, sure_from: Any) -> None:
-        sure_from(1.01)
-        found = results("tool_loop")
-        told = one(found)
-        assert (told.label, told.success) == ("unknown", None)
-        assert isinstance(told.finding, Score)
-        assert told.finding.span_ids == ()
-        assert told.finding.metadata["step"] is None
-        assert len(told.finding.metadata["candidates"]) == 3
-        assert not any("blame" in each.finding.metadata for each in found)
-
-    def test_a_good_run_has_none_unless_it_is_asked_for(self) -> None:
+    def test_a_good_run_has_none(self) -> None:
         assert not [each for each in results("good") if each.metric == "blame"]
-        asked = load(None, {"PANDAEVAL_METRICS__ENABLED": "[trace.blame]"})
-        assert one(results("good", asked)).finding.metadata["candidates"]
 
     def test_the_same_evidence_gives_the_same_id(self) -> None:
         assert one(results("tool_loop")).id == one(results("tool_loop")).id
@@ -90,10 +104,10 @@ class TestWhere:
 class TestShown:
     FAILED = result("coherence", Score(0.1, "off topic", {"blame": STEP}, label="off_topic"), evaluator=CODE)
 
-    def span(self) -> Span:
+    def span(self) -> trace_pb2.Span:
         told = result("blame", TOLD, evaluator=CODE, threshold=None)
         [made] = spans(encode_attributes([self.FAILED, told]), True)
-        return Span.FromString(made)
+        return trace_pb2.Span.FromString(made)
 
     def test_the_evaluation_hangs_below_the_step(self) -> None:
         made = self.span()
@@ -105,16 +119,8 @@ class TestShown:
         assert told["pandaeval.blame"] == "tool"
         assert told["pandaeval.blame.span_id"] == STEP["span_id"]
         assert told["pandaeval.blame.tool"] == "get_order"
-        assert told["pandaeval.blame.probability"] == 0.8
         assert "pandaeval.blame.agent" not in told
-        assert told["pandaeval.score.min"] == 0.1, "how sure it is is no score of the run"
-
-    def test_unknown_is_told(self) -> None:
-        unknown = result("blame", Score(0.3, "none is sure", {"step": None}, label="unknown"), evaluator=CODE)
-        [made] = spans(encode_attributes([replace(unknown, threshold=None)]), True)
-        told = attributes(Span.FromString(made).attributes)
-        assert told["pandaeval.blame"] == "unknown"
-        assert "pandaeval.blame.span_id" not in told
+        assert told["pandaeval.score.min"] == 0.1, "a named step is no score of the run"
 
     def test_failures_are_grouped_by_its_tool(self) -> None:
         failure = failure_of(self.FAILED)
@@ -127,4 +133,4 @@ class TestShown:
             "detail": {"spans": [span], "texts": [], "left_out": 0},
             "results": [result("blame", TOLD, evaluator=CODE, threshold=None).to_dict()],
         }
-        assert "it broke the run (80%)" in "\n".join(step_lines(row))
+        assert "it broke the run: grounding names it" in "\n".join(step_lines(row))

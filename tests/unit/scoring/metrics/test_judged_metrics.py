@@ -18,7 +18,7 @@ from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, 
 from support.asked import ScriptedJudge
 from support.judged import TRACE_ID, call, trace
 
-JUDGED = [each for each in registry().values() if each.kind == "llm" and each.level == "trace" and not each.by_name]
+JUDGED = [each for each in registry().values() if each.kind == "llm" and each.level == "trace"]
 NAMES = {
     "task_completion",
     "tool_correctness",

@@ -53,7 +53,7 @@ def test_what_is_asked_beside_it_is_told() -> None:
 
 def test_a_running_collector_stores_sends_and_counts_nothing_of_them(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
-    line = Line(store, Evaluator(WordEmbedder(), ALONE), Emitter(("logs", "traces")))
+    line = Line(store.reads, Evaluator(WordEmbedder(), ALONE), Emitter(("logs", "traces")))
     composer, sessions = Composer(11), set()
     for _ in range(20):
         changes = line.decide([stored(store, composer.trace())]).changes

@@ -84,23 +84,3 @@ def test_a_store_that_is_gone_is_an_answer_and_no_accident(shown: Open, tmp_path
         answer = client.get(f"/api/v1/{path}")
         assert answer.status_code == 503, path
         assert "the store cannot be read just now" in answer.json()["detail"]
-
-
-def test_the_last_drill_is_shown_the_least_noticed_first(tmp_path: Path) -> None:
-    share = {"hits": 3, "n": 4, "share": 0.75, "low": 0.3, "high": 0.95}
-    fault = {"family": "value", "text": "an amount", "n": 4, "noticed": share}
-    nobody = {**fault, "n": 0, "noticed": {**share, "hits": 0, "n": 0, "low": None, "high": None}}
-    found = {
-        "at": 12.5,
-        "good": 9,
-        "faults": {"amount": fault, "crash": nobody},
-        "untouched": {"trace.grounding": share},
-    }
-    Store(tmp_path, "off").close()
-    for drill, shown in ((found, True), (None, False)):
-        work = Work(dict, lambda: 0.0, drill=lambda drill=drill: drill, page=PageWork({}, 1.0))
-        client = TestClient(Starlette(routes=Lookouts(tmp_path, work, ()).routes), base_url="http://localhost")
-        body = client.get("/api/v1/page/drill").json()
-        assert [each["name"] for each in body["faults"]] == ["amount"] * shown
-        assert [each["hits"] for each in body["flagged"]] == [3] * shown
-        assert (body["at"], body["runs"]) == ((12500, 9) if shown else (None, 0))

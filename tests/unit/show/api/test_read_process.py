@@ -49,7 +49,7 @@ class Beside:
             page=PageWork({"Jaeger": "http://localhost/{trace_id}"}, 4.0),
         )
         page, self.telemetry = self.work.page, Telemetry()
-        setup = ReadSetup(folder, VERSION, 30, self.work.judge, None, THRESHOLDS, (), page, has_runs=True)
+        setup = ReadSetup(folder, VERSION, self.work.judge, None, THRESHOLDS, (), page, has_runs=True)
         self.reader = ReadProcess(setup, self.work, os.environ, self.telemetry)
         runs = cast(Any, object())
         self._doors = [Lookouts(folder, self.work, (), runs, reader) for reader in (None, self.reader)]
@@ -61,7 +61,7 @@ class Beside:
     async def close(self) -> None:
         for client in (self.here, self.there):
             await client.aclose()
-        await self.reader.close()
+        await self.reader.calls.close()
         for each in self._doors:
             each.close()
         self.store.close()
@@ -140,17 +140,17 @@ async def test_who_waits_when_the_process_is_killed_is_told_to_come_back_and_the
 ) -> None:
     async with beside() as doors:
         assert (await doors.there.get("/traces")).status_code == 200
-        first = doors.reader.pid
+        first = doors.reader.calls.pid
         os.kill(first, signal.SIGSTOP)
         asking = [asyncio.ensure_future(doors.there.get("/traces")) for _ in range(3)]
-        await until(lambda: len(doors.reader._answers) == 3, 60)
+        await until(lambda: doors.reader.calls.busy == 3, 60)
         os.kill(first, signal.SIGKILL)
         for answer in await asyncio.gather(*asking):
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             assert "come back" in answer.json()["detail"]
-        await until(lambda: time.monotonic() > doors.reader._not_before, 60)
+        await until(lambda: not doors.reader.calls.pause, 60)
         assert (await doors.there.get("/traces")).status_code == 200
-        assert doors.reader.pid not in (first, None)
+        assert doors.reader.calls.pid not in (first, None)
         counts = doors.telemetry.counts()
         assert counts["pandaeval.readers", "ended", "signal_9"] == 1
         assert doors.telemetry.total("pandaeval.readers", "started") == 2
@@ -160,7 +160,7 @@ async def test_a_process_that_hangs_is_ended(beside: Callable[..., Any], monkeyp
     async with beside() as doors:
         assert (await doors.there.get("/traces")).status_code == 200
         monkeypatch.setattr(read_process, "_PATIENCE_S", 0.05)
-        os.kill(doors.reader.pid, signal.SIGSTOP)
+        os.kill(doors.reader.calls.pid, signal.SIGSTOP)
         assert (await doors.there.get("/traces")).status_code == 503
         await until(lambda: doors.telemetry.total("pandaeval.readers", "ended") == 1, 60)
 
@@ -192,23 +192,24 @@ async def test_an_answer_waits_for_its_reader_and_goes_when_he_hangs_up(beside: 
         scope |= {"path": "/results", "raw_path": b"/results", "root_path": "", "http_version": "1.1"}
         asking = asyncio.ensure_future(doors.reader(scope, receive, send))
         await until(lambda: len(sent) == 2, 60)
-        [answer] = doors.reader._answers.values()
+        assert doors.reader.calls._running is not None
+        [asked] = doors.reader.calls._running[1]._asked.values()
         assert (await doors.there.get("/traces?limit=1")).status_code == 200  # others are answered meanwhile
         assert sent[1]["more_body"] is True
         assert len(sent[1]["body"]) == 64 << 10
-        assert answer.qsize() == 0, "one piece is under way, which the reader has not taken"
+        assert not asked.inbox.qsize(), "one piece is under way, which the reader has not taken"
         hung_up.set()
         reads.release()
         await asking
         assert sent[-1]["more_body"] is True, "it was not finished"
-        assert not doors.reader._answers
+        assert not doors.reader.calls.busy
         assert (await doors.there.get("/traces?limit=1")).status_code == 200
 
 
 async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         first, second = (asyncio.ensure_future(doors.there.get("/traces?limit=1")) for _ in range(2))
-        await until(lambda: doors.reader._starting is not None, 60)
+        await until(lambda: doors.reader.calls._starting is not None, 60)
         first.cancel()
         assert (await second).status_code == 200
         assert doors.telemetry.total("pandaeval.readers", "started") == 1
@@ -217,8 +218,8 @@ async def test_who_asks_first_may_leave_while_the_process_starts(beside: Callabl
 async def test_it_ends_while_it_starts(beside: Callable[..., Any]) -> None:
     async with beside() as doors:
         asking = asyncio.ensure_future(doors.there.get("/traces?limit=1"))
-        await until(lambda: doors.reader._starting is not None, 60)
-        await doors.reader.close()
-        assert doors.reader.pid is None
+        await until(lambda: doors.reader.calls._starting is not None, 60)
+        await doors.reader.calls.close()
+        assert doors.reader.calls.pid is None
         await asyncio.wait([asking])
         assert (await doors.there.get("/traces?limit=1")).status_code == 503

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.show.api.lists import by_urgency, session_row, trace_row
+from pandaeval_collector.show.api.shapes import SessionRow, TraceRow, by_urgency
 from pandaeval_collector.store.found import Listed, ListedSession
 
 FACTS: dict[str, Any] = {"id": "ab" * 16, "at": 5, "us": 7, "spans": 3, "llm": 2, "tools": 1}
@@ -58,7 +58,7 @@ def test_a_result_without_a_verdict_has_not_failed() -> None:
     ],
 )
 def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, failed: bool, worst: float) -> None:
-    row = trace_row(Listed(1, None, badness, 0, FACTS))
+    row = TraceRow.of(Listed(1, None, badness, 0, FACTS))
     assert (row.failed, row.worst) == (failed, worst)
 
 
@@ -81,7 +81,7 @@ def test_badness_tells_whether_it_failed_and_its_worst_signal(badness: float, fa
     ],
 )
 def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) -> None:
-    row = trace_row(Listed(1, "s1", 0.25, 3, facts, environment="prod")).model_dump(exclude={"results"})
+    row = TraceRow.of(Listed(1, "s1", 0.25, 3, facts, environment="prod")).model_dump(exclude={"results"})
     assert row == {
         "environment": "prod",
         "trace_id": "ab" * 16,
@@ -100,20 +100,20 @@ def test_a_trace_tells_its_facts(facts: dict[str, Any], said: dict[str, Any]) ->
 
 def test_a_row_has_its_results_the_most_urgent_first() -> None:
     results = {"trace.a": _result("a", 0.5, True), "trace.b": _result("b", 0.9, False)}
-    row = trace_row(Listed(1, "s1", 0.25, 3, FACTS, results))
+    row = TraceRow.of(Listed(1, "s1", 0.25, 3, FACTS, results))
     assert [each["metric"] for each in row.model_dump()["results"]] == ["b", "a"]
 
 
 @pytest.mark.parametrize("worst", [None, Listed(1, "s1", 0.25, 3, FACTS)])
 def test_a_session_tells_its_traces(worst: Listed | None) -> None:
-    row = session_row(
+    row = SessionRow.of(
         ListedSession("s1", 7, (0.25, 1), 4, 2, 10, 20, True, worst, {"session.a": _result("a", 1, True)})
     )
     assert (row.session_id, row.traces, row.failed_traces, row.first_at, row.last_at) == ("s1", 4, 2, 10, 20)
     assert row.failed is True
-    assert row.worst == (None if worst is None else trace_row(worst))
+    assert row.worst == (None if worst is None else TraceRow.of(worst))
     assert row.model_dump()["results"] == [_result("a", 1, True)]
 
 
 def test_an_environment_that_nobody_names_is_null() -> None:
-    assert trace_row(Listed(1, None, 0.25, 0, FACTS)).environment is None
+    assert TraceRow.of(Listed(1, None, 0.25, 0, FACTS)).environment is None

@@ -18,11 +18,11 @@ from pandaeval_collector.base.result import EvaluatorInfo, Result, Unit, now
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters.attributes import encode_attributes
 from pandaeval_collector.exporters.encode import log_record
+from pandaeval_collector.jobs.same_cause import RUBRIC, SameCause, judged_group
 from pandaeval_collector.judge.desk import Desk, Judge
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.store import FailureGroupRow, Store, WriteSet
 from pandaeval_collector.store.failures import Failure
-from pandaeval_collector.store.failures.assigning import RUBRIC, SameCause, judged_group
 from pandaeval_collector.store.failures.live import MOST, GroupGauges, LiveGroups
 from pandaeval_otel.base.component_errors import ERRORS
 from support.api import asking, served
@@ -89,7 +89,7 @@ def test_two_tools_share_no_group_nor_do_two_errors_of_one(embedder: Any, tmp_pa
     assert rows[0].title == "unrecovered tool error: book: order 4711: the backend timed out"
     with closing(Store(tmp_path, "off")) as store:
         store.commit(WriteSet(failures=[replace(row, count=1) for row in rows])).result()
-        known = LiveGroups(embedder, store.failure_groups.all())
+        known = LiveGroups(embedder, store.reads.failure_groups.all())
     assert [known.place(replace(each, result=f"again {each.result}")).id for each in made] == [row.id for row in rows]
 
 
@@ -166,8 +166,8 @@ async def test_groups_and_counts_stand_over_a_restart_and_no_failure_is_counted_
             await line.send(trace)
         await line.wait(20)
         results = [each for each in line.results() if each["metric"] == "response" and each["success"] is False]
-        groups = line.store.failure_groups.all()
-        series = line.store.series("scrape", "pandaeval.failures")
+        groups = line.store.reads.failure_groups.all()
+        series = line.store.reads.series("scrape", "pandaeval.failures")
     of_group = {each["metadata"]["failure_group"]["id"]: each for each in results}
     assert len(results) == 5
     assert sorted(row.count for row in groups if row.label == "error") == [1, 4]

@@ -26,7 +26,7 @@ def row(name: str, agent: str, service: str = "shop", count: int = 1, passed: st
 
 
 def rows(store: Store) -> dict[tuple[str, str, str], StoredSeries]:
-    found = [each for name in INSTRUMENTS for each in store.series("scrape", name)]
+    found = [each for name in INSTRUMENTS for each in store.reads.series("scrape", name)]
     about = [dict(orjson.loads(each.attributes)) for each in found]
     return {
         (each.name, facts["gen_ai.agent.name"], facts["pandaeval.service"]): each
@@ -69,8 +69,8 @@ def test_long_names_are_cut_and_nothing_else_changes(folder: Path) -> None:
     assert len(after) == 24
     scrape = ScrapeText(openmetrics=True).render(visible(after.values(), 0.0, 0.0))
     assert len(scrape) < 100_000
-    assert {len(value) for _, value in store.labels() if len(value) > 20} == {MAX_NAME_CHARS}
-    assert len(store.labels()) == 13
+    assert {len(value) for _, value in store.reads.labels() if len(value) > 20} == {MAX_NAME_CHARS}
+    assert len(store.reads.labels()) == 13
     assert store.bound_series(10_000) == 0, "once is enough"
     store.close()
 
@@ -78,7 +78,7 @@ def test_long_names_are_cut_and_nothing_else_changes(folder: Path) -> None:
 def test_what_comes_goes_on_under_the_cut_name(folder: Path) -> None:
     store = Store(folder, "off")
     store.bound_series(10_000)
-    labels = SeriesLabels(store.labels(), store.series_names(), most=1)
+    labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most=1)
     name = labels.admit("agent", f"a3{MEGABYTE}")
     assert labels.take_new() == [], "it was admitted before"
     again = row(EVALUATIONS, name, bounded(f"s{MEGABYTE}"))
@@ -115,13 +115,13 @@ def test_too_many_series_become_others_the_youngest_first(folder: Path) -> None:
 
 
 def test_a_crash_half_way_is_taken_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pandaeval_collector.store import outgoing
+    from pandaeval_collector.store import tally
 
     store = Store(folder, "off")
     before = totals(store)
     long = [each.key for key, each in rows(store).items() if MEGABYTE in key[1]]
-    monkeypatch.setattr(outgoing, "_MOVED_AT_ONCE", 1)
-    store._move(long[:5], outgoing._short)
+    monkeypatch.setattr(tally, "_MOVED_AT_ONCE", 1)
+    tally._move_all(store._writer, long[:5], tally._short)
     store.close()
     store = Store(folder, "off")
     assert store.bound_series(10_000) == 7

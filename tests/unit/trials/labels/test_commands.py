@@ -122,44 +122,6 @@ def test_calibrate_says_how_far_people_agree_with_each_other(data: Path, tmp_pat
     assert -1 <= found["mcc"]["low"] <= found["mcc"]["value"] <= found["mcc"]["high"] <= 1
 
 
-def test_two_judges_give_one_rate_and_it_is_said_what_each_is_worth(data: Path, tmp_path: Path) -> None:
-    first = results_file(tmp_path, 400)
-    passed = flattered(400)[0]
-    other, lines = tmp_path / "other.jsonl", []
-    for line, good in zip(first.read_text().splitlines()[1::2], passed, strict=True):
-        result = json.loads(line) | {"score": 0.9 if good else 0.2}
-        result["evaluator"]["model"] = "openai/large"
-        lines.append(json.dumps(result))
-    other.write_text("\n".join(lines) + "\n")
-    path = labels_file(tmp_path, 120)
-    rows = [line + ",0.3\n" for line in path.read_text().splitlines()[1:]]
-    path.write_text("trace_id,metric,label,probability\n" + "".join(rows))
-    said = run(data, "calibrate", str(path), "--results", str(first), "--results", str(other)).output
-    assert f"{JUDGE} + openai/large" in said
-    assert f"{JUDGE} adds next to nothing" in said
-    few = run(data, "calibrate", str(labels_file(tmp_path, 120)), "--results", str(first), "--results", str(other))
-    assert "takes 100 drawn labels" in few.output, "nobody drew these"
-    assert run(data, "calibrate", str(path), "--results", str(first), "--also", "nonsense").exit_code == 2
-
-
-def test_a_cascade_is_found_between_two_judges_or_a_judge_and_people(data: Path, tmp_path: Path) -> None:
-    first, made = results_file(tmp_path, 400), tmp_path / "cascade.json"
-    found = run(data, "judge", "cascade", str(first), "--labels", str(labels_file(tmp_path, 300)), "--format", "json")
-    (told,) = map(json.loads, found.output.splitlines())
-    assert (told["metric"], told["cheap"], told["strong"], told["n"]) == (METRIC, JUDGE, "", 300)
-    lines = [json.loads(line) for line in first.read_text().splitlines()[1::2]]
-    strong = tmp_path / "strong.jsonl"
-    for line in lines:
-        line["evaluator"]["model"], line["cost_usd"] = "openai/strong", 0.01
-    strong.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    said = run(data, "judge", "cascade", str(first), "--strong", str(strong), "--write", str(made))
-    assert said.exit_code == 0, said.output
-    assert "0 %" in said.output or "0%" in said.output, "the two say the same: the strong one is never asked"
-    (rule,) = json.loads(made.read_text())["rules"]
-    assert (rule["strong"], rule["asked"]) == ("openai/strong", 0.0)
-    assert run(data, "judge", "cascade", str(first)).exit_code == 2
-
-
 @pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
 def test_without_a_store_it_says_so(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -21,14 +21,14 @@ from support.made_traces import Composer
 
 
 def results(store: Store) -> list[dict[str, Any]]:
-    return [json.loads(row.body) for row in store.results_after(0, 10_000)]
+    return [json.loads(row.body) for row in store.reads.results_after(0, 10_000)]
 
 
 async def test_scores_of_judges_are_kept_beside_their_results(tmp_path: Path) -> None:
     store = Store(tmp_path, "off")
     judge = JudgeSettings("openai/small", delay=0.0, selection=Selection(share=0.6))
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence", "trace.response"}, judge=judge))
-    line = Line(store, evaluator)
+    line = Line(store.reads, evaluator)
 
     async def settle(decide: Callable[[], Decision]) -> None:
         await asyncio.wrap_future(store.commit(decide().changes))

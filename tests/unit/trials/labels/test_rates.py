@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pandaeval_collector.analysis.stats.corrected_rate import Labelled, Scores, corrected_rate
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
@@ -178,8 +179,7 @@ class TestQueue:
 async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
     opened = filled(tmp_path / "gauges", labelled=49)
     telemetry = Telemetry()
-    shown = rates_module.PassRates(opened, telemetry, 0.02)
-    shown.start()
+    shown = Every(0.02, rates_module.PassRates(opened, telemetry).update, "rates")
 
     def gauges() -> dict[str, float]:
         found = [each for each in telemetry.measures() if each.instrument.name.startswith("pandaeval.pass_rate")]
@@ -198,7 +198,7 @@ async def test_gauges_follow_the_labels(tmp_path: Path) -> None:
 
 def test_what_is_replaced_keeps_the_verdict_apart_from_scores(store: Store) -> None:
     """A label changes neither results nor series nor what is judged."""
-    before = store.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
+    before = store.reads.newest_seq(), [replace(row) for row, _ in people.judged(store.people.reader())]
     store.people.put([HumanLabel(unit(300), METRIC, 0.0, False)], 1.0).result()
-    assert (store.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
-    assert list(store.series_names()) == []
+    assert (store.reads.newest_seq(), [row for row, _ in people.judged(store.people.reader())]) == before
+    assert list(store.reads.series_names()) == []

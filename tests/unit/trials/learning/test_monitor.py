@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import load
 from pandaeval_collector.receivers.files import Input
@@ -41,8 +42,7 @@ def look(store: Store, folder: Path) -> dict[str, float]:
     telemetry = Telemetry()
 
     async def once() -> None:
-        learning = Learning(store, folder, telemetry, 3600.0)
-        learning.start()
+        learning = Every(3600.0, Learning(store, folder, telemetry).look, "learning")
         await asyncio.sleep(0)
         await learning.stop()
 

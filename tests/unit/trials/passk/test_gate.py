@@ -1,4 +1,4 @@
-"""The regression gate and the gate for streams, by their commands."""
+"""The regression gate, by its command."""
 
 from __future__ import annotations
 
@@ -363,26 +363,3 @@ class TestEvaluate:
             invoke("gate", "compare", file, "--baseline", before, "--junit", str(out), code=code)
             [suite] = ElementTree.parse(out).getroot()
             assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
-
-
-class TestWatch:
-    def stream(self, folder: Path, passed: str) -> str:
-        results = [
-            {"metric": "m", "level": "trace", "outcome": "scored", "score": float(each), "success": each == "1"}
-            for each in passed
-        ]
-        return str(written(folder / "s.jsonl", results))
-
-    def test_stops_at_the_first_alarm(self, tmp_path: Path) -> None:
-        said = invoke("gate", "watch", self.stream(tmp_path, "1" * 20 + "0" * 60), "--rate", "0.8", code=1)
-        assert said.startswith("failed: after ")
-        assert int(said.split()[2]) < 60
-
-    def test_without_an_alarm_it_passes(self, tmp_path: Path) -> None:
-        assert "no alarm: in 40 results" in invoke("gate", "watch", self.stream(tmp_path, "1111111110" * 4), code=0)
-
-    def test_needs_something_that_passes_or_fails(self, tmp_path: Path) -> None:
-        file = self.stream(tmp_path, "11")
-        assert "no result of other" in invoke("gate", "watch", file, "--metric", "other", code=2)
-        two = written(tmp_path / "two", [trial("a", "1", True), {**trial("a", "1", True), "metric": "x"}])
-        assert "name one with --metric" in invoke("gate", "watch", str(two), code=2)

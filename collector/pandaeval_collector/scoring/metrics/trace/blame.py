@@ -1,69 +1,74 @@
 """Which step broke the run?
 
-For a run that another metric fails (or any, where ``trace.blame`` is enabled by its name): its steps, ranked by what
-speaks for each (failed calls and what fed them, values that stand nowhere, results that nothing uses, loops, refusals,
-changes, hand-overs, place in the run), each with its probability. The first is named only where it is sure enough; else
-the label is ``unknown``. It does not judge whether the run is broken: it takes that from the metrics that fail it, and
-neither passes nor fails.
+For a run that another metric fails: the first step that a failing result names (the call that fails for good, the
+model's call that says what stands nowhere, the first repetition in a loop). Where none names a step, nothing is said.
+It does not judge whether the run is broken: it takes that from the metrics that fail it, and neither passes nor fails.
 
-Scale: probability of the first step, of all steps of the run.
+Scale: 1, as a step is named by a finding or not at all.
 
-Source: docs/blame.md; a conditional logit (McFadden 1974) on people's labels (AgentRx) and planted faults together.
+Source: docs/blame.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandaeval_collector.analysis.rules.blame_steps import BlameStep, steps, told
-from pandaeval_collector.analysis.stats.blame_model import BlameModel, shipped
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.scoring.metric import Metric, TraceContext
-from pandaeval_otel.model import Trace
+from pandaeval_otel.model import Kind, Span, Trace
 
-UNKNOWN = "unknown"
-_MOST_CANDIDATES, _MOST_REASONS = 3, 3
+_MOST_CANDIDATES = 3
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    found = steps(trace, context.failing)
-    if len(found) < 2:
+    named = _named(trace, context.failing)
+    if not named:
         return None
-    model = shipped()
-    chances = model.probabilities([step.features for step in found])
-    order = sorted(range(len(found)), key=lambda at: -chances[at])
-    candidates = [_told(found[at], chances[at], model) for at in order[:_MOST_CANDIDATES]]
-    first, probability = candidates[0], chances[order[0]]
-    sure = probability >= model.sure
-    metadata = {
-        "step": first if sure else None,
-        "candidates": candidates,
-        "steps": len(found),
-        "model": model.version,
-    }
-    reason = f"{_where(first)}, {probability:.0%} sure: {'; '.join(first['reasons']) or 'by its place in the run'}"
+    candidates = [_shown(trace, span, metrics) for span, metrics in named[:_MOST_CANDIDATES]]
+    step = candidates[0]
     return Score(
-        min(1.0, probability),
-        reason if sure else f"no step is sure; likeliest is {reason}",
-        metadata,
-        label=first["kind"] if sure else UNKNOWN,
-        span_ids=(first["span_id"],) if sure else (),
+        1.0,
+        f"{_described(step)}: {'; '.join(step['reasons'])}",
+        {"step": step, "candidates": candidates},
+        label=step["kind"],
+        span_ids=(step["span_id"],),
     )
 
 
-def _told(step: BlameStep, chance: float, model: BlameModel) -> dict[str, Any]:
+def _named(trace: Trace, failing: Mapping[str, Sequence[str]]) -> list[tuple[Span, list[str]]]:
+    """Returns the steps at which the failing metrics say that the run broke, in order, with those metrics. What names
+    the run alone speaks of the answer, and so of the model's call that gave it."""
+    steps = [span for span in trace.spans if span.span_id != trace.root_span_id]
+    answering = [span.span_id for span in steps if span.kind is Kind.LLM and _says(span, trace.output)][-1:]
+    found: dict[str, list[str]] = {}
+    for metric, span_ids in failing.items():
+        named = [span.span_id for span in steps if span.span_id in span_ids]
+        if not named and trace.root_span_id in span_ids:
+            named = answering
+        if named:
+            repeats = metric == "tool_loop" and len(named) > 1  # a loop's first round may have been right
+            found.setdefault(named[repeats], []).append(metric)
+    return [(span, found[span.span_id]) for span in steps if span.span_id in found]
+
+
+def _says(span: Span, answer: str | None) -> bool:
+    return bool(answer) and any(message.text == answer for message in span.output or ())
+
+
+def _shown(trace: Trace, span: Span, metrics: Sequence[str]) -> dict[str, Any]:
+    tool = span.tool_name or next((call.name for call in trace.tool_calls if call.span_id == span.span_id), "")
     return {
-        "span_id": step.span_id,
-        "kind": step.kind,
-        "tool": step.tool or None,
-        "agent": step.agent or None,
-        "probability": round(chance, 4),
-        "reasons": [words for name in model.reasons(step.features) if (words := told(name))][:_MOST_REASONS],
+        "span_id": span.span_id,
+        "kind": span.kind.value,
+        "tool": tool or None,
+        "agent": span.agent_name or None,
+        "reasons": [f"{metric} names it" for metric in metrics],
     }
 
 
-def _where(step: dict[str, Any]) -> str:
-    names = {"request": "what was asked for", "llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
+def _described(step: Mapping[str, Any]) -> str:
+    names = {"llm": "a model's call", "tool": "a call", "retrieval": "a retrieval"}
     what = names.get(step["kind"], f"an {step['kind']}")
     return f"{what} of {step['tool']}" if step["tool"] else what
 
@@ -71,11 +76,11 @@ def _where(step: dict[str, Any]) -> str:
 METRIC = Metric(
     level="trace",
     name="blame",
-    kind="math",
-    version="1",
+    kind="code",
+    version="2",
     threshold=0.0,
     question="Which step broke the run?",
-    needs="a run of two steps or more that another metric fails",
+    needs="a run that another metric fails, naming a step",
     evaluate=_evaluate,
     explains=True,
     signals_failures_only=True,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from reprlib import Repr
-from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.cases.states import differences
@@ -29,7 +28,8 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     expected = trial.case.end_state
     if not expected:
         return None
-    actual = _state(trial)
+    source = trial.case.end_state_from
+    actual = trial.stated(END_STATE) if source is None else function(source)(trial)
     if not isinstance(actual, Mapping):
         return Unscored(Why.NO_CONTENT, "no end state was recorded (attribute pandaeval.end_state, or end_state_from)")
     wrong = [*differences(expected, actual)]
@@ -40,11 +40,6 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         for each in wrong[:5]
     )
     return Score(0.0, "; ".join(told), {"differences": wrong})
-
-
-def _state(trial: Trial) -> Any:
-    source = trial.case.end_state_from
-    return trial.stated(END_STATE) if source is None else function(source)(trial)
 
 
 METRIC = Metric(

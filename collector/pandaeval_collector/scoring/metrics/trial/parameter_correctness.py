@@ -36,16 +36,27 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         return Unscored(Why.NO_CONTENT, "arguments of the calls were not captured")
     pairs = matched(expected, trial.calls, lambda each, call: _worth(_judged(trial, each, call)))
     made = {row: trial.calls[column] for row, column, _ in pairs}
-    told = [_judged(trial, each, made[at]) if at in made else _missing(each) for at, each in enumerate(expected)]
+    told = [_judged(trial, each, made.get(at)) for at, each in enumerate(expected)]
     known = [each for each in told if each["schema_valid"] is not None or each["semantic_score"] is not None]
     if not known:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, "neither a schema nor expected arguments are known", {"calls": told})
-    return Score(math.fsum(map(_worth, known)) / len(known), _reason(known), _summed_up(known, told))
+    semantics = [each["semantic_score"] for each in known if each["semantic_score"] is not None]
+    metadata = {
+        "schema_valid": all(each["schema_valid"] is not False for each in known),
+        "schema_errors": [f"{each['tool_name']}: {error}" for each in known for error in each["schema_errors"]],
+        "semantic_score": math.fsum(semantics) / len(semantics) if semantics else None,
+        "calls": told,
+    }
+    return Score(math.fsum(map(_worth, known)) / len(known), _reason(known), metadata)
 
 
-def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, Any]:
-    """Checks one call; ``schema_valid`` and ``semantic_score`` are ``None`` if there is nothing to check against."""
+def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict[str, Any]:
+    """Checks one call, ``None`` if it was not made; ``schema_valid`` and ``semantic_score`` are ``None`` if there is
+    nothing to check against."""
     name = expected.tool_name
+    if call is None:
+        told = {"tool_name": name, "schema_valid": False, "semantic_score": 0.0, "differing": []}
+        return {**told, "schema_errors": ["the call was not made"]}
     errors: list[str] | None = None
     if name in trial.schemas:
         try:
@@ -61,25 +72,10 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall) -> dict[str, A
     }
 
 
-def _missing(expected: ExpectedCall) -> dict[str, Any]:
-    told = {"tool_name": expected.tool_name, "schema_valid": False, "semantic_score": 0.0, "differing": []}
-    return {**told, "schema_errors": ["the call was not made"]}
-
-
 def _worth(told: dict[str, Any]) -> float:
     if told["schema_valid"] is False:
         return 0.0
     return 1.0 if told["semantic_score"] is None else float(told["semantic_score"])
-
-
-def _summed_up(known: list[dict[str, Any]], told: list[dict[str, Any]]) -> dict[str, Any]:
-    semantics = [each["semantic_score"] for each in known if each["semantic_score"] is not None]
-    return {
-        "schema_valid": all(each["schema_valid"] is not False for each in known),
-        "schema_errors": [f"{each['tool_name']}: {error}" for each in known for error in each["schema_errors"]],
-        "semantic_score": math.fsum(semantics) / len(semantics) if semantics else None,
-        "calls": told,
-    }
 
 
 def _reason(known: list[dict[str, Any]]) -> str:

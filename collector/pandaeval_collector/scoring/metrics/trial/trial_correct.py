@@ -30,11 +30,10 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         "failed": [each.name for each in failed],
         "undetermined": [each.name for each in unknown],
     }
+    told = "; ".join(f"{each.name}: {each.said}" for each in (failed or unknown)[:5])
     if failed:
-        told = "; ".join(f"{each.name}: {each.said}" for each in failed[:5])
         return Score(0.0, told, metadata)
     if unknown:
-        told = "; ".join(f"{each.name}: {each.said}" for each in unknown[:5])
         return Unscored(Why.INSUFFICIENT_EVIDENCE, told, metadata)
     return Score(1.0, f"passed: {', '.join(each.name for each in declared)}", metadata)
 

@@ -45,8 +45,7 @@ function marksOf(found, results) {
     note(full.span, { text: `${MARK[standing(result)]} ${metricName(result.metric)} ${value(result)}`, state: standing(result), reason: full.reason || "" });
     if (result.metric === "trace.blame") {
       for (const [place, each] of ((full.metadata && full.metadata.candidates) || []).entries()) {
-        const sure = full.metadata.step && place === 0;
-        note(each.span_id, { text: `${sure ? "⚑ broke it" : "⚑ maybe"} ${percent(each.probability)}`, state: sure ? "fail" : "loop", reason: each.reasons.join("; ") || "by its place in the run" });
+        note(each.span_id, { text: place ? "⚑ maybe" : "⚑ broke it", state: place ? "loop" : "fail", reason: each.reasons.join("; ") });
       }
       continue;
     }

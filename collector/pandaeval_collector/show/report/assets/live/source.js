@@ -1,7 +1,7 @@
 // The data of the live page: what the collector that served it answers. Addresses: those of PAGES with the filters,
 // #/session/<id>, #/trace/<id>?span=<id>… for any that the collector knows.
 
-const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, drill: drillPage, trust: trustPage };
+const PAGES = { "": overview, failures: failuresPage, sessions: sessionsPage, traces: tracesPage, agents: agentsPage, runs: runsPage, trust: trustPage };
 const NAVIGATION = Object.keys(PAGES);
 
 const answers = new Map(); // by path: the last answer and its tag

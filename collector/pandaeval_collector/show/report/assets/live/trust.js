@@ -1,4 +1,4 @@
-// How far the scores can be trusted: people's labels against the judge, and the drill; and evaluation runs.
+// How far the scores can be trusted: people's labels against the judge; and evaluation runs.
 
 // Of the first page.
 function trust() {
@@ -7,7 +7,7 @@ function trust() {
   return el("section", { class: "card trust" }, el("h2", {}, "Trust ", el("a", { href: "#/trust" }, "how far")),
     line("task success", whole.judge ? ["judged by ", el("b", {}, whole.judge)] : el("b", {}, "not judged")),
     line("could not be scored", el("b", {}, number(missing)), ` ${missing === 1 ? "result" : "results"}`),
-    line("how much would be noticed", el("a", { href: "#/drill" }, "run the drill")));
+    line("how much would be noticed", el("a", { href: "#/trust" }, "make a drill")));
 }
 
 async function trustPage() {
@@ -19,31 +19,12 @@ async function trustPage() {
   return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "What a pass rate is worth: people's labels on drawn runs correct the judge, with an interval."),
     el("div", { class: "cards two" }, judging(),
       el("section", { class: "card" }, el("h2", {}, "Pass rates that people would give"), el("p", {}, "From 50 labels on drawn runs on, /metrics has pandaeval_pass_rate with its interval, by metric and agent."),
-        copied("pandaeval labels next --n 20 --out todo.csv\npandaeval labels import todo.csv\npandaeval labels rates", true)), unscored()),
+        copied("pandaeval labels next --n 20 --out todo.csv\npandaeval labels import todo.csv\npandaeval labels rates", true)), unscored(),
+      el("section", { class: "card" }, el("h2", {}, "How much would be noticed"), el("p", {}, "The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model."),
+        copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "With the directory of store.path."))),
     el("h2", {}, "Labels of people ", el("small", {}, held.length ? `the newest ${number(held.length)}` : "none yet: the buttons beside a score make one")),
     held.length ? el("section", { class: "card flush" }, held.map((label) => el("a", { class: "example", href: label.trace_id ? `#/trace/${label.trace_id}` : `#/session/${encodeURIComponent(label.session_id)}` },
       el("span", {}, metricName(label.metric), " ", el("code", { class: "muted" }, label.metric)), el("span", {}, label.passed === null ? score(label.score) : label.passed ? "✓ passes" : "✗ fails", label.annotator ? el("small", {}, label.annotator) : null), el("span", { class: "when" }, when(label.at))))) : null];
-}
-
-// The last scheduled drill, and how to make one.
-async function drillPage() {
-  watched = null;
-  said("");
-  const { body } = await ask("/page/drill");
-  const fault = (each) => {
-    const share = each.noticed / each.n;
-    return el("tr", {}, el("th", { scope: "row" }, humane(each.name), el("small", {}, each.text)), el("td", {}, each.family), el("td", {}, el("span", { class: `cell heat-${heat(share)}` }, percent(share))), el("td", {}, `${number(each.noticed)} of ${number(each.n)}`), el("td", {}, each.low === null ? "–" : `${percent(each.low)} – ${percent(each.high)}`));
-  };
-  const table = (head, rows) => el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates runs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows)));
-  const lead = el("p", { class: "lead" }, "How much would be noticed? The drill plants known faults into copies of your own good runs and counts how many of them any metric fails, without labels and without a model.");
-  const how = el("div", { class: "cards two" },
-    el("section", { class: "card" }, el("h2", {}, "By itself, in this collector"), copied("drill:\n  schedule: \"0 3 * * 1\"", true), el("p", { class: "muted" }, "In the configuration; the last one stands here and in /metrics.")),
-    el("section", { class: "card" }, el("h2", {}, "Now, of what it keeps"), copied("pandaeval drill --store ./data --format html -o drill.html", true), el("p", { class: "muted" }, "With the directory of store.path: an example of each fault, and who noticed.")));
-  if (body.at === null) return [el("h1", {}, "Drill"), lead, el("p", { class: "notice" }, "No drill was made here yet."), how];
-  return [el("div", { class: "top" }, el("h1", {}, "Drill"), el("span", { class: "muted" }, when(body.at), ` · faults planted into copies of ${many(body.runs, "good run")}`)), lead,
-    table(["fault", "family", "noticed", "copies", "95 % interval"], body.faults.map(fault)),
-    el("h2", {}, "False alarms ", el("small", {}, "the same runs without a fault")),
-    table(["metric", "failed", "runs"], body.flagged.map((each) => el("tr", {}, el("th", { scope: "row" }, metricName(each.metric), " ", el("code", { class: "muted" }, each.metric)), el("td", {}, el("span", { class: `cell heat-${heat(1 - each.hits / each.n)}` }, percent(each.hits / each.n))), el("td", {}, `${number(each.hits)} of ${number(each.n)}`)))), how];
 }
 
 async function runsPage() {

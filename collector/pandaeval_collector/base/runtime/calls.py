@@ -1,0 +1,390 @@
+"""Requests between a collector and its child processes: one protocol for all of them.
+
+Both ends send frames (:mod:`pandaeval_collector.base.runtime.child`), each a message that begins with its kind:
+
+- ``ask, n, name, arguments``: a request; ``done, n, value`` or ``failed, n, error`` ends it.
+- ``piece, n, value``: a piece of an answer. The next one waits for ``more, n, value``, which says that this one was
+  taken, and may tell something: so an answer is as fast as its reader.
+- ``drop, n``: nobody waits for the answer any more.
+- ``tell, name, arguments``: a notice, which nobody answers. ``raised, errors``: what components raised in a child.
+
+To a child, the first frame is its setup; the first frame from it is empty when it is ready, and else says why not. Both
+ends are the same program on the same machine, and no other process can write to the pipes. The child's side is
+:mod:`pandaeval_collector.base.runtime.serving`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import math
+import pickle
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pandaeval_collector.base.runtime import failpoints
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.child import Child, ChildStartError, start_with
+from pandaeval_otel.base.component_errors import ERRORS, RaisedErrors
+
+_log = logging.getLogger(__name__)
+
+EDITION = Path(__file__).stat().st_mtime_ns
+"""Which installation this process runs. A child of another one, put in place of ours since we started, would answer in
+words that we do not know."""
+
+Handlers = Mapping[str, Callable[..., Any]]
+"""What a process answers, by name. A request awaits ``handler(piece, *arguments)``, where ``piece`` sends a piece of
+the answer and returns what the asker said to it; a notice calls ``handler(*arguments)``."""
+
+
+class RemoteError(Exception):
+    """The other process met an error that cannot be sent as it is. The text begins with its kind."""
+
+
+class ChildEndedError(Exception):
+    """A child ended before it answered. ``over_it``: it was, or may have been, at this very request; ``hung``: it was
+    ended because it took too long; ``why``: ``hung``, or ``signal_9``, or ``exit_1``."""
+
+    def __init__(self, what: str, pid: int, why: str, over_it: bool) -> None:
+        super().__init__(f"{what} ended before it answered (process {pid}, {why.replace('_', ' ')})")
+        self.pid, self.why, self.over_it, self.hung = pid, why, over_it, why == "hung"
+
+
+class Codec:
+    """Writes messages: any value, and errors as they are. For children that run our code alone."""
+
+    def pack(self, message: Any) -> bytes:
+        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+
+    def unpack(self, body: bytes) -> Any:
+        return pickle.loads(body)  # noqa: S301 - from our parent or our child
+
+    def error(self, error: Exception) -> Exception | str:
+        """Returns what the other end can raise: the error, with its traceback as a note, or else a text."""
+        error.add_note("".join(traceback.format_exception(error)))
+        try:
+            if type(self.unpack(self.pack(error))) is type(error):
+                return error
+        except Exception:  # noqa: BLE001, S110 - whatever its class does
+            pass
+        return f"{type(error).__name__}: {error}"
+
+
+class JsonCodec(Codec):
+    """Writes messages for children that run much code of others: JSON values, and errors as texts."""
+
+    def pack(self, message: Any) -> bytes:
+        return json.dumps(message).encode()
+
+    def unpack(self, body: bytes) -> Any:
+        return json.loads(body)
+
+    def error(self, error: Exception) -> str:
+        return f"{type(error).__name__}: {error}"
+
+
+PICKLED = Codec()
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A request of ours without an answer. ``patience``: for how many seconds the other end may say nothing when it is
+    at this; ``is_theirs``: it is to speak next."""
+
+    patience: float
+    inbox: asyncio.Queue[tuple[str, Any]] = field(default_factory=asyncio.Queue)
+    is_theirs: bool = True
+
+
+class Peer:
+    """One end of the pipes: asks the other end and answers it. On one event loop."""
+
+    def __init__(
+        self,
+        send: Callable[[bytes], None],
+        codec: Codec,
+        handlers: Handlers,
+        relay: Callable[[], object] = lambda: None,
+        in_turn: bool = False,
+        on_hang: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``relay`` is called before each answer is sent. ``in_turn``: the other end is at one request at a time, in
+        their order. ``on_hang`` is called when the patience with a request is at its end."""
+        self._send, self._codec, self.handlers, self._relay = send, codec, handlers, relay
+        self._in_turn, self._on_hang = in_turn, on_hang
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, _Asked] = {}
+        self._answering: dict[int, asyncio.Task[None]] = {}
+        self._pieces: dict[int, asyncio.Future[Any]] = {}
+        self._limit: asyncio.TimerHandle | None = None
+
+    @property
+    def busy(self) -> int:
+        """The number of requests that the other end has not answered."""
+        return len(self._asked)
+
+    async def ask(
+        self,
+        name: str,
+        *arguments: Any,
+        patience: float = math.inf,
+        on_piece: Callable[[Any], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """Returns the answer of the other end; raises the error that it met, and what ``on_piece`` raises. ``on_piece``
+        takes each piece of the answer; what it returns goes back."""
+        number = next(self._numbers)
+        body = self._codec.pack(("ask", number, name, arguments))
+        asked = self._asked[number] = _Asked(patience)
+        try:
+            self._send(body)
+            self._watch()
+            while True:
+                kind, value = await asked.inbox.get()
+                if kind == "done":
+                    return value
+                if kind == "failed":
+                    raise value if isinstance(value, Exception) else RemoteError(value)
+                assert on_piece is not None, name
+                taken = await on_piece(value)
+                asked.is_theirs = True
+                self._write("more", number, taken)
+                self._watch()
+        finally:
+            if not self._in_turn and self._asked.pop(number, None) is not None:
+                self._write("drop", number)
+                self._watch(anew=True)
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Sends the other end a notice."""
+        self._write("tell", name, arguments)
+
+    def take(self, message: Any) -> None:
+        """Handles a message of the other end."""
+        match message:
+            case ["ask", number, name, arguments]:
+                self._answering[number] = asyncio.create_task(self._answer(number, name, arguments))
+            case ["more", number, value] if number in self._pieces:
+                self._pieces.pop(number).set_result(value)
+            case ["drop", number] if number in self._answering:
+                self._answering[number].cancel()
+            case ["tell", name, arguments]:
+                self.handlers[name](*arguments)
+            case ["raised", raised]:
+                ERRORS.add(RaisedErrors(*each) for each in raised)
+            case ["piece" | "done" | "failed" as kind, number, value] if number in self._asked:
+                asked = self._asked[number]
+                asked.is_theirs = False
+                asked.inbox.put_nowait((kind, value))
+                if kind != "piece":
+                    del self._asked[number]
+        self._watch(anew=True)
+
+    def end(self, error: Callable[[bool], Exception]) -> None:
+        """Ends all requests, as the other end is gone: ours with an error, made of whether it may have been at it."""
+        asked, self._asked = self._asked, {}
+        for place, each in enumerate(asked.values()):
+            each.inbox.put_nowait(("failed", error(each.is_theirs and not (place and self._in_turn))))
+        for task in self._answering.values():
+            task.cancel()
+        self._watch(anew=True)
+
+    def _write(self, *message: Any) -> None:
+        self._send(self._codec.pack(message))
+
+    async def _answer(self, number: int, name: str, arguments: Any) -> None:
+        async def piece(value: Any) -> Any:
+            more = self._pieces[number] = asyncio.get_running_loop().create_future()
+            self._write("piece", number, value)
+            return await more
+
+        try:
+            body = self._codec.pack(("done", number, await self.handlers[name](piece, *arguments)))
+        except Exception as error:  # noqa: BLE001 - the asker decides what becomes of it
+            body = self._codec.pack(("failed", number, self._codec.error(error)))
+        finally:
+            del self._answering[number]
+            self._pieces.pop(number, None)
+        self._relay()
+        self._send(body)
+
+    def _watch(self, anew: bool = False) -> None:
+        """Limits the time of the oldest request that the other end is to speak to."""
+        if self._limit is not None:
+            if not anew:
+                return
+            self._limit.cancel()
+            self._limit = None
+        oldest = next((each for each in self._asked.values() if each.is_theirs), None)
+        if oldest is not None and oldest.patience < math.inf:
+            self._limit = asyncio.get_running_loop().call_later(oldest.patience, self._on_hang)
+
+
+class Calls:
+    """Asks one child process, which is started when it is first asked and again after it ended. On one event loop."""
+
+    def __init__(
+        self,
+        what: str,
+        module: str,
+        setup: Any,
+        environ: Mapping[str, str],
+        *,
+        count: Callable[..., None] = lambda *_: None,
+        handlers: Handlers | None = None,
+        codec: Codec = PICKLED,
+        silent: bool = False,
+        in_turn: bool = False,
+        keep: bool = False,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """``what``: the process in words; ``module``: what it runs, which is told ``setup``; ``count`` is called when
+        it has ``started``, ``not_started`` or ``ended``; ``handlers``: what it may ask; ``silent``: its standard error
+        is thrown away; ``in_turn``: it answers one request after the other; ``keep``: another is started as soon as one
+        ended; ``backoff``: how long to wait before that."""
+        self._what, self._module, self._setup, self._environ = what, module, setup, dict(environ)
+        self._count, self._handlers, self._codec = count, handlers or {}, codec
+        self._silent, self._in_turn, self._keep = silent, in_turn, keep
+        self._backoff, self._not_before = backoff or Backoff(), 0.0
+        self._running: tuple[Child, Peer] | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hung: Child | None = None
+        self._stopped = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, ``None`` while none runs."""
+        return None if self._running is None else self._running[0].pid
+
+    @property
+    def busy(self) -> int:
+        """The number of requests that the process has not answered."""
+        return 0 if self._running is None else self._running[1].busy
+
+    @property
+    def pause(self) -> float:
+        """For how many seconds no process is started, as one ended or did not start."""
+        return max(0.0, self._not_before - time.monotonic())
+
+    async def start(self) -> None:
+        """Starts the process unless it runs, after the pause. Raises :class:`ChildStartError`."""
+        if self._running is not None:
+            return
+        if self._starting is None:
+            self._starting = self._begin(self._start())
+        starting = self._starting
+        await asyncio.wait({starting})  # who asked first may leave, and others wait, too
+        if starting.cancelled():
+            raise ChildStartError(f"{self._what} is not started any more")
+        starting.result()
+
+    async def ask(
+        self,
+        name: str,
+        *arguments: Any,
+        patience: float = math.inf,
+        on_piece: Callable[[Any], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """Does what :meth:`Peer.ask` does. A process that says nothing for ``patience`` seconds when it is at this
+        request is killed. Raises :class:`ChildStartError` and :class:`ChildEndedError`, too."""
+        await self.start()
+        if self._running is None:
+            raise ChildStartError(f"{self._what} ended at its start")
+        return await self._running[1].ask(name, *arguments, patience=patience, on_piece=on_piece)
+
+    def kill(self) -> None:
+        """Kills the process; its requests end with :class:`ChildEndedError`."""
+        if self._running is not None:
+            self._running[0].kill()
+
+    def stop(self) -> None:
+        """Starts no process any more. One that runs can still be asked."""
+        self._stopped = True
+        if self._starting is not None:
+            self._starting.cancel()
+
+    async def close(self) -> None:
+        """Kills the process, if one runs, and starts none any more."""
+        self.stop()
+        self.kill()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(work, name=self._module)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as seen: whoever waits for the start has it, if anybody is left
+
+    async def _start(self) -> None:
+        try:
+            if self._stopped:
+                raise ChildStartError("is not started any more")
+            await asyncio.sleep(self.pause)
+            child = await self._started()
+        except ChildStartError as error:
+            self._count("not_started")
+            self._not_before = time.monotonic() + self._backoff.failed()
+            raise ChildStartError(f"{self._what} {error}") from error
+        finally:
+            self._starting = None
+        self._count("started")
+        # A point that killed one process is not armed in the next.
+        self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
+        hang = partial(self._end_hanging, child)
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=hang)
+        self._running = child, peer
+        self._begin(self._read(child, peer))
+
+    async def _started(self) -> Child:
+        first = self._codec.pack((EDITION, logging.getLogger().getEffectiveLevel(), self._setup))
+        child, fault = await start_with(first, self._module, self._environ, self._silent)
+        if not fault:
+            return child
+        child.kill()
+        await child.wait()
+        raise ChildStartError(f"does not start: {fault.decode(errors='replace')}")
+
+    def _end_hanging(self, child: Child) -> None:
+        self._hung = child
+        child.kill()
+
+    async def _read(self, child: Child, peer: Peer) -> None:
+        """Handles the messages of the process until it ends."""
+        while (frame := await child.receive()) is not None:
+            try:
+                peer.take(self._codec.unpack(frame))
+            except Exception:  # noqa: BLE001 - not the protocol: the process cannot be trusted any more
+                _log.exception("%s says what cannot be understood", self._what)
+                child.kill()
+            self._backoff.succeeded()
+        self._running = None
+        self._not_before = time.monotonic() + (0.0 if self._stopped else self._backoff.failed())
+        code = await child.wait()
+        why = "hung" if child is self._hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
+        if not self._stopped:
+            self._count("ended", 1, why)
+            words = (self._what, child.pid, why.replace("_", " "), peer.busy)
+            _log.error("%s ended (process %d, %s) with %d requests under way", *words)
+        peer.end(lambda over_it: ChildEndedError(self._what, child.pid, why, over_it))
+        if self._keep and not self._stopped:
+            self._begin(self._start_again())
+
+    async def _start_again(self) -> None:
+        while not self._stopped:
+            try:
+                return await self.start()
+            except ChildStartError as error:
+                _log.error("%s; trying again", error)

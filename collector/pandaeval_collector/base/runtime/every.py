@@ -1,0 +1,68 @@
+"""Work that is done again and again beside everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable
+
+from pandaeval_collector.base.errors import UserError
+
+_log = logging.getLogger(__name__)
+
+_FAILED_S = 2.0
+"""The shortest pause after a round that failed."""
+
+
+class Every:
+    """Does ``work`` at once, and ``interval`` seconds after it was done last, or the seconds that it returns. What it
+    raises is logged, and the next round tries again. On one event loop."""
+
+    def __init__(
+        self,
+        interval: float,
+        work: Callable[[], Awaitable[float | None]],
+        name: str,
+        *,
+        last: bool = False,
+        grace: float | None = None,
+    ) -> None:
+        """``last``: it is done once more when it is stopped. ``grace``: for how many seconds a stop waits before it
+        cancels the round under way; ``None``: to its end."""
+        self._interval, self._work, self._name, self._last, self._grace = interval, work, name, last, grace
+        self._rung = asyncio.Event()
+        self.is_last = False
+        """Whether it is stopped: the round under way, or the one to come if there is one, is the last."""
+        self._task = asyncio.create_task(self._run(), name=name)
+
+    def ring(self) -> None:
+        """Begins the next round now, or as soon as that under way has ended."""
+        self._rung.set()
+
+    async def stop(self) -> None:
+        """Ends the rounds."""
+        self.is_last = True
+        self._rung.set()
+        _, pending = await asyncio.wait({self._task}, timeout=self._grace)
+        if pending:
+            self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _run(self) -> None:
+        while not (is_last := self.is_last) or self._last:
+            self._rung.clear()
+            wait = self._interval
+            try:
+                asked = await self._work()
+                wait = wait if asked is None else asked
+            except Exception as error:  # noqa: BLE001 - the next round may do better, and other work goes on
+                is_known = isinstance(error, sqlite3.Error | OSError | UserError)
+                _log.error("%s: %s; trying again", self._name, error, exc_info=not is_known)
+                wait = max(wait, _FAILED_S)
+            if is_last:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._rung.wait(), wait)

@@ -1,0 +1,71 @@
+"""Asks a judge which group a new failure belongs to, where its text leaves that open."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pandaeval_collector.jobs.grouping import fenced, shown_line
+from pandaeval_collector.judge.pack import Pack
+from pandaeval_collector.judge.rubric import Reason, Rubric, Verdict
+from pandaeval_collector.store.failures.failure import Failure
+from pandaeval_collector.store.failures.live import SURE, Candidate, LiveGroups
+
+_log = logging.getLogger(__name__)
+_MOST_CHARS = 400
+Ask = Callable[[Pack, Mapping[str, Any]], Awaitable["SameCause"]]
+"""Puts the question to a judge; raises what keeps it from answering."""
+
+
+class SameCause(Verdict):
+    """``group``: the number of the group with the same root cause; ``None``: none of them."""
+
+    reason: Reason = Field(description="What the causes have in common, or what sets them apart, in one sentence.")
+    group: Annotated[int, Field(ge=1)] | None = Field(description="Number of the group; null if it is none of them.")
+
+
+def _check(verdict: SameCause, given: Mapping[str, Any]) -> str | None:
+    known: int = given["number of groups"]
+    return f"group: there is no group {verdict.group}" if verdict.group is not None and verdict.group > known else None
+
+
+RUBRIC = Rubric(
+    name="same_cause",
+    version="1",
+    text="""
+The record shows a new failure of an agent, and groups of failures that were seen before, each with its first one. Which
+group has the same root cause as the new failure, so that mending the one mends the other? A root cause is what the
+agent, its instructions or its tools do wrong, not the wording of one case. If it is none of them, say so.
+""",
+    verdict=SameCause,
+    max_tokens=300,
+    check=_check,
+)
+
+
+async def judged_group(groups: LiveGroups, failure: Failure, ask: Ask) -> str | None:
+    """Returns the id of a failure's group, ``""`` for a new one: by its text where that is sure, else as a judge says.
+    ``None`` where the judge gives no answer: then the text decides alone."""
+    found = groups.candidates(failure)
+    if not found:
+        return ""
+    if found[0].cosine >= SURE:
+        return found[0].id
+    try:
+        verdict = await ask(record(failure, found), {"number of groups": len(found)})
+    except Exception as error:  # noqa: BLE001 - whatever keeps the judge from answering costs the failure no group
+        _log.info("the judge does not say which group a failure belongs to: %s", error)
+        return None
+    return "" if verdict.group is None else found[verdict.group - 1].id
+
+
+def record(failure: Failure, found: Sequence[Candidate]) -> Pack:
+    """Writes what the judge is shown of a failure and the groups found for it, all of it fenced."""
+    known = "\n".join(
+        f"{number}. [{failure.label}] {shown_line(each.text, _MOST_CHARS)}" for number, each in enumerate(found, 1)
+    )
+    new = shown_line(f"[{failure.label}] {failure.reason}", _MOST_CHARS)
+    return fenced(("## The new failure", new), ("## Groups, each with its first failure", known))

@@ -1,0 +1,105 @@
+"""The outbox: encoded items that wait to be sent, many of them in a row, compressed together.
+
+Encoded results resemble each other, so a batch takes a tenth of the bytes of its items stored one by one; it is
+written, counted and deleted as one row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pandaeval_collector.store.bulk import insert
+from pandaeval_collector.store.chunks import compress, decompress
+from pandaeval_collector.store.numbers import following
+from pandaeval_collector.store.rows import OutboxBatch
+
+READ_BYTES = 4 << 20
+"""Bytes of what waits to be sent that are read at a time, or one item that is larger."""
+_MOST_ITEMS = 512
+_MOST_BYTES = 1 << 18
+"""Most bytes of items in one batch, unless a single item is larger: a reader decompresses whole batches."""
+
+
+def outbox_batches(signal: str, items: Sequence[bytes]) -> list[OutboxBatch]:
+    """Puts the items, in their order, into as few batches as the limits allow."""
+    found: list[OutboxBatch] = []
+    first = size = 0
+    for at, item in enumerate(items):
+        size += len(item)
+        if at > first and (at - first == _MOST_ITEMS or size > _MOST_BYTES):
+            found.append(_batch(signal, items[first:at]))
+            first, size = at, len(item)
+    if items:
+        found.append(_batch(signal, items[first:]))
+    return found
+
+
+def batch_items(items: int, packed: bytes) -> list[bytes]:
+    """The items of a batch, in their order. Raises ``zstandard.ZstdError`` or ``struct.error`` if it was damaged."""
+    data = decompress(packed)
+    at = 4 * items
+    found = []
+    for size in struct.unpack_from(f"<{items}I", data):
+        found.append(data[at : at + size])
+        at += size
+    return found
+
+
+def _batch(signal: str, items: Sequence[bytes]) -> OutboxBatch:
+    sizes = struct.pack(f"<{len(items)}I", *map(len, items))
+    return OutboxBatch(signal, len(items), compress(sizes + b"".join(items)))
+
+
+class DamagedError(RuntimeError):
+    """The next items of the outbox cannot be read any more: ``items`` of them, ``seq`` the last."""
+
+    def __init__(self, seq: int, items: int) -> None:
+        super().__init__(f"{items} items of the outbox were damaged on disk")
+        self.seq, self.items = seq, items
+
+
+def put(connection: sqlite3.Connection, batches: Sequence[OutboxBatch], now: float) -> None:
+    """Numbers the items of the outbox and inserts a row for each batch under the number of its last item; the cursor of
+    an exporter may point into the middle of a batch."""
+    first = following(connection, "outbox")
+    ends = itertools.accumulate((batch.items for batch in batches), initial=first - 1)
+    next(ends)
+    insert(
+        connection,
+        "outbox (seq, signal, created_at, body, size, items)",
+        [
+            (seq, each.signal, now, each.packed, len(each.packed), each.items)
+            for seq, each in zip(ends, batches, strict=True)
+        ],
+    )
+
+
+def forget_sent(connection: sqlite3.Connection, signal: str, seq: int, limit: int) -> int:
+    """See :meth:`pandaeval_collector.store.Store.forget_sent`."""
+    return connection.execute(
+        "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE signal = ? AND seq <= ? ORDER BY seq LIMIT ?)",
+        (signal, seq, limit),
+    ).rowcount
+
+
+def drop_unsent(
+    connection: sqlite3.Connection, before: float, excess_bytes: int, done: Mapping[str, int], limit: int
+) -> Counter[tuple[str, str]]:
+    """See :meth:`pandaeval_collector.store.Store.drop_unsent`."""
+    oldest = connection.execute(
+        "SELECT seq, signal, created_at, size, items FROM outbox ORDER BY seq LIMIT ?", (limit,)
+    )
+    dropped: Counter[tuple[str, str]] = Counter()
+    last = freed = 0
+    for seq, signal, created_at, size, items in oldest:
+        reason = "too_old" if created_at < before else "disk_share"
+        if reason == "disk_share" and freed >= excess_bytes:
+            break
+        last, freed = seq, freed + size
+        dropped[signal, reason] += min(items, max(0, seq - done.get(signal, 0)))
+    connection.execute("DELETE FROM outbox WHERE seq <= ?", (last,))
+    return dropped

@@ -1,0 +1,323 @@
+"""Reads the store's file: in the process that writes it, and beside it."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import struct
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import orjson
+import zstandard
+
+from pandaeval_collector.base.instrument import Attributes
+from pandaeval_collector.store import numbers, tally
+from pandaeval_collector.store.checksums import FACTS, MEMBER, checked_members, checksum_of
+from pandaeval_collector.store.chunks import CHUNK, Part, chunk_content, chunk_contents
+from pandaeval_collector.store.connection import PAGE_BYTES, Connections
+from pandaeval_collector.store.failure_groups import FailureGroupTable
+from pandaeval_collector.store.kept import contents
+from pandaeval_collector.store.outbox import READ_BYTES, DamagedError, batch_items
+from pandaeval_collector.store.responses import ResponseTables, Seen
+from pandaeval_collector.store.rows import Chunk, OutboxRow, ResultRow, SessionTraceRow, StoredSeries, decided
+from pandaeval_collector.store.run_tables import RunReads
+from pandaeval_otel.assembly import Decided
+
+_log = logging.getLogger(__name__)
+_RESULT = "id, unit, metric, revision, body, counted, seq"
+
+
+class StoreReader:
+    """Reads the store in one data directory, and writes nothing there. Safe from any thread, each of which reads on a
+    connection of its own. All that decides, judges or shows traces reads the store through this."""
+
+    def __init__(self, path: Path, responses: Seen | None = None) -> None:
+        """``path``: the data directory. ``responses``: a filter of all response digests that are stored; ``None``:
+        each is looked up on disk."""
+        self.path = path
+        self._connections = Connections(path)
+        self._reader, self.scan = self._connections.own, self._connections.scan
+        self.snapshot = self._connections.snapshot
+        self.responses = ResponseTables(self._reader, responses)
+        self.runs = RunReads(self._reader)
+        self.failure_groups = FailureGroupTable(self._reader)
+
+    def connection(self) -> sqlite3.Connection:
+        """The calling thread's connection."""
+        return self._reader()
+
+    def used_bytes(self) -> int:
+        """Returns how many bytes of the store's file are in use, free pages not counted."""
+        pages, free = (
+            self._reader().execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
+        )
+        return int(pages - free) * PAGE_BYTES
+
+    def close(self) -> None:
+        """Closes the connections of all threads."""
+        self._connections.close()
+
+    def get(self, key: str) -> str | None:
+        """Returns a small fact that was stored under a key; ``None`` where there is none."""
+        row = self._reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    # -- spans ---------------------------------------------------------------------------------------------------
+
+    def chunks(self, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
+        """Reads ``(is_logs, data)`` of chunks, by id. Raises ``LookupError`` when one of them is gone: half a trace
+        must not be taken for the whole."""
+        return chunk_contents(self._reader(), ids)
+
+    def open_chunks(self) -> Iterator[Chunk]:
+        """Yields the chunks of undecided traces in order of arrival: a restart resumes from them. A chunk that was
+        damaged on disk has no data here; the decision about its trace reads it again and sets the trace aside."""
+        with self.scan() as reader:
+            undecided = reader.execute(
+                f"""WITH held AS MATERIALIZED (
+                       SELECT value FROM traces, json_each(CAST(traces.chunks AS TEXT)) WHERE traces.size > 0)
+                   SELECT {CHUNK} FROM chunks WHERE id NOT IN held ORDER BY id"""  # noqa: S608
+            )
+            for row in undecided:
+                logs, _, id_, trace_id, items, start_ns, session, closes, *_ = row
+                try:
+                    content = chunk_content(row)
+                except zstandard.ZstdError as error:  # a start must not fail over it
+                    _log.error("spans of trace %s are damaged and cannot be read any more (%s)", trace_id.hex(), error)
+                    content = b""
+                yield Chunk(id_, trace_id, bool(logs), items, start_ns, content, session, bool(closes))
+
+    def traces_by_start(self) -> Iterator[tuple[bytes, list[int], int, int]]:
+        """Yields each trace that has chunks, with their ids, bytes and items (copies counted), earliest start first
+        (for files: the order on disk must not matter). Memory does not grow with their number."""
+        with self.scan() as reader:
+            rows = reader.execute(
+                """SELECT trace_id, group_concat(id), sum(size), sum(items),
+                          min(CASE logs WHEN 0 THEN start_ns END) AS start
+                   FROM chunks GROUP BY trace_id ORDER BY start, trace_id"""
+            )
+            for trace_id, ids, size, items, _ in rows:
+                yield trace_id, sorted(int(part) for part in ids.split(",")), size, items
+
+    def contents(self, trace_id: bytes) -> list[Part]:
+        """Returns the stored requests of a decided trace, oldest first: none where nothing is stored any more. Raises
+        ``zstandard.ZstdError`` where it is damaged."""
+        reader = self._reader()
+        no = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        return [] if no is None else contents(reader, no)
+
+    # -- decisions and results -----------------------------------------------------------------------------------
+
+    def decided(self, trace_ids: Iterable[bytes]) -> dict[bytes, Decided]:
+        """Returns what the store remembers of those of the given traces that were decided before."""
+        found: dict[bytes, Decided] = {}
+        reader = self._reader()
+        among = numbers.blocks(reader)
+        for marks, group in numbers.batched(trace_ids):
+            rows = reader.execute(
+                f"""SELECT trace_id, revision, final, known, chunks, size FROM traces
+                    WHERE revision > 0 AND {numbers.BY_ID.format(marks=marks)}""",  # noqa: S608
+                (among, *group),
+            )
+            found.update((row[0], decided(row[1:])) for row in rows)
+        return found
+
+    def decided_ids(self) -> set[bytes]:
+        """The ids of all decided traces that the store remembers."""
+        return {trace_id for (trace_id,) in self._reader().execute("SELECT trace_id FROM traces")}
+
+    def held(self, trace_id: bytes) -> tuple[str, tuple[int, ...]] | None:
+        """Returns the digest of a decided trace and the ids of its chunks that the store still has; ``None`` for an
+        undecided trace."""
+        reader = self._reader()
+        number = numbers.of_traces(reader, [trace_id]).get(trace_id)
+        row = reader.execute("SELECT digest, chunks FROM traces WHERE no = ?", (number,)).fetchone()
+        return None if row is None else (str(row[0]), tuple(orjson.loads(row[1])))
+
+    def newest_results(self, units: Collection[str]) -> dict[tuple[str, str], ResultRow]:
+        """The newest result of each (unit, metric) of the given units."""
+        found: dict[tuple[str, str], ResultRow] = {}
+        reader = self._reader()
+        for marks, group in numbers.batched(numbers.of_units(reader, units)):
+            rows = reader.execute(
+                f"SELECT {_RESULT}, settled FROM results WHERE about IN ({marks}) ORDER BY seq",  # noqa: S608
+                group,
+            )
+            for *fields, settled in rows:
+                row = found[fields[1], fields[2]] = ResultRow(*fields)
+                row.settled = bool(settled)
+        return found
+
+    def results_after(self, seq: int, limit: int = 1000) -> list[ResultRow]:
+        """Results behind a cursor in order of commitment: at most ``limit``, fewer where they are large. Raises
+        :class:`DamagedError` when the first of them was damaged."""
+        rows = self._reader().execute(
+            f"SELECT checksum, {_RESULT} FROM results WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
+            (seq, limit),
+        )
+        found: list[ResultRow] = []
+        size = 0
+        for checksum, *row in rows:
+            result = ResultRow(*row)
+            if checksum != checksum_of(result):
+                if not found:
+                    raise DamagedError(result.seq, 1)
+                break
+            found.append(result)
+            size += len(result.body)
+            if size >= READ_BYTES:
+                break
+        rows.close()
+        return found
+
+    def newest_seq(self) -> int:
+        """The ``seq`` of the newest result; 0 when there is none."""
+        return int(self._reader().execute("SELECT coalesce(max(seq), 0) FROM results").fetchone()[0])
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def session_traces(self, session_id: str) -> list[SessionTraceRow]:
+        """Returns what the decided traces of a session left behind, in session order."""
+        return [*self._members(session_id, MEMBER)]
+
+    def session_facts(self, session_id: str) -> Iterator[SessionTraceRow]:
+        """Yields the same without answers, one at a time: answers are most of the bytes of a large session."""
+        return self._members(session_id, FACTS)
+
+    def _members(self, session_id: str, columns: str) -> Iterator[SessionTraceRow]:
+        rows = self._reader().execute(
+            f"""SELECT ?1, {columns} FROM members
+                WHERE session = (SELECT no FROM sessions WHERE session_id = ?1)
+                ORDER BY start_ns, trace_id""",  # noqa: S608
+            (session_id,),
+        )
+        return checked_members(rows)
+
+    def newest_traces(self, session_ids: Collection[str], newest: int) -> dict[str, tuple[int, list[SessionTraceRow]]]:
+        """Returns how many traces each session has, and what the ``newest`` of them left behind, in any order: in one
+        query, for half the price."""
+        reader = self._reader()
+        names = {number: session_id for session_id, number in numbers.of_sessions(reader, session_ids).items()}
+        rows = reader.execute(
+            f"""WITH wanted AS MATERIALIZED (
+                   SELECT value AS session, (SELECT count(*) FROM members WHERE session = value) AS size
+                   FROM json_each(?))
+               SELECT size, wanted.session, {MEMBER} FROM wanted, members
+               WHERE no IN (SELECT no FROM members AS near WHERE near.session = wanted.session
+                            ORDER BY start_ns DESC, trace_id DESC LIMIT ?)""",  # noqa: S608
+            (numbers.json_list(names), newest),
+        )
+        found: dict[str, tuple[int, list[SessionTraceRow]]] = {session_id: (0, []) for session_id in session_ids}
+        for size, number, *row in rows:
+            session_id = names[number]
+            if not found[session_id][0]:
+                found[session_id] = size, []
+            found[session_id][1].extend(checked_members([(session_id, *row)]))
+        return found
+
+    def session_trace(self, trace_id: bytes) -> SessionTraceRow | None:
+        """Returns what one decided trace left behind for its session."""
+        return self.left_behind([trace_id]).get(trace_id)
+
+    def left_behind(self, trace_ids: Collection[bytes]) -> dict[bytes, SessionTraceRow]:
+        """Returns what decided traces left behind for their sessions, or for one that they may come into."""
+        reader = self._reader()
+        found: dict[bytes, SessionTraceRow] = {}
+        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
+            rows = reader.execute(
+                f"""SELECT coalesce(session_id, ''), {MEMBER}
+                    FROM members LEFT JOIN sessions ON sessions.no = session WHERE members.no IN ({marks})""",  # noqa: S608
+                group,
+            )
+            found.update((row.trace_id, row) for row in checked_members(rows))
+        return found
+
+    def session_of(self, trace_ids: Collection[bytes]) -> dict[bytes, str]:
+        """Returns the session that each trace is filed under."""
+        reader = self._reader()
+        found: dict[bytes, str] = {}
+        for marks, group in numbers.batched(numbers.of_traces(reader, trace_ids).values()):
+            found.update(
+                reader.execute(
+                    f"""SELECT trace_id, session_id FROM members JOIN sessions ON sessions.no = session
+                        WHERE members.no IN ({marks})""",  # noqa: S608
+                    group,
+                )
+            )
+        return found
+
+    def open_sessions(self) -> Iterator[str]:
+        """Yields the ids of sessions that were not scored for good yet."""
+        yield from (row[0] for row in self._reader().execute("SELECT session_id FROM sessions WHERE open = 1"))
+
+    def uncompared(self) -> list[str]:
+        """Returns the open sessions with a trace that another collector decided and that was not compared yet."""
+        rows = self._reader().execute(
+            """SELECT session_id FROM sessions WHERE open = 1 AND EXISTS (SELECT 1 FROM members
+               WHERE session = sessions.no AND instr(CAST(body AS TEXT), '"loop_evidence":""'))"""
+        )
+        return [row[0] for row in rows]
+
+    def endings(self) -> list[str]:
+        """Sessions that an application ended and that are not scored for good yet."""
+        return [row[0] for row in self._reader().execute("SELECT session_id FROM endings ORDER BY session_id")]
+
+    def session_is_open(self, session_id: str) -> bool | None:
+        """Whether a session waits to be scored for good; ``None`` for one that is not known."""
+        row = self._reader().execute("SELECT open FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        return None if row is None else bool(row[0])
+
+    # -- what exporters read -------------------------------------------------------------------------------------
+
+    def outbox_after(self, signal: str, seq: int, limit: int = 1000) -> list[OutboxRow]:
+        """Items of one signal behind a cursor, in order of commitment: at most ``limit``, fewer where they are large.
+        Raises :class:`DamagedError` when the first of them cannot be read."""
+        rows = self._reader().execute(
+            "SELECT seq, items, body FROM outbox WHERE signal = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (signal, seq, limit),
+        )
+        found: list[OutboxRow] = []
+        size = 0
+        for last, count, packed in rows:
+            try:
+                items = batch_items(count, packed)
+            except (zstandard.ZstdError, struct.error) as error:
+                if found:
+                    break
+                raise DamagedError(last, min(count, last - seq)) from error
+            numbered = enumerate(items, last - len(items) + 1)
+            found.extend(OutboxRow(signal, item, number) for number, item in numbered if number > seq)
+            size += sum(map(len, items))
+            if len(found) >= limit or size >= READ_BYTES:
+                break
+        rows.close()
+        return found[:limit]
+
+    def outbox_waiting(self, signal: str, seq: int, most: int = 100_000) -> int:
+        """Returns how many items of ``signal`` lie behind a cursor; counts no further than ``most`` rows."""
+        counted = self._reader().execute(
+            """SELECT coalesce(sum(min(items, seq - ?2)), 0)
+               FROM (SELECT seq, items FROM outbox WHERE signal = ?1 AND seq > ?2 LIMIT ?3)""",
+            (signal, seq, most),
+        )
+        return int(counted.fetchone()[0])
+
+    def outbox_bytes(self) -> int:
+        """Bytes of all rows that are kept to be sent."""
+        return int(self._reader().execute("SELECT coalesce(sum(size), 0) FROM outbox").fetchone()[0])
+
+    def series(self, reader: str, name: str, after: str = "", limit: int = 1000) -> list[StoredSeries]:
+        """Returns up to ``limit`` score series of one name in order of their keys, from behind the key ``after``.
+        ``reader``: ``otlp`` or ``scrape``."""
+        return tally.page(self._reader(), reader, name, after, limit)
+
+    def series_names(self) -> Iterator[tuple[str, Attributes]]:
+        """Names and attributes of all score series."""
+        with self.scan() as reader:
+            for name, attributes in reader.execute("SELECT name, attributes FROM series"):
+                yield name, tally.attributes_of(attributes)
+
+    def labels(self) -> list[tuple[str, str]]:
+        """The label values that were admitted so far."""
+        return list(self._reader().execute("SELECT kind, value FROM labels"))

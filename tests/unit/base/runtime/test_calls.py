@@ -1,0 +1,330 @@
+"""Requests to child processes: answers, pieces, errors, and what becomes of them when a child hangs or dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandaeval_collector.base.runtime import calls as calls_module
+from pandaeval_collector.base.runtime.backoff import Backoff
+from pandaeval_collector.base.runtime.calls import PICKLED, Calls, ChildEndedError, Codec, JsonCodec, RemoteError
+from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
+from pandaeval_otel.base.component_errors import ERRORS
+from support.doors import until
+
+_TOGETHER = """
+import asyncio, sys, time
+from pandaeval_collector.base.runtime.calls import JsonCodec, PICKLED
+from pandaeval_collector.base.runtime.serving import serve_together
+
+async def opened(setup, peer):
+    if setup == "refuses":
+        raise ValueError("no such setup")
+
+    async def echo(piece, *values):
+        return [setup, *values]
+
+    async def counts(piece, upto):
+        return [await piece(number) for number in range(upto)]
+
+    async def waits(piece):
+        try:
+            await asyncio.Future()
+        finally:
+            peer.tell("left")
+
+    async def hangs(piece):
+        time.sleep(1000)
+
+    async def fails(piece, error):
+        raise error
+
+    async def odd(piece):
+        raise type("OddError", (Exception,), {})("and local")
+
+    async def asks(piece, name):
+        return await peer.ask(name, 7)
+
+    return {each.__name__: each for each in (echo, counts, waits, hangs, fails, odd, asks)}
+
+serve_together(opened, codec=JsonCodec() if sys.argv[1:] == ["json"] else PICKLED)
+"""
+_IN_TURN = """
+import os, time
+from pandaeval_collector.base.runtime.serving import serve
+from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
+from pandaeval_otel.base.component_errors import ERRORS
+
+def opened(setup, tell):
+    def work(seconds):
+        tell("begun", seconds)
+        time.sleep(seconds)
+        return seconds
+
+    def raises():
+        ERRORS.note("metric", "moody of a child", ValueError("again"))
+        raise KeyError("gone")
+
+    return {"work": work, "raises": raises, "ends": lambda: os._exit(3)}
+
+serve(opened)
+"""
+
+
+class Counts:
+    """What was counted of a child."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str]] = []
+
+    def __call__(self, what: str, number: int = 1, why: str = "") -> None:
+        self.all.append((what, why))
+
+
+Made = Callable[..., Any]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    (tmp_path / "together.py").write_text(_TOGETHER)
+    (tmp_path / "together_json.py").write_text(f"import sys; sys.argv[1:] = ['json']\n{_TOGETHER}")
+    (tmp_path / "in_turn.py").write_text(_IN_TURN)
+
+    @asynccontextmanager
+    async def opened(module: str, setup: Any = "setup", **given: Any) -> AsyncIterator[Calls]:
+        environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        calls = Calls("a child", module, setup, environ, **({"backoff": Backoff(0.0, 0.0)} | given))
+        try:
+            yield calls
+        finally:
+            await calls.close()
+
+    return opened
+
+
+@pytest.mark.parametrize(("module", "codec"), [("together", PICKLED), ("together_json", JsonCodec())])
+async def test_requests_are_answered_whoever_asks_and_whatever_comes_back(
+    made: Made, module: str, codec: Codec
+) -> None:
+    async def double(_: Any, number: int) -> int:
+        return 2 * number
+
+    async def refuse(_: Any, number: int) -> None:
+        raise RuntimeError("not today")
+
+    async with made(module, handlers={"double": double, "refuse": refuse}, codec=codec) as calls:
+        assert await calls.ask("echo", 1, "a") == ["setup", 1, "a"]
+        assert await asyncio.gather(*(calls.ask("echo", each) for each in range(20))) == [
+            ["setup", each] for each in range(20)
+        ]
+        assert await calls.ask("asks", "double") == 14
+        with pytest.raises(Exception, match="not today"):
+            await calls.ask("asks", "refuse")
+        with pytest.raises(Exception, match="nothing"):
+            await calls.ask("nothing")
+        with pytest.raises(RemoteError, match="OddError: and local"):
+            await calls.ask("odd")
+        assert calls.busy == 0
+
+
+async def test_a_piece_waits_until_the_one_before_was_taken(made: Made) -> None:
+    taken: list[int] = []
+    may_go = asyncio.Semaphore(2)
+
+    async def take(number: int) -> str:
+        taken.append(number)
+        await may_go.acquire()
+        return f"took {number}"
+
+    async with made("together") as calls:
+        asking = asyncio.ensure_future(calls.ask("counts", 4, on_piece=take, patience=5.0))
+        await until(lambda: len(taken) == 3)
+        assert await calls.ask("echo") == ["setup"]  # others are answered meanwhile
+        assert taken == [0, 1, 2]
+        may_go.release()
+        may_go.release()
+        assert await asking == [f"took {number}" for number in range(4)]
+
+
+async def test_errors_come_as_they_are_and_what_a_piece_costs_is_raised(made: Made) -> None:
+    async def broke(_: int) -> None:
+        raise ArithmeticError("too dear")
+
+    async with made("together") as calls:
+        with pytest.raises(OSError, match="no disk") as error:
+            await calls.ask("fails", OSError(5, "no disk"))
+        assert error.value.errno == 5
+        assert "Traceback" in error.value.__notes__[0]
+        with pytest.raises(ArithmeticError, match="too dear"):
+            await calls.ask("counts", 2, on_piece=broke)
+        assert await calls.ask("echo") == ["setup"]
+
+
+async def test_who_leaves_ends_his_request_there_too(made: Made) -> None:
+    left: list[str] = []
+    async with made("together", handlers={"left": lambda: left.append("left")}) as calls:
+        asking = asyncio.ensure_future(calls.ask("waits"))
+        await until(lambda: calls.busy == 1, 60)
+        await calls.ask("echo")
+        asking.cancel()
+        await until(lambda: left == ["left"])
+        assert calls.busy == 0
+
+
+async def test_a_child_that_hangs_is_ended_and_the_next_question_starts_another(made: Made) -> None:
+    counts = Counts()
+    async with made("together", count=counts) as calls:
+        await calls.start()
+        first = calls.pid
+        with pytest.raises(ChildEndedError, match="hung") as error:
+            await calls.ask("hangs", patience=0.2)
+        assert (error.value.hung, error.value.over_it) == (True, True)
+        assert (error.value.pid, error.value.why) == (first, "hung")
+        assert await calls.ask("echo") == ["setup"]
+        assert calls.pid not in (first, None)
+    assert counts.all == [("started", ""), ("ended", "hung"), ("started", "")]
+
+
+async def test_the_patience_begins_when_it_is_a_requests_turn(made: Made) -> None:
+    begun: list[float] = []
+    async with made("in_turn", in_turn=True, handlers={"begun": begun.append}) as calls:
+        assert await asyncio.gather(*(calls.ask("work", 0.5, patience=0.9) for _ in range(3))) == [0.5] * 3
+        asking = [asyncio.ensure_future(calls.ask("work", each, patience=0.5)) for each in (1000, 0, 0)]
+        await asyncio.wait(asking)
+        told = [task.exception() for task in asking]
+        assert [(e.hung, e.over_it) for e in told if isinstance(e, ChildEndedError)] == [
+            (True, True),
+            (True, False),
+            (True, False),
+        ]
+    assert begun == [0.5, 0.5, 0.5, 1000]
+
+
+async def test_one_who_left_is_still_what_a_child_in_turn_may_hang_over(made: Made) -> None:
+    async with made("in_turn", in_turn=True, handlers={"begun": list[float]().append}) as calls:
+        await calls.start()
+        left = asyncio.ensure_future(calls.ask("work", 1000, patience=0.5))
+        await asyncio.sleep(0)
+        left.cancel()
+        with pytest.raises(ChildEndedError) as error:
+            await calls.ask("work", 0.0, patience=60.0)
+        assert (error.value.hung, error.value.over_it) == (True, False)
+
+
+async def test_one_that_is_kept_comes_back_by_itself_and_tells_its_errors(
+    made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    counts = Counts()
+    async with made(
+        "in_turn", in_turn=True, keep=True, count=counts, handlers={"begun": list[float]().append}
+    ) as calls:
+        before = ERRORS.counts()["metric", "moody of a child"]
+        with pytest.raises(KeyError, match="gone"):
+            await calls.ask("raises")
+        assert ERRORS.counts()["metric", "moody of a child"] == before + 1
+        asking = [asyncio.ensure_future(calls.ask("ends")), asyncio.ensure_future(calls.ask("work", 0))]
+        await asyncio.wait(asking)
+        told = [task.exception() for task in asking]
+        assert [(e.why, e.over_it) for e in told if isinstance(e, ChildEndedError)] == [
+            ("exit_3", True),
+            ("exit_3", False),
+        ]
+        await until(lambda: counts.all.count(("started", "")) == 2, 60)
+        assert await calls.ask("work", 0) == 0
+    assert "a child ended (process" in caplog.text
+
+
+async def test_why_none_starts_is_said_and_the_next_try_waits(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Counts()
+    async with made("together", setup="refuses", count=counts, backoff=Backoff(1000.0, 1000.0)) as calls:
+        with pytest.raises(ChildStartError, match=r"^a child does not start: ValueError: no such setup$"):
+            await calls.start()
+        assert counts.all == [("not_started", "")]
+        assert calls.pause > 0.0
+        waiting = asyncio.ensure_future(calls.ask("echo"))
+        await asyncio.sleep(0)
+        calls.stop()
+        with pytest.raises(ChildStartError, match="not started any more"):
+            await waiting
+        with pytest.raises(ChildStartError, match="not started any more"):
+            await calls.start()
+    monkeypatch.setattr(calls_module, "EDITION", 1)
+    async with made("together") as calls:
+        with pytest.raises(ChildStartError, match="restart the collector"):
+            await calls.ask("echo")
+
+
+async def test_one_that_does_not_speak_the_protocol_is_ended(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "babbles.py").write_text(
+        "from pandaeval_collector.base.runtime.child import Parent\n"
+        "parent = Parent()\nparent.receive()\nparent.send()\nparent.receive()\nparent.send(b'?')\nparent.receive()\n"
+    )
+    async with made("babbles") as calls:
+        with pytest.raises(ChildEndedError, match="signal 9"):
+            await calls.ask("echo")
+
+
+async def test_closing_ends_what_waits(made: Made) -> None:
+    async with made("together") as calls:
+        asking = asyncio.ensure_future(calls.ask("waits"))
+        await until(lambda: calls.busy == 1, 60)
+        pid = calls.pid
+        await calls.close()
+        with pytest.raises(ChildEndedError):
+            await asking
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the parent's death")
+def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
+    """Its thread that would see the end of the pipe does not run: the interpreter is held."""
+    (tmp_path / "holds.py").write_text(
+        "import ctypes\nfrom pandaeval_collector.base.runtime.serving import serve\n"
+        "def opened(setup, tell):\n"
+        "    return {'hold': lambda: ctypes.PyDLL(None).sleep(1000)}\n"  # PyDLL keeps the interpreter's lock
+        "serve(opened)\n"
+    )
+    (tmp_path / "parent.py").write_text(
+        "import asyncio, os\nfrom pandaeval_collector.base.runtime.calls import Calls\n"
+        "async def main():\n"
+        "    calls = Calls('it', 'holds', None, os.environ)\n"
+        "    await calls.start()\n"
+        "    print(calls.pid, flush=True)\n"
+        "    await calls.ask('hold')\n"
+        "asyncio.run(main())\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    parent = subprocess.Popen(
+        [sys.executable, str(tmp_path / "parent.py")], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE
+    )
+    with parent:
+        assert parent.stdout is not None
+        child = Path(f"/proc/{int(parent.stdout.readline())}")
+        time.sleep(0.5)  # it is at it
+        assert child.exists()
+        parent.send_signal(signal.SIGKILL)
+        deadline = time.monotonic() + 30.0
+        while child.exists() and "Z" not in (child / "stat").read_text().split()[2]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("error", [CallFailedError(CallFailure.TIMEOUT, "late", 3.0), OverBudgetError("spent")])
+def test_failures_of_a_judge_are_the_same_in_the_process_of_a_run(error: Exception) -> None:
+    codec = PICKLED
+    told = codec.unpack(codec.pack(codec.error(error)))
+    assert type(told) is type(error)
+    assert str(told) == str(error)
+    assert vars(told) == vars(error)

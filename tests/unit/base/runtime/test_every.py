@@ -1,0 +1,94 @@
+"""Work that is done again and again: at once, after its interval, when somebody rings, and a last time if asked."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from pandaeval_collector.base.runtime import every as every_module
+from pandaeval_collector.base.runtime.every import Every
+from support.doors import until
+
+
+class Rounds:
+    """Counts its rounds, and raises or waits in them as told."""
+
+    def __init__(self, *raised: Exception | None, wait: float | None = None, takes: float = 0.0) -> None:
+        self.number, self.ended = 0, 0
+        self._raised, self._wait, self._takes = [*raised], wait, takes
+
+    async def work(self) -> float | None:
+        self.number += 1
+        await asyncio.sleep(self._takes)
+        error = self._raised.pop(0) if self._raised else None
+        if error is not None:
+            raise error
+        self.ended += 1
+        return self._wait
+
+
+async def test_it_begins_at_once_and_goes_on_after_the_interval_or_what_was_asked() -> None:
+    often, seldom, asked = Rounds(), Rounds(), Rounds(wait=0.001)
+    running = [Every(0.001, often.work, "a"), Every(60.0, seldom.work, "b"), Every(60.0, asked.work, "c")]
+    await until(lambda: often.number > 3 and asked.number > 3)
+    assert seldom.number == 1
+    running[1].ring()
+    await until(lambda: seldom.number == 2)
+    for each in running:
+        await each.stop()
+    assert seldom.number == 2
+
+
+async def test_a_round_that_fails_is_logged_and_the_next_one_tries_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(every_module, "_FAILED_S", 0.01)
+    rounds = Rounds(sqlite3.OperationalError("the disk is full"), KeyError("odd"))
+    running = Every(0.0, rounds.work, "tidying")
+    await until(lambda: rounds.ended > 0)
+    await running.stop()
+    known, odd = caplog.records
+    assert known.message == "tidying: the disk is full; trying again"
+    assert not known.exc_info
+    assert odd.exc_info
+
+
+@pytest.mark.parametrize(("last", "rounds_at_the_end"), [(False, 1), (True, 2)])
+async def test_a_stop_waits_for_the_round_and_has_a_last_one_where_that_is_asked(
+    last: bool, rounds_at_the_end: int
+) -> None:
+    rounds = Rounds(takes=0.05, wait=math.inf)
+    running = Every(60.0, rounds.work, "a", last=last)
+    await until(lambda: rounds.number == 1)
+    await running.stop()
+    assert (rounds.number, rounds.ended) == (rounds_at_the_end, rounds_at_the_end)
+
+
+@pytest.mark.parametrize("grace", [0.0, 0.02])
+async def test_a_stop_ends_what_takes_longer_than_its_grace(grace: float) -> None:
+    rounds = Rounds(takes=1000.0)
+    running = Every(60.0, rounds.work, "a", last=True, grace=grace)
+    await until(lambda: rounds.number == 1)
+    await running.stop()
+    assert (rounds.number, rounds.ended) == (1, 0)
+
+
+def test_without_an_end_of_the_pause_it_waits_for_a_ring_on_every_loop() -> None:
+    async def rings() -> int:
+        rounds = Rounds()
+        running = Every(math.inf, rounds.work, "a")
+        await until(lambda: rounds.number == 1)
+        running.ring()
+        await until(lambda: rounds.number == 2)
+        await running.stop()
+        return rounds.number
+
+    loops: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]
+    loops.append(pytest.importorskip("uvloop").new_event_loop)
+    for new_loop in loops:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            assert runner.run(rings()) == 2
