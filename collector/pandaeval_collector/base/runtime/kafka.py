@@ -49,6 +49,8 @@ class KafkaCluster(Section):
     )
 
 
+
+
 class _Seldom(logging.Filter):
     """Lets one failed connection through in half a minute: the library logs each attempt."""
 
