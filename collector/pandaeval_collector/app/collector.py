@@ -155,7 +155,7 @@ class Collector:
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.reads.failure_groups())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
         # Later its series come from the store.
@@ -205,9 +205,7 @@ class Collector:
         most = self._config.exporters.max_series
         others = await asyncio.to_thread(store.bound_series, most)
         if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
+            _log.warning("%d series of the store were too many: others hold them", others)
         labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(

@@ -86,7 +86,6 @@ class Reader:
     async def prepare(self) -> None:
         """Looks up what the store has read, before the pipeline starts, so that :meth:`may_decide` is right."""
         self._loop = asyncio.get_running_loop()
-        await asyncio.wrap_future(self._consumed.make())
         await asyncio.to_thread(self._partitions.load)
         self._holds_work = self._partitions.any_stored
 
