@@ -52,7 +52,7 @@ class Again(Judge):
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
-        self.spent, self.pack = anew.spent, before.pack
+        self.spent, self._pack = anew.spent, before.pack
 
     @property
     def last_said(self) -> str:
