@@ -28,6 +28,9 @@ class Strands(Dialect):
     priority = 75
     roots = frozenset({"event_loop"})
     scopes = _SCOPES
+    content_switch: Mapping[str, str] = {
+        "strands": "send the log records here as well: some exporters move the content of spans into log records"
+    }
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
