@@ -187,11 +187,6 @@ def _reads_only(item: dict[str, Any]) -> bool | None:
     return False if hints.get("destructiveHint") is True else None
 
 
-def texts(value: Any) -> tuple[str, ...]:
-    """Returns the non-empty strings of a list, or the one string."""
-    return tuple(item for item in as_list(value) if type(item) is str and item)
-
-
 def agent_named(name: str) -> str:
     """Returns ``name`` if somebody chose it, ``""`` if it is only a framework's class or node."""
     return "" if name.lower() in _GENERIC_NAMES else identifier(name)

@@ -68,7 +68,13 @@ def message_of_event(name: str, body: Any) -> Message | None:
         rest = {key: body[key] for key in ("tool_calls", "finish_reason") if body.get(key) is not None}
         return message_of({"role": "assistant", **inner, **rest}, "assistant")
     role = _INPUT_ROLES.get(name)
-    return None if role is None else _message(_body(body), role)
+    if role is None:
+        return None
+    whole = _body(body)
+    content = whole.get("content")
+    if type(content) is dict and ("parts" in content or "role" in content):
+        return message_of(content, role)
+    return message_of({**whole, "role": role, "content": blocks_of(content)}, role)
 
 
 def is_input(name: str) -> bool:
@@ -117,13 +123,6 @@ def _body(body: Any) -> dict[str, Any]:
         whole = parsed(body.get(semconv.EVENT_CONTENT))
         return whole if type(whole) is dict else dict(body)
     return {} if body is None else {"content": body}
-
-
-def _message(body: dict[str, Any], role: str) -> Message:
-    content = body.get("content")
-    if type(content) is dict and ("parts" in content or "role" in content):
-        return message_of(content, role)
-    return message_of({**body, "role": role, "content": blocks_of(content)}, role)
 
 
 def tool_values(span: RawSpan) -> tuple[Any, Any]:

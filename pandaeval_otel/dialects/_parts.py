@@ -216,8 +216,8 @@ def _media(block: dict[str, Any], word: str) -> Media:
     if uri.startswith("data:"):
         mime = mime or uri[5:].partition(";")[0][:100]
         uri = ""
-    modality = identifier(block.get("modality")) or _modality(word, mime)
-    return Media(modality, uri[:MAX_URI], identifier(mime))
+    kinds = (kind for kind in _MODALITIES[:4] if word.startswith(kind) or mime.startswith(kind))
+    return Media(identifier(block.get("modality")) or next(kinds, "document"), uri[:MAX_URI], identifier(mime))
 
 
 def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
@@ -227,13 +227,6 @@ def _find(members: list[dict[str, Any]], keys: tuple[str, ...]) -> str:
             if type(value) is str and value:
                 return value
     return ""
-
-
-def _modality(word: str, mime: str) -> str:
-    for modality in _MODALITIES[:4]:
-        if word.startswith(modality) or mime.startswith(modality):
-            return modality
-    return "document"
 
 
 _BY_TYPE: dict[str, Callable[[dict[str, Any]], Part]] = {

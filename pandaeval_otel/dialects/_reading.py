@@ -3,11 +3,11 @@ installed packages (entry points ``pandaeval.dialects``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pandaeval_otel.base.plugins import NotUsableError, Plugin, find, installed
 from pandaeval_otel.model import Captured, Kind, Message, ToolDefinition, Usage
@@ -88,6 +88,13 @@ class ByKind(Dialect):
     """A dialect that tells a span's kind first, and then reads the span by its method of that kind (``read_agent``,
     ``read_llm``, ``read_tool`` …), if it has one. ``attributes``: the span's."""
 
+    _readers: ClassVar[dict[Kind | None, Callable[..., None]]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        named = {kind: getattr(cls, f"read_{kind or 'unstated'}", None) for kind in (*Kind, None)}
+        cls._readers = {kind: read for kind, read in named.items() if read is not None}
+
     def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
         """Returns the span's kind; ``None`` where this dialect reads nothing of it."""
         raise NotImplementedError
@@ -104,9 +111,9 @@ class ByKind(Dialect):
         attributes = span.attributes
         reading = Reading(kind)
         self.read_any(reading, span, attributes)
-        read = getattr(self, f"read_{kind or 'unstated'}", None)
+        read = self._readers.get(kind)
         if read is not None:
-            read(reading, span, attributes)
+            read(self, reading, span, attributes)
         return reading
 
 

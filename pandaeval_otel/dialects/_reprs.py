@@ -171,16 +171,11 @@ def _number(match: re.Match[str]) -> Any:
     return number if isfinite(number) else text
 
 
-def _angle(match: re.Match[str]) -> Any:
-    """Returns the value of ``<Role.USER: 'user'>``; ``None`` for ``<Client object at 0x7f>``."""
-    value = match["value"]
-    return value.strip("'\"") if value else None
-
-
 _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str]], Any]]] = {
     **dict.fromkeys("'\"", (_STRING, _string)),
     **dict.fromkeys("0123456789-", (_NUMBER, _number)),
-    "<": (_ANGLE, _angle),
+    # The value of <Role.USER: 'user'>; None for <Client object at 0x7f>.
+    "<": (_ANGLE, lambda match: match["value"].strip("'\"") if match["value"] else None),
 }
 
 

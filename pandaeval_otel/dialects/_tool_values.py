@@ -7,7 +7,6 @@ Only unmistakable wrappers are removed: beside their content they have members t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,6 +29,39 @@ _FAILED = ("error", "failed", "failure")  # compared, not looked up: a status ma
 _WRAPPERS = ('"lc"', '"type": "tool"', '"type":"tool"', '"output"', '"blocks"', '"ToolMessage"')
 _MAX_NESTING = 4
 _OF_SERVER = "mcp__"
+_MOST = 50
+"""Most nested wrappers; no message nests more structures."""
+_REPR = re.compile(
+    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
+    r"|(?:content|meta|status|blocks|tool_name|result)=)"
+)
+_SAYS_FAILED = re.compile(
+    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
+)
+_ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
+"""Members by which a message names the call that it answers."""
+_FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
+_BESIDE = (
+    _ANSWERS
+    | _FLAGS
+    | {
+        *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
+        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
+    }
+)
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
+"""Members of MCP's text content."""
+_WRAPS = frozenset(
+    {
+        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
+        "output",
+    }
+)
+"""Members of which every wrapper has at least one."""
+_ERRORS = ("error-text", "error-json")
+_VALUES = ("text", "json", "content", *_ERRORS)
+"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
 
 
 @lru_cache(maxsize=1024)
@@ -84,14 +116,10 @@ def _call_arguments(call: dict[str, Any], schema: Any) -> Any:
         return call
     if len(positional) == 1 and type(positional[0]) is dict and not named:
         return positional[0]
-    return {**_by_name(positional, schema), **named}
-
-
-def _by_name(values: Iterable[Any], schema: Any) -> dict[str, Any]:
     schema = parsed(schema)
     parameters = schema.get("properties", schema) if type(schema) is dict else {}
     names = list(parameters) if type(parameters) is dict else []
-    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(values)}
+    return {(names[i] if i < len(names) else f"arg{i}"): value for i, value in enumerate(positional)} | named
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +144,16 @@ def tool_outcome(value: Any, wrapped: bool = False) -> Outcome:
 
 
 def _structure(value: Any) -> Any:
+    """Returns the structure in ``value``: of text, an object's repr, or what is left of a cut message or envelope
+    around the result."""
     found = parsed(value)
-    return _from_text(found) if type(found) is str else found
-
-
-def _from_text(text: str) -> Any:
-    structure = from_repr(text)
+    if type(found) is not str:
+        return found
+    structure = from_repr(found)
     if type(structure) is dict and (structure.keys() & {"content", "result", "output"}):
         return structure
-    return (salvage(text) or text) if starts_like_json(text) and _is_wrapped(text) else text
-
-
-def _is_wrapped(text: str) -> bool:
-    """Returns whether cut JSON is a message or envelope around the result, rather than the result."""
-    head = text[:200]
-    return any(mark in head for mark in _WRAPPERS)
+    wrapped = starts_like_json(found) and any(mark in found[:200] for mark in _WRAPPERS)
+    return (salvage(found) or found) if wrapped else found
 
 
 def _outcome(found: Any, nesting: int) -> Outcome:
@@ -157,7 +180,16 @@ def _outcome(found: Any, nesting: int) -> Outcome:
     if "response" in keys and keys <= _FUNCTION_RESPONSE:
         call_id, name = identifier(found.get("id")), identifier(found.get("name"))
         return Outcome(Captured(result_value(found["response"])), call_id, name)
-    return _envelope(found)
+    # MCP results, the str of result objects, and {"result": …} with a status.
+    flagged = found.get("isError") is True or found.get("is_error") is True
+    failed = flagged or found.get("status") in _FAILED
+    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
+        shown = found.get("structuredContent") or result_value(found["content"])
+        return Outcome(Captured(shown), failed=failed)
+    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
+        shown = found["result"] if found["result"] is not None else found.get("error")
+        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
+    return Outcome(Captured(found), failed=flagged)
 
 
 def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
@@ -166,54 +198,6 @@ def _tool_message(found: dict[str, Any]) -> dict[str, Any] | None:
     if type(inner) is dict:
         return inner
     return found if "content" in found and (found.get("type") == "tool" or "tool_call_id" in found) else None
-
-
-def _envelope(found: dict[str, Any]) -> Outcome:
-    """Reads MCP results, ``str`` of result objects, and ``{"result": …}`` with a status."""
-    keys = found.keys()
-    failed = found.get("isError") is True or found.get("is_error") is True or found.get("status") in _FAILED
-    if isinstance(found.get("content"), (list, tuple)) and ("isError" in keys or "structuredContent" in keys):
-        shown = found.get("structuredContent") or result_value(found["content"])
-        return Outcome(Captured(shown), failed=failed)
-    if "result" in keys and ("is_error" in keys or {"status", "error"} <= keys or len(keys) == 1):
-        shown = found["result"] if found["result"] is not None else found.get("error")
-        return Outcome(Captured(result_value(shown)), failed=failed or bool(found.get("error")))
-    return Outcome(Captured(found), failed=found.get("isError") is True or found.get("is_error") is True)
-
-
-_MOST = 50
-"""Most nested wrappers; no message nests more structures."""
-_REPR = re.compile(
-    r"\s*(?:(?:\[\s*)?[A-Za-z_.]*(?:Message|Output|Result|Response|Content|Return|Block)\("
-    r"|(?:content|meta|status|blocks|tool_name|result)=)"
-)
-_SAYS_FAILED = re.compile(
-    r"is_?error\W{1,6}true|\bstatus\W{1,6}(?:error|failed|failure)\b|\btype\W{1,6}error-", re.IGNORECASE
-)
-_ANSWERS = frozenset({"tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id"})
-"""Members by which a message names the call that it answers."""
-_FLAGS = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
-_BESIDE = (
-    _ANSWERS
-    | _FLAGS
-    | {
-        *("content", "type", "_meta", "meta", "status", "id", "name", "tool_name", "toolName", "role"),
-        *("artifact", "additional_kwargs", "response_metadata", "annotations"),
-    }
-)
-_TEXTS = frozenset({"text", "input_text", "output_text"})
-_BLOCK = frozenset({"type", "text", "annotations", "_meta", "meta"})
-"""Members of MCP's text content."""
-_WRAPS = frozenset(
-    {
-        *("kwargs", "type", "update", "tool_output", "raw_output", "blocks", "content", "result", "response", "text"),
-        "output",
-    }
-)
-"""Members of which every wrapper has at least one."""
-_ERRORS = ("error-text", "error-json")
-_VALUES = ("text", "json", "content", *_ERRORS)
-"""Types of what stands in the ``output`` of Vercel's results, beside its ``value``."""
 
 
 def unwrapped(value: Any) -> tuple[Any, bool]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import usage_of
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Dialect, Reading
 from pandaeval_otel.dialects._values import count
 from pandaeval_otel.model import Kind, Message
@@ -18,8 +18,7 @@ _KINDS = {
     "agent": Kind.AGENT,
     "llm": Kind.LLM,
     "tool": Kind.TOOL,
-    "conversation": Kind.WORKFLOW,
-    "multi_conversation": Kind.WORKFLOW,
+    **dict.fromkeys(("conversation", "multi_conversation"), Kind.WORKFLOW),
 }
 _THOUGHT = "gen_ai.usage.thinking_tokens"
 _TURNED = {"user": "assistant", "assistant": "user"}
@@ -41,9 +40,18 @@ class AG2(Dialect):
         if reading.kind is Kind.WORKFLOW:
             reading.input = messages_of(attributes.get(semconv.INPUT_MESSAGES), "user")
             history = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant") or ()
-            said = tuple(_from_other_side(message) for message in history)
+            # The chat's initiator is the assistant in its own history, and the others are users; tool calls have the
+            # right role already.
+            said = [
+                message
+                if message.tool_requests or message.role not in _TURNED
+                else Message(_TURNED[message.role], message.parts, message.finish_reason)
+                for message in history
+            ]
             question = reading.input[-1].text if reading.input else ""
-            reading.output = _after(question, said) or None
+            # The history also holds earlier chats.
+            starts = [i for i, each in enumerate(said) if each.role == "user" and each.text == question]
+            reading.output = tuple(said[starts[-1] + 1 if starts else 0 :]) or None
         elif reading.kind is Kind.LLM and _THOUGHT in attributes:
             usage = usage_of(attributes)
             reading.usage = usage and replace(usage, reasoning=count(attributes[_THOUGHT]) or 0)
@@ -51,19 +59,3 @@ class AG2(Dialect):
 
 
 DIALECT = AG2()
-
-
-def _from_other_side(message: Message) -> Message:
-    """Swaps the roles of a message: the chat's initiator is the assistant in its own history, and the others are users.
-    Tool calls have the right role already."""
-    if message.tool_requests or message.role not in _TURNED:
-        return message
-    return Message(_TURNED[message.role], message.parts, message.finish_reason)
-
-
-def _after(question: str, said: Messages) -> Messages:
-    """Returns the messages after the question: the history also holds earlier chats."""
-    for index in range(len(said) - 1, -1, -1):
-        if said[index].role == "user" and said[index].text == question:
-            return said[index + 1 :]
-    return said

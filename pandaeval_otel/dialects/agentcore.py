@@ -43,7 +43,11 @@ class AgentCore(Dialect):
         made = [item for _, side in sides for item in side]
         reading = Reading()
         if any(span.attributes.get(key) == word for key, word in _TOOL_WORDS):
-            _read_tool(reading, given, made)
+            if given:
+                value, reading.tool_call_id = _value(given[0])
+                reading.arguments = tool_arguments(value)
+            if made:
+                give_outcome(reading, tool_outcome(_value(made[-1])[0]))
         else:
             reading.input = _messages(given, "user")
             reading.output = _messages(made, "assistant")
@@ -85,14 +89,6 @@ def _message(item: dict[str, Any], role: str) -> Messages:
     if isinstance(content, (list, tuple)) and any(type(block) is dict and "role" in block for block in content):
         return messages_of(content, role) or ()
     return (message_of({**item, "content": content}, role),)
-
-
-def _read_tool(reading: Reading, given: Sequence[Any], made: Sequence[Any]) -> None:
-    for item in given[:1]:
-        value, call_id = _value(item)
-        reading.arguments, reading.tool_call_id = tool_arguments(value), call_id
-    for item in made[-1:]:
-        give_outcome(reading, tool_outcome(_value(item)[0]))
 
 
 def _value(item: Any) -> tuple[Any, str]:

@@ -38,18 +38,12 @@ _TASK, _RULES = "Current Task:", "This is the expected criteria for your final a
 _ESCAPE, _ESCAPES = re.compile(r"\\(.)", re.DOTALL), {"n": "\n", "t": "\t", "r": "\r"}
 
 _KINDS = {
-    "execute crew": Kind.WORKFLOW,
-    "execute flow": Kind.WORKFLOW,
-    "execute agent": Kind.AGENT,
-    "execute lite agent": Kind.AGENT,
+    **dict.fromkeys(("execute crew", "execute flow"), Kind.WORKFLOW),
+    **dict.fromkeys(("execute agent", "execute lite agent"), Kind.AGENT),
     "call llm": Kind.LLM,
-    "call tool": Kind.TOOL,
-    "execute mcp tool": Kind.TOOL,
+    **dict.fromkeys(("call tool", "execute mcp tool"), Kind.TOOL),
     "evaluate guardrail": Kind.GUARDRAIL,
-    "query memory": Kind.RETRIEVAL,
-    "retrieve memory": Kind.RETRIEVAL,
-    "query knowledge": Kind.RETRIEVAL,
-    "search knowledge": Kind.RETRIEVAL,
+    **dict.fromkeys(("query memory", "retrieve memory", "query knowledge", "search knowledge"), Kind.RETRIEVAL),
 }
 
 

@@ -15,7 +15,6 @@ from pandaeval_otel.dialects._common import (
     error_of,
     session_candidates,
     system_of,
-    texts,
     tool_definitions,
     usage_of,
 )
@@ -110,7 +109,8 @@ class GenAI(Dialect):
         if not _RARE.isdisjoint(attributes):
             reading.user_id = identifier(first(attributes, _USER_KEYS))
             if not _CONTENT_REFS.isdisjoint(attributes):
-                reading.content_refs = tuple(ref for key in semconv.CONTENT_REFS for ref in texts(attributes.get(key)))
+                refs = (ref for key in semconv.CONTENT_REFS for ref in as_list(attributes.get(key)))
+                reading.content_refs = tuple(ref for ref in refs if type(ref) is str and ref)
             if semconv.TOOL_DEFINITIONS in attributes or semconv.AGENT_TOOLS in attributes:
                 found = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS))
                 reading.tools = found if found is not None else tool_definitions(attributes.get(semconv.AGENT_TOOLS))
@@ -157,8 +157,7 @@ def _read_identity(reading: Reading, span: RawSpan, attributes: Mapping[str, Any
         if not conversation or not (chat or (span.scope.name, span.name) in _INVENTED_CONVERSATIONS):
             reading.session_ids = session_candidates(attributes, span.resource, _SESSION_RANKS)
         if conversation and not reading.session_ids and not reading.previous_response_id:
-            # `value` if it is a response id, which Agent Framework writes in place of the conversation's,
-            # else `""`.
+            # Agent Framework writes a response id in place of the conversation's.
             found = identifier(conversation)
             reading.previous_response_id = found if found.startswith("resp_") else ""
     if reading.kind is _AGENT and not reading.agent_name:

@@ -23,10 +23,8 @@ _FAILED = "error"
 _KINDS = {
     "flow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
-    "model": Kind.LLM,
-    "background-model": Kind.LLM,
-    "tool": Kind.TOOL,
-    "tool.v2": Kind.TOOL,
+    **dict.fromkeys(("model", "background-model"), Kind.LLM),
+    **dict.fromkeys(("tool", "tool.v2"), Kind.TOOL),
     "retriever": Kind.RETRIEVAL,
     "embedder": Kind.EMBEDDING,
     "evaluator": Kind.EVALUATION,
@@ -82,19 +80,20 @@ class Genkit(ByKind):
             return
         answer = _answer(made)
         reading.output = (answer,) if answer else None
-        told = made.get("usage")
-        usage = usage_in(told, "inputTokens", "outputTokens", "cachedContentTokens", thought="thoughtsTokens")
-        if (
-            usage
-            and type(told) is dict
-            and (count(told.get("totalTokens")) or 0) >= usage.input + usage.output + usage.reasoning
-        ):
+        spent = made.get("usage")
+        usage = usage_in(spent, "inputTokens", "outputTokens", "cachedContentTokens", thought="thoughtsTokens")
+        in_all = count(spent.get("totalTokens")) if type(spent) is dict else None
+        if usage and (in_all or 0) >= usage.input + usage.output + usage.reasoning:
             usage = replace(usage, output=usage.output + usage.reasoning)  # Gemini counts thoughts beside the answer
         reading.usage = usage
         raw = made.get("raw")
         if type(raw) is dict:
             reading.response_id, reading.response_model = identifier(raw.get("id")), identifier(raw.get("model"))
-            reading.output = _with_thoughts(answer, raw) if answer else None
+            if answer and not any(isinstance(part, Reasoning) for part in answer.parts):
+                # The provider's raw response has the thoughts, which not every plugin passes on.
+                told = [part for message in model_output(raw)[0] or () for part in message.parts]
+                thoughts = [part for part in told if isinstance(part, Reasoning)]
+                reading.output = (Message(answer.role, (*thoughts, *answer.parts), answer.finish_reason),)
 
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         made = parsed(attributes.get(_OUTPUT))
@@ -123,26 +122,17 @@ def _answer(made: Any) -> Message | None:
     return Message(found[0].role, found[0].parts, reason) if found else None
 
 
-def _with_thoughts(answer: Message, raw: dict[str, Any]) -> Messages:
-    """Adds the thoughts in the provider's raw response, which not every plugin passes on."""
-    if any(isinstance(part, Reasoning) for part in answer.parts):
-        return (answer,)
-    told = [part for message in model_output(raw)[0] or () for part in message.parts]
-    thoughts = [part for part in told if isinstance(part, Reasoning)]
-    return (Message(answer.role, (*thoughts, *answer.parts), answer.finish_reason),)
-
-
 def _messages(items: Any, role: str) -> Messages | None:
     if not isinstance(items, (list, tuple)):
         return None
-    found = [{**item, "content": _blocks(item.get("content"))} for item in items if type(item) is dict]
+    found = []
+    for item in items:
+        if type(item) is dict:
+            content = item.get("content")
+            if isinstance(content, (list, tuple)):
+                content = [_block(part) if type(part) is dict else part for part in content]
+            found.append({**item, "content": content})
     return messages_of(found, role) if found else None
-
-
-def _blocks(content: Any) -> Any:
-    if not isinstance(content, (list, tuple)):
-        return content
-    return [_block(part) if type(part) is dict else part for part in content]
 
 
 def _block(part: dict[str, Any]) -> dict[str, Any]:

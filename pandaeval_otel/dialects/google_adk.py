@@ -31,8 +31,7 @@ _KINDS = {
     "invocation": Kind.WORKFLOW,
     "agent_run": Kind.AGENT,
     "call_llm": Kind.LLM,
-    "execute_tool": Kind.TOOL,
-    "tool_call": Kind.TOOL,
+    **dict.fromkeys(("execute_tool", "tool_call"), Kind.TOOL),
 }
 
 
@@ -77,17 +76,18 @@ class GoogleADK(ByKind):
     def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = _in_brackets(span.name) or identifier(span.name.partition(" ")[2])
-        arguments, result = (
-            attributes.get("gcp.vertex.agent.tool_call_args"),
-            attributes.get("gcp.vertex.agent.tool_response"),
-        )
+        arguments = attributes.get("gcp.vertex.agent.tool_call_args")
+        result = attributes.get("gcp.vertex.agent.tool_response")
         off = arguments == _EMPTY and result in (None, _EMPTY)
         if not off and not hidden(arguments) and arguments != "N/A":
             reading.arguments = Captured(parsed(arguments))
         if hidden(result) or off:
             result = attributes.get(semconv.TOOL_RESULT)
         if not hidden(result):
-            reading.result = Captured(_unwrapped(result_value(result)))
+            made = result_value(result)
+            # ADK puts a value into a map if it is none.
+            alone = type(made) is dict and made.keys() == {"result"}
+            reading.result = Captured(parsed(made["result"]) if alone else made)
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         request, response = attributes.get(_REQUEST), attributes.get("gcp.vertex.agent.llm_response")
@@ -107,13 +107,6 @@ DIALECT = GoogleADK()
 
 def _in_brackets(name: str) -> str:
     return identifier(name.partition("[")[2].rpartition("]")[0])
-
-
-def _unwrapped(result: Any) -> Any:
-    """Returns the value that ADK put into a map because it was none."""
-    if type(result) is dict and result.keys() == {"result"}:
-        return parsed(result["result"])
-    return result
 
 
 def _read_request(reading: Reading, value: Any) -> None:

@@ -14,7 +14,7 @@ from pandaeval_otel.dialects._common import (
     tool_definitions,
     usage_in,
 )
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import messages_of
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, read_sides, split_run
 from pandaeval_otel.dialects._tool_values import tool_arguments
@@ -23,8 +23,7 @@ from pandaeval_otel.model import Kind
 from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
-    "haystack.pipeline.run": Kind.WORKFLOW,
-    "haystack.async_pipeline.run": Kind.WORKFLOW,
+    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run"), Kind.WORKFLOW),
     "haystack.agent.run": Kind.AGENT,
     "haystack.agent.step.llm": Kind.LLM,
     "haystack.agent.step.tool": Kind.TOOL,
@@ -68,7 +67,9 @@ class Haystack(ByKind):
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         given, made = parsed(first(attributes, _INPUTS)), parsed(first(attributes, _OUTPUTS))
         if type(given) is dict:
-            reading.input = messages_of(given.get("messages"), "user") or _prompt(given.get("prompt"))
+            reading.input, prompt = messages_of(given.get("messages"), "user"), given.get("prompt")
+            if not reading.input:
+                reading.input = said_by_user(prompt) if type(prompt) is str and not hidden(prompt) else None
             reading.tools = tool_definitions(_definitions(given.get("tools")))
         elif given is not None:
             reading.input, reading.notes = messages_of(given, "user"), CUT
@@ -119,10 +120,6 @@ class Haystack(ByKind):
 
 
 DIALECT = Haystack()
-
-
-def _prompt(value: Any) -> Messages | None:
-    return said_by_user(value) if type(value) is str and not hidden(value) else None
 
 
 def _definitions(value: Any) -> Any:

@@ -16,13 +16,10 @@ from pandaeval_otel.model.raw import RawLog, RawSpan
 _INPUT, _OUTPUT = "lmnr.span.input", "lmnr.span.output"
 _PROPERTIES = "lmnr.association.properties."
 _KINDS = {
-    "LLM": Kind.LLM,
-    "CACHED": Kind.LLM,
+    **dict.fromkeys(("LLM", "CACHED"), Kind.LLM),
     "TOOL": Kind.TOOL,
-    "EVALUATOR": Kind.EVALUATION,
-    "HUMAN_EVALUATOR": Kind.EVALUATION,
-    "EVALUATION": Kind.STEP,
-    "EXECUTOR": Kind.STEP,
+    **dict.fromkeys(("EVALUATOR", "HUMAN_EVALUATOR"), Kind.EVALUATION),
+    **dict.fromkeys(("EVALUATION", "EXECUTOR"), Kind.STEP),
 }
 _DEFAULTS = frozenset({"DEFAULT", "PIPELINE"})
 

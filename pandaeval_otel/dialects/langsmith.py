@@ -34,8 +34,7 @@ _KINDS = {
     "tool": Kind.TOOL,
     "retriever": Kind.RETRIEVAL,
     "embedding": Kind.EMBEDDING,
-    "prompt": Kind.STEP,
-    "parser": Kind.STEP,
+    **dict.fromkeys(("prompt", "parser"), Kind.STEP),
 }
 
 

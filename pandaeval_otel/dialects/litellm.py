@@ -41,22 +41,20 @@ class LiteLLM(Dialect):
     names = (_RAW,)
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
+        attributes = span.attributes
         if span.name == _RAW:
-            return _raw(span.attributes)
-        return _request(span.attributes) if "litellm.call_id" in span.attributes else None
+            return _raw(attributes)
+        if "litellm.call_id" not in attributes:
+            return None
+        reading = Reading(kind=Kind.LLM)
+        reading.output = _with_calls(messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant"), attributes)
+        named = [one_session(attributes.get(key)) for key in _SESSIONS]
+        named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
+        reading.session_ids = next((sessions for sessions in named if sessions), ())
+        return reading
 
 
 DIALECT = LiteLLM()
-
-
-def _request(attributes: Mapping[str, Any]) -> Reading:
-    reading = Reading(kind=Kind.LLM)
-    output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
-    reading.output = _with_calls(output, attributes)
-    named = [one_session(attributes.get(key)) for key in _SESSIONS]
-    named += [metadata_sessions(attributes.get(key)) for key in _METADATA]
-    reading.session_ids = next((sessions for sessions in named if sessions), ())
-    return reading
 
 
 def _with_calls(output: Messages | None, attributes: Mapping[str, Any]) -> Messages | None:

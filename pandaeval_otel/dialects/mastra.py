@@ -8,7 +8,7 @@ Tokens stand on the loop, and the answer; in newer releases on the calls, which 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pandaeval_otel.base import semconv
@@ -23,13 +23,14 @@ from pandaeval_otel.dialects._common import (
 )
 from pandaeval_otel.dialects._messages import Messages
 from pandaeval_otel.dialects._parts import request_of, text_part
-from pandaeval_otel.dialects._reading import Dialect, Reading
+from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._runs import answered, asked, model_input, model_output
 from pandaeval_otel.dialects._tool_values import tool_arguments
 from pandaeval_otel.dialects._values import as_list, first, hidden, identifier, parsed
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text
-from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
+from pandaeval_otel.model.raw import STATUS_ERROR, RawSpan
 
+_TYPE = "mastra.span.type"
 _KINDS = {
     "agent_run": Kind.AGENT,
     "workflow_run": Kind.WORKFLOW,
@@ -42,7 +43,6 @@ _STEP = "model_step"
 _AGENT_STEP = "agent_step"
 """Operation of a step in newer releases."""
 _METADATA = "mastra.metadata."
-_TOOLS_OF_AGENT = "agent.available_tools"
 _BODY = "mastra.metadata.body"
 """Key of a provider's whole answer, the only place of a step's thoughts."""
 _FAILED = "error"
@@ -51,84 +51,74 @@ _RETURNED = re.compile(r"(?:\[tool-result: [^\]]*\])+")
 """Marks for calls and results in the history of a step: they are no text, and the tools have spans."""
 
 
-class Mastra(Dialect):
+class Mastra(ByKind):
     """Reads ``mastra.*`` and the bare names beside it."""
 
     name = "mastra"
     priority = 75
     roots = frozenset({"mastra"})
 
-    def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        attributes = span.attributes
-        word = attributes.get("mastra.span.type")
+    def kind_of(self, span: RawSpan, attributes: Attributes) -> Kind | None:
+        word, operation = attributes.get(_TYPE), attributes.get(semconv.OPERATION)
         if type(word) is not str:
             return None
-        word = word.lower()
-        kind = _KINDS.get(word, Kind.STEP)
-        operation = attributes.get(semconv.OPERATION)
-        if operation == "model_generation" or (word == _STEP and operation != _AGENT_STEP):
-            kind = Kind.STEP
-        reading = Reading(
-            kind=kind,
-            session_ids=prefixed_sessions(attributes, _METADATA) or one_session(attributes.get("threadId")),
-            user_id=prefixed_user(attributes, _METADATA)
-            or identifier(first(attributes, ("mastra.metadata.resourceId", "resourceId"))),
-        )
-        given, made = _side(attributes, word, "input"), _side(attributes, word, "output")
-        if kind is Kind.AGENT:
-            _read_agent(reading, span, given)
-        elif kind is Kind.WORKFLOW:
-            reading.input, reading.output = asked(given)[0], answered(made)[0]
-        elif kind is Kind.TOOL:
-            reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
-            reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
-            if semconv.TOOL_ARGUMENTS not in attributes:
-                reading.arguments = tool_arguments(given)
-            if semconv.TOOL_RESULT not in attributes:
-                reading.result = captured(made)
-            if attributes.get("gen_ai.tool.success") is False:
-                reading.error = str(made or "tool error")[:MAX_ERROR]
-        elif kind is Kind.LLM and word != "model_inference":
-            _read_call(reading, attributes, given, made)
-        elif word == _STEP:
-            # The tools in a provider's request, `{"body": …}`.
-            found = parsed(given)
-            body = parsed(found.get("body")) if type(found) is dict else None
+        is_step = operation == "model_generation" or (word.lower() == _STEP and operation != _AGENT_STEP)
+        return Kind.STEP if is_step else _KINDS.get(word.lower(), Kind.STEP)
+
+    def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.session_ids = prefixed_sessions(attributes, _METADATA) or one_session(attributes.get("threadId"))
+        user = first(attributes, ("mastra.metadata.resourceId", "resourceId"))
+        reading.user_id = prefixed_user(attributes, _METADATA) or identifier(user)
+
+    def read_agent(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.agent_name = identifier(first(attributes, (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")))
+        reading.input = asked(_side(attributes, "input"))[0]
+        # Later releases join the texts of all steps here; only the model's spans tell the last of them.
+        made = parsed(attributes.get("output"))
+        text = made.get("text") if type(made) is dict else made
+        if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
+            reading.output = (Message("assistant", (text_part(text),)),)
+        reading.tools = tool_definitions(attributes.get("agent.available_tools"))
+
+    def read_workflow(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.input, reading.output = asked(_side(attributes, "input"))[0], answered(_side(attributes, "output"))[0]
+
+    def read_tool(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        reading.tool_name = identifier(attributes.get(semconv.TOOL_NAME))
+        reading.tool_call_id = identifier(attributes.get(semconv.TOOL_CALL_ID))
+        made = _side(attributes, "output")
+        if semconv.TOOL_ARGUMENTS not in attributes:
+            reading.arguments = tool_arguments(_side(attributes, "input"))
+        if semconv.TOOL_RESULT not in attributes:
+            reading.result = captured(made)
+        if attributes.get("gen_ai.tool.success") is False:
+            reading.error = str(made or "tool error")[:MAX_ERROR]
+
+    def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if attributes[_TYPE].lower() == "model_inference":
+            return
+        if semconv.INPUT_MESSAGES not in attributes:
+            given = model_input(_side(attributes, "input"))[0]
+            reading.input = given and tuple(_without_marks(given))
+            reading.system = system_of(reading.input)
+        if semconv.OUTPUT_MESSAGES not in attributes:
+            reading.output = _output(parsed(_side(attributes, "output")), attributes.get(_BODY))
+        failed = _FAILED in str(attributes.get("gen_ai.response.finish_reasons"))
+        if failed and not any(message.text for message in reading.output or ()):
+            reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
+
+    def read_step(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
+        if attributes[_TYPE].lower() == _STEP:
+            request = parsed(_side(attributes, "input"))  # of the provider: {"body": …}
+            body = parsed(request.get("body")) if type(request) is dict else None
             reading.tools = tool_definitions(body.get("tools")) if type(body) is dict else None
-        return reading
 
 
 DIALECT = Mastra()
 
 
-def _side(attributes: Mapping[str, Any], word: str, side: str) -> Any:
-    return first(attributes, (f"mastra.{word}.{side}", side))
-
-
-def _read_agent(reading: Reading, span: RawSpan, given: Any) -> None:
-    attributes = span.attributes
-    reading.agent_name = identifier(first(attributes, (semconv.AGENT_NAME, "gen_ai.agent.id", "agent.id")))
-    reading.input = asked(given)[0]
-    # Later releases join the texts of all steps here; only the model's spans tell the last of them.
-    made = parsed(attributes.get("output"))
-    text = made.get("text") if type(made) is dict else made
-    if type(text) is str and not hidden(text) and (text or span.status_code != STATUS_ERROR):
-        reading.output = (Message("assistant", (text_part(text),)),)
-    if _TOOLS_OF_AGENT in attributes:
-        reading.tools = tool_definitions(attributes[_TOOLS_OF_AGENT])
-
-
-def _read_call(reading: Reading, attributes: Mapping[str, Any], given: Any, made: Any) -> None:
-    if semconv.INPUT_MESSAGES not in attributes:
-        found = model_input(given)[0]
-        reading.input = found and tuple(_without_marks(found))
-        reading.system = system_of(reading.input)
-    if semconv.OUTPUT_MESSAGES not in attributes:
-        reading.output = _output(parsed(made), attributes.get(_BODY))
-    if _FAILED in str(attributes.get("gen_ai.response.finish_reasons")) and not any(
-        m.text for m in reading.output or ()
-    ):
-        reading.output, reading.error = (Message("assistant", (NOT_CAPTURED,)),), _FAILED
+def _side(attributes: Attributes, side: str) -> Any:
+    return first(attributes, (f"mastra.{attributes[_TYPE].lower()}.{side}", side))
 
 
 def _without_marks(messages: Messages) -> Iterator[Message]:

@@ -31,10 +31,8 @@ class MCP(Dialect):
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
         attributes = span.attributes
-        if "fastmcp.provider.type" in attributes and not span.name.startswith(
-            semconv.MCP_TOOL_CALL
-        ):  # inside a server, from the one that was asked to the one that has the tool
-            return Reading(kind=Kind.STEP)
+        if "fastmcp.provider.type" in attributes and not span.name.startswith(semconv.MCP_TOOL_CALL):
+            return Reading(kind=Kind.STEP)  # inside a server, from the one that was asked to the one that has the tool
         method = _method(span)
         if method is None:
             return None
@@ -44,8 +42,7 @@ class MCP(Dialect):
         if semconv.TOOL_NAME not in attributes:
             reading.tool_name = identifier(span.name.partition(_CALL)[2])
         if span.scope.name.startswith(_LOGFIRE):
-            # Reads tool, arguments and result from the bodies of request and response, which Logfire
-            # records.
+            # Logfire records the bodies of request and response.
             request = parsed(attributes.get(_REQUEST))
             parameters = request.get("params") if type(request) is dict else None
             if type(parameters) is dict:

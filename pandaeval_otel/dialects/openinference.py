@@ -24,7 +24,7 @@ from pandaeval_otel.dialects._common import (
     usage_in,
 )
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
-from pandaeval_otel.dialects._messages import Messages, messages_of
+from pandaeval_otel.dialects._messages import Messages, each_part, messages_of
 from pandaeval_otel.dialects._prompted import prompted_tools, without_protocol, without_task_mark
 from pandaeval_otel.dialects._reading import Attributes, ByKind, Reading
 from pandaeval_otel.dialects._reprs import from_repr
@@ -55,9 +55,7 @@ _KINDS = {
     "EMBEDDING": Kind.EMBEDDING,
     "GUARDRAIL": Kind.GUARDRAIL,
     "EVALUATOR": Kind.EVALUATION,
-    "RERANKER": Kind.STEP,
-    "PROMPT": Kind.STEP,
-    "DECISION": Kind.STEP,
+    **dict.fromkeys(("RERANKER", "PROMPT", "DECISION"), Kind.STEP),
 }
 # Chains that are whole runs even where a web server's span stands above them.
 _RUN = re.compile(
@@ -118,10 +116,7 @@ class OpenInference(ByKind):
         reading = self.read_as(kind, span)
         if span.scope.name == "openinference.instrumentation.claude_agent_sdk":
             reading.tool_name = tool_of_server(reading.tool_name)
-            reading.output = reading.output and tuple(
-                Message(message.role, tuple(_with_own_name(part) for part in message.parts), message.finish_reason)
-                for message in reading.output
-            )
+            reading.output = each_part(reading.output, _with_own_name)
         return reading
 
     def read_any(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
@@ -136,13 +131,10 @@ class OpenInference(ByKind):
         if semconv.SESSION_ID not in attributes and _METADATA in attributes:
             reading.session_ids = metadata_sessions(attributes[_METADATA])
         if kind is Kind.LLM and not reading.session_ids and _INVOCATION in attributes:
-            # The session that the metadata of a model request name.
+            # The metadata of a model request may name a session.
             parameters = attributes[_INVOCATION]
-            if type(parameters) is not str or '"metadata":' not in parameters:
-                reading.session_ids = ()
-            else:
-                found = parsed(parameters)
-                reading.session_ids = metadata_sessions(found.get("metadata")) if type(found) is dict else ()
+            found = parsed(parameters) if type(parameters) is str and '"metadata":' in parameters else None
+            reading.session_ids = metadata_sessions(found.get("metadata")) if type(found) is dict else ()
 
     def read_embedding(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.request_model = identifier(first(attributes, ("embedding.model_name", _MODEL)))
@@ -154,7 +146,9 @@ class OpenInference(ByKind):
             _read_input(reading, attributes, lists)
         if semconv.OUTPUT_MESSAGES not in attributes:
             _read_output(reading, attributes, lists)
-        if _TOOLS in lists and not _has_schemas(attributes.get(semconv.TOOL_DEFINITIONS)):
+        known = tool_definitions(attributes.get(semconv.TOOL_DEFINITIONS)) if _TOOLS in lists else ()
+        # Some emitters write null for the parameters under the conventions' own key.
+        if _TOOLS in lists and all(tool.parameters is None for tool in known or ()):
             found = [tool for fields in lists[_TOOLS] for tool in _tools(fields) if tool.name not in FINAL_ANSWERS]
             reading.tools = tuple(found) or None
         elif _SMOLAGENTS_TOOLS in attributes:
@@ -164,7 +158,8 @@ class OpenInference(ByKind):
         reading.previous_response_id = _previous_id(attributes)
         reading.usage = _usage(attributes)
         named = identifier(attributes.get("llm.request.model_name")) or identifier(attributes.get(_MODEL))
-        reading.request_model = named or _model_in(attributes.get(_INVOCATION))
+        parameters = None if named else parsed(attributes.get(_INVOCATION))
+        reading.request_model = identifier(parameters.get("model")) if type(parameters) is dict else named
         reading.response_model = identifier(attributes.get("llm.response.model_name")) or reading.response_model
 
     read_agent = read_workflow = read_llm
@@ -224,13 +219,12 @@ def _read_output(reading: Reading, attributes: Mapping[str, Any], lists: Mapping
         if type(value) is str and (match := _MODEL_IN_REPR.search(value)):
             reading.response_model = match[1]
     told = indexed_messages(lists.get(_ANSWERS), "assistant") if reading.kind is not Kind.LLM else None
-    if told and (reading.output is None or _ends_alike(told, reading.output)):
+    if told and (output := reading.output) is not None:
+        # The answer alone may be the end of a list of all that the agent said.
+        alone = len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
+        reading.output = told if alone else output
+    elif told:
         reading.output = told
-
-
-def _ends_alike(told: Messages, output: Messages) -> bool:
-    """Returns whether a list of all that an agent said ends with ``output``, its answer alone."""
-    return len(told) > len(output) == 1 and told[-1].text.strip() == output[0].text.strip() != ""
 
 
 def _with_own_name(part: Part) -> Part:
@@ -243,11 +237,6 @@ def _previous_id(attributes: Mapping[str, Any]) -> str:
         if type(value) is str and _CONTINUES in value and (match := _PREVIOUS_ID.search(value)):
             return match[1]
     return ""
-
-
-def _model_in(parameters: Any) -> str:
-    found = parsed(parameters)
-    return identifier(found.get("model")) if type(found) is dict else ""
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
@@ -282,11 +271,6 @@ def _definition(schema: str, name: str, description: str) -> tuple[ToolDefinitio
     if name and not (type(found) is dict and ("function" in found or "name" in found)):
         return tool_definitions([{"name": name, "description": description, "parameters": found}]) or ()
     return tool_definitions([found]) or () if type(found) is dict else ()
-
-
-def _has_schemas(definitions: Any) -> bool:
-    """Returns whether the conventions' own key tells the parameters of any tool: some emitters write null there."""
-    return any(tool.parameters is not None for tool in tool_definitions(definitions) or ())
 
 
 def _named_tools(value: Any) -> tuple[ToolDefinition, ...] | None:

@@ -48,16 +48,11 @@ _KINDS = {
     "workflow": Kind.WORKFLOW,
     "agent": Kind.AGENT,
     "tool": Kind.TOOL,
-    "task": Kind.STEP,
-    "handoff": Kind.STEP,
-    "session": Kind.STEP,
-    "unknown": Kind.STEP,
+    **dict.fromkeys(("task", "handoff", "session", "unknown"), Kind.STEP),
 }
 _REQUEST_KINDS = {"chat": Kind.LLM, "completion": Kind.LLM, "embedding": Kind.EMBEDDING, "rerank": Kind.STEP}
 _CALL_KINDS = {
-    "chat": Kind.LLM,
-    "text_completion": Kind.LLM,
-    "generate_content": Kind.LLM,
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), Kind.LLM),
     "embeddings": Kind.EMBEDDING,
     "vector_db_retrieve": Kind.RETRIEVAL,
 }
@@ -141,7 +136,8 @@ class OpenLLMetry(ByKind):
         if semconv.AGENT_NAME in attributes:
             reading.agent_name = ""  # the conventions' own key says it
         elif reading.agent_name != _entity(span):
-            reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or _is_graph(span) else ""
+            is_graph = span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
+            reading.agent_name = agent_named(_entity(span)) if reading.kind is Kind.AGENT or is_graph else ""
         if _INPUT in attributes and reading.input is None:
             reading.input, cut = asked(_unwrapped(attributes[_INPUT], "inputs"))
             reading.notes = CUT if cut else ()
@@ -173,10 +169,6 @@ def _has_lists(span: RawSpan) -> bool:
         return True
     # The SDK drops the oldest attributes first: the rest of a list may begin anywhere.
     return span.dropped_attributes > 0 and any(key.startswith(_PREFIXES) for key in span.attributes)
-
-
-def _is_graph(span: RawSpan) -> bool:
-    return span.scope.name == "opentelemetry.instrumentation.langchain" and not span.parent_id
 
 
 def _entity(span: RawSpan) -> str:

@@ -13,9 +13,7 @@ from pandaeval_otel.model.raw import RawSpan
 
 _KINDS = {
     "turn": Kind.AGENT,
-    "llm": Kind.LLM,
-    "llm_request": Kind.LLM,
-    "llm_response": Kind.LLM,
+    **dict.fromkeys(("llm", "llm_request", "llm_response"), Kind.LLM),
     "llm_tool_call": Kind.TOOL,
 }
 _TOOL = "tool.function_name"

@@ -7,7 +7,6 @@ newer formats share with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -92,18 +91,15 @@ class PydanticAI(ByKind):
 
     def read_llm(self, reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         value = attributes.get(_PARAMETERS)
-        if type(value) is str and len(value) <= _MAX_CACHED:
-            request = _REMEMBERED_REQUEST(value)
-        else:
-            request = _parsed_request(value)
-        reading.tools = request.tools
+        read_offer = _REMEMBERED_OFFER if type(value) is str and len(value) <= _MAX_CACHED else _offer
+        reading.tools, carriers = read_offer(value)
         if _EVENTS in attributes:
             reading.input, reading.output = told_in_list(attributes[_EVENTS])
             reading.system = system_of(reading.input)
-        elif request.carriers:
+        elif carriers:
             reading.output = messages_of(attributes.get(semconv.OUTPUT_MESSAGES), "assistant")
-        if reading.output and request.carriers:
-            reading.output = without_carriers(reading.output, request.carriers.__contains__)
+        if reading.output and carriers:
+            reading.output = without_carriers(reading.output, carriers.__contains__)
 
 
 DIALECT = PydanticAI()
@@ -123,21 +119,14 @@ def _transcript(attributes: Mapping[str, Any]) -> tuple[Messages | None, bool]:
     return told_in_list(attributes.get(_MESSAGES_AS_EVENTS))[0], False
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """Tools that a model was offered, and the names of those that only carry its answer."""
-
-    tools: tuple[ToolDefinition, ...] | None = None
-    carriers: frozenset[str] = frozenset()
-
-
-def _parsed_request(value: Any) -> _Request:
+def _offer(value: Any) -> tuple[tuple[ToolDefinition, ...] | None, frozenset[str]]:
+    """Returns the tools that a model was offered, and the names of those that only carry its answer."""
     found = parsed(value)
     if type(found) is not dict:
-        return _Request()
+        return None, frozenset()
     carriers = tool_definitions(found.get("output_tools")) or ()
     tools = tool_definitions(found.get("function_tools")) if "function_tools" in found else None
-    return _Request(tools, frozenset(tool.name for tool in carriers))
+    return tools, frozenset(tool.name for tool in carriers)
 
 
-_REMEMBERED_REQUEST = lru_cache(maxsize=256)(_parsed_request)
+_REMEMBERED_OFFER = lru_cache(maxsize=256)(_offer)

@@ -3,8 +3,7 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
@@ -39,25 +38,20 @@ class Strands(Dialect):
         reading = Reading()
         if _SYSTEM_PROMPT in attributes:
             reading.system = system_text(attributes[_SYSTEM_PROMPT])
-        if semconv.TOOL_NAME in attributes:
-            _read_tool(reading, span)
+        if semconv.TOOL_NAME in attributes and _TOOL_SCHEMA in attributes:
+            definition = {
+                "name": attributes[semconv.TOOL_NAME],
+                "description": attributes.get("gen_ai.tool.description"),
+                "parameters": attributes[_TOOL_SCHEMA],
+            }
+            reading.tools = tool_definitions([definition])
+        failed = first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error"
+        if semconv.TOOL_NAME in attributes and failed:
+            said = attributes.get(semconv.TOOL_RESULT)
+            said = tool_values(span)[1] if said is None else said
+            text = None if hidden(said) else result_value(said)
+            reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]
         return None if reading == Reading() else reading
 
 
 DIALECT = Strands()
-
-
-def _read_tool(reading: Reading, span: RawSpan) -> None:
-    attributes: Mapping[str, Any] = span.attributes
-    if _TOOL_SCHEMA in attributes:
-        definition = {
-            "name": attributes[semconv.TOOL_NAME],
-            "description": attributes.get("gen_ai.tool.description"),
-            "parameters": attributes[_TOOL_SCHEMA],
-        }
-        reading.tools = tool_definitions([definition])
-    if first(attributes, (semconv.TOOL_STATUS, "tool.status")) == "error":
-        said = attributes.get(semconv.TOOL_RESULT)
-        said = tool_values(span)[1] if said is None else said
-        text = None if hidden(said) else result_value(said)
-        reading.error = (span.status_message or str(text or "tool error"))[:MAX_ERROR]

@@ -146,11 +146,10 @@ def _read_prompt(reading: Reading, value: Any) -> None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> Messages | None:
-    text, thought = first(attributes, ("ai.response.text", "ai.result.text")), attributes.get("ai.response.reasoning")
-    calls, made = (
-        first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls")),
-        first(attributes, ("ai.response.object", "ai.result.object")),
-    )
+    thought = attributes.get("ai.response.reasoning")
+    text = first(attributes, ("ai.response.text", "ai.result.text"))
+    made = first(attributes, ("ai.response.object", "ai.result.object"))
+    calls = first(attributes, ("ai.response.toolCalls", "ai.result.toolCalls"))
     parts: list[Part] = []
     if type(thought) is str and thought and not hidden(thought):
         parts.append(Reasoning(thought))
@@ -159,17 +158,8 @@ def _answer(attributes: Mapping[str, Any]) -> Messages | None:
     if type(made) is str and not hidden(made):
         parts.append(text_part(made))
     parts += [request_of(call) for call in as_list(calls) if type(call) is dict]
-    return (
-        (
-            Message(
-                "assistant",
-                tuple(parts),
-                identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason"))),
-            ),
-        )
-        if parts
-        else None
-    )
+    reason = identifier(first(attributes, ("ai.response.finishReason", "ai.finishReason")))
+    return (Message("assistant", tuple(parts), reason),) if parts else None
 
 
 def _in_order(output: Messages | None) -> Messages | None:

@@ -32,7 +32,11 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = [
         call_on_span(span, tree, index)
         for index, span in enumerate(tree.spans)
-        if span.kind is _TOOL and not (may_be_final_answer(span.tool_name) and _hands_over_answer(span))
+        if span.kind is _TOOL
+        and not (
+            may_be_final_answer(span.tool_name)
+            and is_final_answer(span.tool_name, span.arguments and span.arguments.value)
+        )
     ]
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     asked = _asked(speakers, tree)
@@ -43,10 +47,6 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     calls = sorted([*run, *[call for call in asked if not call.matched]], key=_ORDER)
     give_results(speakers, calls)
     return tuple([call.finished() for call in calls])
-
-
-def _hands_over_answer(span: Span) -> bool:
-    return is_final_answer(span.tool_name, span.arguments and span.arguments.value)
 
 
 def call_on_span(span: Span, tree: Tree, index: int) -> Call:
@@ -159,33 +159,14 @@ def _match(run: Sequence[Call], asked: Sequence[Call]) -> None:
 
 _Key = tuple[Hashable, str] | None
 _KeyOf = Callable[[Call, str], _Key]
-
-
-def _by_id(call: Call, name: str) -> _Key:
-    return (call.id, name) if call.id else None
-
-
-def _by_arguments(call: Call, name: str) -> _Key:
-    return (call.key, name) if call.has_arguments else None
-
-
-def _by_name_with_id(call: Call, name: str) -> _Key:
-    return ("", name) if call.id else None
-
-
-def _by_name_without_id(call: Call, name: str) -> _Key:
-    return None if call.id else ("", name)
-
-
-def _by_name(call: Call, name: str) -> _Key:
-    return ("", name)
-
-
+_by_id: _KeyOf = lambda call, name: (call.id, name) if call.id else None  # noqa: E731
+_by_arguments: _KeyOf = lambda call, name: (call.key, name) if call.has_arguments else None  # noqa: E731
+_by_name_without_id: _KeyOf = lambda call, name: None if call.id else ("", name)  # noqa: E731
 _WAYS: tuple[tuple[_KeyOf, _KeyOf], ...] = (
     (_by_id, _by_id),
     (_by_arguments, _by_arguments),
-    (_by_name_without_id, _by_name),
-    (_by_name_with_id, _by_name_without_id),
+    (_by_name_without_id, lambda _, name: ("", name)),
+    (lambda call, name: ("", name) if call.id else None, _by_name_without_id),
 )
 """Keys by which a span and a request are recognised as one call, best first. Two different ids are two calls unless
 their arguments are equal: some instrumentations make up ids of their own."""

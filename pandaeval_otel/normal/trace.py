@@ -54,7 +54,10 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     complete = any(not top.parent_id for top in whole.tops)
     missing = [top for top in whole.tops if top.parent_id]
     judged = _evaluations(whole)
-    tree, folded = merge_duplicates(_without(whole, judged))
+    left_out = (f"{len(judged)} spans of evaluations are not the agent's: left out",) if judged else ()
+    tree, folded = merge_duplicates(
+        Tree(span for span in whole.spans if span.span_id not in judged) if judged else whole
+    )
     roots = tree.roots
     root = roots[0] if roots else next((span for span in tree.spans if not span.parent_id), tree.spans[0])
     said = turns(tree)
@@ -97,7 +100,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         usage=_usage(models, roots),
         dialects=tuple([name for name in named if name != "plain"]) or named,
         dropped_attributes=sum([span.dropped_attributes for span in spans]),
-        notes=_notes(facts, (*notes, *_on_evaluations(judged), *said.notes, *_on_steps(root, calls)), folded),
+        notes=_notes(facts, (*notes, *left_out, *said.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -171,10 +174,6 @@ def _acts(span: Span) -> bool:
     if span.kind not in _JUDGING:
         return True
     return any(type(part) is ToolRequest for message in span.output or () for part in message.parts)
-
-
-def _without(tree: Tree, left_out: set[str]) -> Tree:
-    return Tree(span for span in tree.spans if span.span_id not in left_out) if left_out else tree
 
 
 def _on_evaluations(left_out: set[str]) -> tuple[str, ...]:
@@ -270,14 +269,7 @@ def _usage(models: Sequence[Span], roots: Sequence[Span]) -> Usage:
     stated = [span.usage for span in models if span.usage is not None] or [
         span.usage for span in roots if span.usage is not None
     ]
-    spent, made, read, written, thought = 0, 0, 0, 0, 0
-    for usage in stated:
-        spent += usage.input
-        made += usage.output
-        read += usage.cache_read
-        written += usage.cache_write
-        thought += usage.reasoning
-    return Usage(spent, made, read, written, thought)
+    return sum(stated, Usage())
 
 
 def _notes(facts: _Facts, notes: Iterable[str], folded: int) -> tuple[str, ...]:

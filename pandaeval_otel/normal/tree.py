@@ -132,14 +132,12 @@ class Tree:
             found.extend(inner)
             frontier.extend(inner)
         if len(found) > 1:
-            position = self._position or self._numbered()
+            position = self._position
+            if not position:
+                position = self._position = {span.span_id: at for at, span in enumerate(self.spans)}
             found.sort(key=lambda inner: position[inner.span_id])
         self._below[span.span_id] = found
         return found
-
-    def _numbered(self) -> dict[str, int]:
-        self._position = {span.span_id: position for position, span in enumerate(self.spans)}
-        return self._position
 
     def outer_first(self) -> list[Span]:
         """Returns all spans by depth, then by start time: outer before inner ones, whatever their clocks say."""

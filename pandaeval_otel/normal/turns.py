@@ -39,7 +39,16 @@ def turns(tree: Tree) -> Turns:
         found = [_of_calls(group) for group in _by_user_message([root for root in roots if root.kind is _LLM])]
     joined = _without_handovers(found) if len(found) > 1 else found
     return Turns(
-        turns=tuple(_turn(exchange) for exchange in joined),
+        turns=tuple(
+            Turn(
+                each.question.text,
+                each.answer.text,
+                each.span_id,
+                each.question.media_only or each.answer.media_only,
+                each.start_ns,
+            )
+            for each in joined
+        ),
         pending=bool(joined) and joined[-1].answer.pending,
         notes=tuple(dict.fromkeys(note for exchange in joined for note in exchange.notes)),
     )
@@ -52,12 +61,6 @@ class _Exchange:
     span_id: str
     start_ns: int
     notes: list[str] = field(default_factory=list)
-
-
-def _turn(exchange: _Exchange) -> Turn:
-    question, answer = exchange.question, exchange.answer
-    media_only = question.media_only or answer.media_only
-    return Turn(question.text, answer.text, exchange.span_id, media_only, exchange.start_ns)
 
 
 def _without_handovers(found: Sequence[_Exchange]) -> list[_Exchange]:

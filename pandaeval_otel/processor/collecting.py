@@ -115,8 +115,9 @@ class Collecting:
                     self._ends.append(Part(session_end=True, scope=ContextIds(session=item.session)))
             else:
                 records.setdefault(item.log_record.trace_id, []).append(item)
-        self._count_ended("spans", ended)
-        self._count_ended("logs", records)
+        for signal, taken in (("spans", ended), ("logs", records)):
+            if taken:
+                self._count(signal, ENDED, sum(map(len, taken.values())))
         for trace_id in {**ended, **records}:
             self._add(trace_id, ended.get(trace_id, []), records.get(trace_id, []), now)
         self._keep_bounds(now)
@@ -184,7 +185,8 @@ class Collecting:
         for span in spans:
             trace.open.discard(span.context.span_id)
             trace.root_ended = trace.root_ended or span.parent is None
-        items += [self._record_item() for _ in records]
+        items += [Item(b"L" + (self._records + at).to_bytes(8, "big")) for at in range(len(records))]
+        self._records += len(records)
         self._assembler.add(_bytes(trace_id), items, 0, size, now)
         if not trace.open:
             self._assembler.close(_bytes(trace_id))
@@ -205,10 +207,6 @@ class Collecting:
             trace.logs.append(logs_to_bytes(records, self._redact))
             size += len(trace.logs[-1])
         return size
-
-    def _record_item(self) -> Item:
-        self._records += 1
-        return Item(b"L" + self._records.to_bytes(8, "big"))
 
     # -- giving --------------------------------------------------------------------------------------------------
 
@@ -268,10 +266,6 @@ class Collecting:
             self._count("spans", DROPPED, spans, reason)
         if records:
             self._count("logs", DROPPED, records, reason)
-
-    def _count_ended(self, signal: str, items: dict[int, list[Any]]) -> None:
-        if items:
-            self._count(signal, ENDED, sum(map(len, items.values())))
 
 
 def _item(span: ReadableSpan) -> Item:

@@ -40,9 +40,10 @@ class Forwarder:
         self._telemetry = settings.telemetry or telemetry_by_environment()
         self._begin()
         me = ref(self)  # gauges must not keep it alive
-        self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
-        self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
-        self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
+        if self._telemetry is not None:
+            self._telemetry.watch(QUEUE, lambda: len(found.inbox) if (found := me()) else 0)
+            self._telemetry.watch(HELD, lambda: found.worker.collecting.held_bytes if (found := me()) else 0)
+            self._telemetry.watch(BUFFERED, lambda: found.worker.submission.buffer.size if (found := me()) else 0)
 
     def _begin(self, inherited: tuple[int, ...] = ()) -> None:
         """Makes the worker and the lock, which belong to one process; called again in a forked child."""
@@ -118,15 +119,6 @@ class Forwarder:
         finally:
             self._starting.release()
 
-    def before_fork(self, timeout: float) -> float:
-        """Pauses sending, on the forking thread, within ``timeout`` seconds. Returns how many more the fork should
-        wait."""
-        return self.worker.submission.pause(timeout)
-
-    def after_fork_in_parent(self) -> None:
-        """Resumes sending, on the forking thread."""
-        self.worker.submission.resume()
-
     def after_fork(self) -> tuple[object, ...]:
         """Starts over in a forked child: the parent sends what was collected so far. Returns objects that the child
         must keep, since destroying them would touch the parent's connection."""
@@ -140,7 +132,8 @@ class Forwarder:
 
     def _count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
         try:
-            self._telemetry.count(signal, outcome, number, reason)
+            if self._telemetry is not None:
+                self._telemetry.count(signal, outcome, number, reason)
         except Exception:  # noqa: BLE001 - the user's own telemetry must not cost traces
             _log.debug("telemetry failed", exc_info=True)
 
@@ -209,13 +202,15 @@ def _is_last(forwarder: Forwarder) -> bool:
 
 
 def _before_fork() -> None:
+    """Pauses sending, and waits until connections are down."""
     deadline = time.monotonic() + _PAUSE_S
-    time.sleep(max((each.before_fork(max(0.0, deadline - time.monotonic())) for each in list(_everyone)), default=0.0))
+    waits = [each.worker.submission.pause(max(0.0, deadline - time.monotonic())) for each in list(_everyone)]
+    time.sleep(max(waits, default=0.0))
 
 
 def _after_fork_in_parent() -> None:
     for forwarder in list(_everyone):
-        forwarder.after_fork_in_parent()
+        forwarder.worker.submission.resume()
 
 
 def _after_fork_in_child() -> None:

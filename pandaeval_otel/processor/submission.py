@@ -69,7 +69,18 @@ class Buffer:
 
     def put(self, part: Part) -> None:
         """Encodes a part and adds it, and drops the oldest parts beyond the limit."""
-        request = SubmitTracesRequest(traces=[_completed(part)]).SerializeToString()
+        completed = CompletedTrace(
+            trace_id=part.trace_id,
+            spans=part.spans,
+            logs=part.logs,
+            reason=part.reason,
+            fragment=part.fragment,
+            session_end=part.session_end,
+            session_id=part.scope.session,
+            case_id=part.scope.case,
+            trial=part.scope.trial,
+        )
+        request = SubmitTracesRequest(traces=[completed]).SerializeToString()
         self.newest += 1
         self._waiting.append(EncodedPart(self.newest, part.trace_id, request, part.span_count, part.log_count))
         self.size += len(request)
@@ -131,20 +142,6 @@ class Buffer:
             self._count("logs", outcome, waiting.logs, reason)
         if waiting.trace_id:
             self._count("traces", outcome, 1, reason)
-
-
-def _completed(part: Part) -> CompletedTrace:
-    return CompletedTrace(
-        trace_id=part.trace_id,
-        spans=part.spans,
-        logs=part.logs,
-        reason=part.reason,
-        fragment=part.fragment,
-        session_end=part.session_end,
-        session_id=part.scope.session,
-        case_id=part.scope.case,
-        trial=part.scope.trial,
-    )
 
 
 _log = logging.getLogger(__name__)

@@ -1,5 +1,4 @@
-"""The processors' own metrics: a protocol, an implementation that counts nothing, and one that makes OpenTelemetry
-metrics.
+"""The processors' own metrics: a protocol, and an implementation that makes OpenTelemetry metrics.
 
 Every span that ends while a processor listens counts once as ``ended``, and later once as ``acknowledged`` (the
 collector stored it), ``rejected`` (the collector will not take it), ``skipped`` (not wanted, see ``keep``) or
@@ -33,16 +32,6 @@ class ProcessorTelemetry(Protocol):
         ...
 
 
-class NoTelemetry:
-    """A telemetry that counts nothing."""
-
-    def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
-        """Does nothing."""
-
-    def watch(self, what: str, read: Callable[[], int]) -> None:
-        """Does nothing: ``read`` is never called."""
-
-
 class MetricsTelemetry:
     """Makes the counters ``pandaeval.processor.{spans,logs,traces}`` by ``pandaeval.outcome`` and ``pandaeval.reason``,
     and the gauges ``pandaeval.processor.{queue,held,buffered}``."""
@@ -69,6 +58,6 @@ class MetricsTelemetry:
         )
 
 
-def telemetry_by_environment() -> ProcessorTelemetry:
-    """Returns OpenTelemetry metrics if the SDK's own are switched on, else a telemetry that counts nothing."""
-    return MetricsTelemetry() if os.environ.get(_ENABLED, "").strip().lower() == "true" else NoTelemetry()
+def telemetry_by_environment() -> ProcessorTelemetry | None:
+    """Returns OpenTelemetry metrics if the SDK's own are switched on, else ``None``: nothing is counted."""
+    return MetricsTelemetry() if os.environ.get(_ENABLED, "").strip().lower() == "true" else None

@@ -230,20 +230,15 @@ def read_chunk(chunk: bytes, logs: bool) -> Iterator[Item]:
         for resourced in outline(chunk).resourced:
             for scoped in resourced.scoped:
                 for raw in scoped.items:
-                    yield _log_item(within(raw, LOG, room)) if logs else _span_item(raw)
+                    if logs:
+                        record = LogRecord.FromString(within(raw, LOG, room))
+                        yield Item(b"L" + hash_and_strip(record)[:8], record.span_id)
+                    else:
+                        head = Head.FromString(raw)
+                        parent, remote = head.parent_span_id, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE
+                        yield Item(head.span_id, b"" if parent == _NO_SPAN else parent, remote)
     except (ValueError, DecodeError) as error:
         raise MalformedOtlpError(str(error)) from error
-
-
-def _span_item(raw: bytes) -> Item:
-    head = Head.FromString(raw)
-    parent = head.parent_span_id
-    return Item(head.span_id, b"" if parent == _NO_SPAN else parent, head.flags & _KNOWN_REMOTE == _KNOWN_REMOTE)
-
-
-def _log_item(raw: bytes) -> Item:
-    record = LogRecord.FromString(raw)
-    return Item(b"L" + hash_and_strip(record)[:8], record.span_id)
 
 
 def sifted(request: bytes, item: Any) -> tuple[bytes, int, str]:

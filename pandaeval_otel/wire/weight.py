@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from pandaeval_otel.wire.fields import read_varint
 from pandaeval_otel.wire.skeleton import Request
 
 _ITEM, _MESSAGE, _FIELD, _TRACE = 20, 2, 1, 400  # units: the smallest is that of a field
@@ -95,7 +96,7 @@ def _units(data: bytes, outline: Outline, limit: int) -> int:
             tag = data[at]
             at += 1
             if tag > 127:
-                tag, at = _varint(data, at - 1)
+                tag, at = read_varint(data, at - 1)
             wire = tag & 7
             total += _FIELD
             if wire == 2:
@@ -106,7 +107,7 @@ def _units(data: bytes, outline: Outline, limit: int) -> int:
                     if more < 128:  # two digits, as most spans: a call would take longer than all the rest
                         size, at = size & 127 | more << 7, at + 1
                     else:
-                        size, at = _varint(data, at - 1)
+                        size, at = read_varint(data, at - 1)
                 inner = parts.get(tag >> 3)
                 if inner is None:
                     at += size
@@ -130,22 +131,11 @@ def _units(data: bytes, outline: Outline, limit: int) -> int:
             elif wire > 5:
                 raise BrokenBytesError("a field is of no known type")
             # The content of a group is counted as if it stood outside, which overestimates at worst.
-    except IndexError:
-        raise BrokenBytesError("it ends within a field") from None
+    except BrokenBytesError:
+        raise
+    except (IndexError, ValueError):
+        raise BrokenBytesError("it ends within a field or a number") from None
     return total
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number, and its end."""
-    value = shift = 0
-    while shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise BrokenBytesError("a number has too many digits")
 
 
 def _values() -> tuple[Outline, Outline]:

@@ -95,7 +95,7 @@ class RunningLine:
 
     def _open(self) -> Store:
         store = Store(self.folder, "off")
-        groups = LiveGroups(self.embedder, store.reads.failure_groups.all())
+        groups = LiveGroups(self.embedder, store.reads.failure_groups())
         line = Line(store.reads, Evaluator(self.embedder, self.settings), failures=groups, hands_over=self._hands_over)
         setup = WorkerSetup(self.folder, "embedded", self.settings)
         self.workers = Workers(self._number, setup, self._environ, self.telemetry) if self._number else None

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,6 @@ from pandaeval_collector.receivers._connections import health_connections
 from pandaeval_collector.receivers.bind import Address, parse_address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.server import HttpServer
-from pandaeval_collector.runs.judges import LiveJudge
 from pandaeval_collector.runs.manager import Runs
 from pandaeval_collector.runs.settings import (
     hands_over,
@@ -129,17 +128,19 @@ class Collector:
         readers = await self._sharing.readers(store, pipeline, outlets)
         pipeline.listen(lambda _: outlets.wake())
         pipeline.listen(lambda _: watching.wake())
-        await self._start_pipeline(pipeline, store)
+        await pipeline.start()
+        self._pipeline = pipeline
+        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
         judging = LiveJudging(config, self._environ, self.telemetry, self._parts, store, scorer)
         live = await judging.start(line, pipeline.commit, emitter, failures, lambda: pipeline.kept_for)
-        rates = PassRates(store, self.telemetry)
-        pass_rates = Every(config.labels.interval, rates.update, "pandaeval-pass-rates")
-        self._parts.push_async_callback(pass_rates.stop)
+        rates = Every(config.labels.interval, PassRates(store, self.telemetry).update, "pandaeval-pass-rates")
+        self._parts.push_async_callback(rates.stop)
         if config.learn.enabled:
             look = Learning(store, learned_folder(config), self.telemetry).look
-            learning = Every(config.learn.interval, look, "pandaeval-learning")
-            self._parts.push_async_callback(learning.stop)
-        runs = await self._start_runs(store, pipeline, emitter, live)
+            self._parts.push_async_callback(Every(config.learn.interval, look, "pandaeval-learning").stop)
+        runs = Runs(store, config, self._environ, self.telemetry, live, pipeline.commit, emitter)
+        await runs.start()
+        self._parts.push_async_callback(runs.stop)
         self._ready["pipeline"] = True
         if readers and live is not None:
             readers[0].on_share = live.caller.share
@@ -154,13 +155,14 @@ class Collector:
 
     def _failure_groups(self, store: Store, scorer: Evaluator) -> LiveGroups:
         self.telemetry.family(GroupGauges(store).values)
-        return LiveGroups(scorer.embedder, store.reads.failure_groups.all())
+        return LiveGroups(scorer.embedder, store.reads.failure_groups())
 
     async def _open_health(self, address: Address) -> tuple[HttpServer, Address]:
-        metrics = self._metrics if self._config.exporters.prometheus.enabled else None
+        # Later its series come from the store.
+        scrape = (lambda accept: self._scrape.answer(accept)) if self._config.exporters.prometheus.enabled else None
         # Other machines reach it under names of their network, which are not known here.
         hosts = self._config.server.allowed_hosts if address.is_loopback else None
-        app = health_app(self._stages, metrics, lambda: self._trouble, hosts)
+        app = health_app(self._stages, scrape, lambda: self._trouble, hosts)
         server = HttpServer(app, address, setting="server.health", connections=health_connections())
         address = await server.start()
         self._parts.push_async_callback(server.stop)
@@ -198,19 +200,12 @@ class Collector:
         publish(self.telemetry, store, pipeline)
         return pipeline
 
-    async def _start_pipeline(self, pipeline: Pipeline, store: Store) -> None:
-        await pipeline.start()
-        self._pipeline = pipeline
-        self._parts.push_async_callback(self._stop_pipeline, pipeline, store)
-
     async def _emitter(self, store: Store, signals: Collection[str]) -> Emitter:
         """Makes the emitter, which continues the series that the store holds."""
         most = self._config.exporters.max_series
         others = await asyncio.to_thread(store.bound_series, most)
         if others:
-            _log.warning(
-                "%d series of the store had names that are too long or were too many: others hold them", others
-            )
+            _log.warning("%d series of the store were too many: others hold them", others)
         labels = SeriesLabels(store.reads.labels(), store.reads.series_names(), most)
         self.telemetry.gauge("pandaeval.series", lambda: labels.series)
         return Emitter(
@@ -233,12 +228,6 @@ class Collector:
     def _workers(self, number: int, scorer: Evaluator) -> Workers:
         setup = WorkerSetup(Path(self._config.store.path), self._config.embedding.model, scorer.settings)
         return Workers(number, setup, self._environ, self.telemetry)
-
-    async def _start_runs(self, store: Store, pipeline: Pipeline, emitter: Emitter, live: LiveJudge | None) -> Runs:
-        runs = Runs(store, self._config, self._environ, self.telemetry, live, pipeline.commit, emitter)
-        await runs.start()
-        self._parts.push_async_callback(runs.stop)
-        return runs
 
     async def _open_outlets(self, store: Store) -> Outlets:
         config = self._config
@@ -264,9 +253,6 @@ class Collector:
 
     def _stages(self) -> Mapping[str, bool]:
         return self._ready | {"store": self._ready["store"] and not self._trouble}
-
-    def _metrics(self, accept: str) -> tuple[str, AsyncGenerator[bytes, None]]:
-        return self._scrape.answer(accept)
 
 
 async def _unless_gone(store: Store, work: Callable[[], Awaitable[object]]) -> None:

@@ -14,7 +14,6 @@ from pandaeval_collector.jobs import (
     SLOTS,
     Attempts,
     Desks,
-    JudgeConfig,
     Limits,
     RecordBudgets,
     Runner,
@@ -23,7 +22,6 @@ from pandaeval_collector.jobs import (
     open_checks,
     open_shadow,
 )
-from pandaeval_collector.jobs.shadow import Shadow
 from pandaeval_collector.pipeline.line.decision import Commit
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.runs.judges import LiveJudge
@@ -63,6 +61,8 @@ class LiveJudging:
         process, caller = open_caller(self._store, configured, self._environ)
         self._parts.push_async_callback(process.close)
         desks = Desks(caller, self._scorer.settings.judge)
+        memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)
+        shadow = await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
         attempts = Attempts(
             self._store,
             line,
@@ -73,7 +73,7 @@ class LiveJudging:
             over_budget=configured.over_budget,
             checks=open_checks(configured, self._store, desks, self._telemetry),
             budgets=RecordBudgets(process.record_budget),
-            shadow=await self._shadow(configured, desks, emitter),
+            shadow=shadow,
             failures=failures,
         )
         runner = Runner(self._store, attempts, SLOTS * configured.limits.concurrency, longest_wait)
@@ -81,10 +81,6 @@ class LiveJudging:
         self._parts.push_async_callback(runner.stop)
         self._publish(configured.limits)
         return LiveJudge(frozenset(configured.setup.models), process, caller)
-
-    async def _shadow(self, configured: JudgeConfig, desks: Desks, emitter: Emitter) -> Shadow | None:
-        memory, beside = StoredMemory(self._store, self._telemetry), (configured.shadow, configured.shadow_share)
-        return await open_shadow(self._store, desks, memory, self._scorer, emitter.shadow, self._telemetry, *beside)
 
     def _publish(self, limits: Limits) -> None:
         """Registers gauges of the queue, and of the day's budget where there is one."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandaeval_collector.cli._run_options import RunSource, run_source
+from pandaeval_collector.cli._run_options import TABLE, RunFormat, RunSource, run_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
 
 _DRILLED = ("claim", "value")
 """Families of faults that a judge can be expected to see."""
-
-
-class AlignFormat(StrEnum):
-    """The formats in which the tried guidelines are printed."""
-
-    table = "table"
-    json = "json"
 
 
 @run_source
@@ -55,7 +47,7 @@ def align(
     ] = 1,
     model: Annotated[str | None, typer.Option(help="The judge's model; if not given, that of judge.model.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (YAML): how the judge is reached.")] = None,
-    format_: Annotated[AlignFormat, typer.Option("--format", help="table, or json: one object.")] = AlignFormat.table,
+    format_: Annotated[RunFormat, typer.Option("--format", help="table, or json: one object.")] = TABLE,
     undo: Annotated[bool, typer.Option("--undo", help="Take back the guideline that was adopted last.")] = False,
 ) -> None:
     """Try guidelines for the judge against people's labels, and adopt the one that is proven to help.
@@ -65,6 +57,7 @@ def align(
     """
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._config import resolve_config
+    from pandaeval_collector.runs.judging_files import read_guidelines
 
     settings = resolve_config(config, {"judge.model": model, "judge.models": None if model is None else {}}).config
     named = guidelines or (None if settings.judge.guidelines is None else Path(settings.judge.guidelines))
@@ -77,7 +70,7 @@ def align(
         raise UserError("name a file of labels, and the runs that they are about")
     if settings.judge.model is None:
         raise UserError("name a model with --model, or set judge.model")
-    entries = _entries(named)
+    entries = read_guidelines(named) if named.exists() else []
     judging, runs = _prepared(settings, named, labels, source, metric, agent, usd)
     found, guards = _tried(judging, runs, entries, propose, drill)
     _write(named, entries, judging, found, guards)
@@ -93,12 +86,6 @@ def _undo(path: Path) -> None:
         raise UserError(f"{path}: no guideline in it is adopted")
     write_guidelines(entries, path)
     typer.echo(f"withdrawn for {taken.metric}: {taken.text}")
-
-
-def _entries(path: Path) -> list[WrittenGuideline]:
-    from pandaeval_collector.runs.judging_files import read_guidelines
-
-    return read_guidelines(path) if path.exists() else []
 
 
 def _prepared(
@@ -164,7 +151,10 @@ def _tried(
     except ValueError as error:
         raise UserError(f"{judging.metric}: {error}") from error
     proven = found.proven
-    guards = {} if proven is None else _guards(judging, proven.text, drill)
+    if proven is None:
+        return found, {}
+    drilled = _drill_guard(judging, proven.text, drill) if drill else ""
+    guards = {"judge check": _check_guard(judging, proven.text), "drill": drilled}
     return found, {name: why for name, why in guards.items() if why}
 
 
@@ -177,14 +167,12 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
     from pandaeval_collector.scoring.registry import registry
     from pandaeval_collector.trials.labels.align import disagreements, plain, proposing_rubric
 
-    configured, name = judge(judging.config), judging.config.judge.model
+    configured, name = judge(judging.config), judging.config.judge.model or ""
     assert configured is not None
-    assert name is not None
     rubric = proposing_rubric(registry(judging.config.metrics.modules)[judging.metric].question)
 
     async def ask() -> list[str]:
         async with hasty_judge(configured, judging.environ) as found:
-            await found.process.start()
             asked = Judge(Desk(found.caller, Forgetful()), disagreements(errors), name)
             try:
                 verdict = await asked.ask(rubric)
@@ -196,11 +184,6 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
             return [plain(each) for each in verdict.guidelines[:most]]
 
     return asyncio.run(ask())
-
-
-def _guards(judging: FileJudging, text: str, drill: int) -> dict[str, str]:
-    """Returns by guard why a proven guideline must not be adopted; ``""`` for a guard that it passes."""
-    return {"judge check": _check_guard(judging, text), "drill": _drill_guard(judging, text, drill) if drill else ""}
 
 
 def _check_guard(judging: FileJudging, text: str) -> str:
@@ -215,23 +198,21 @@ def _check_guard(judging: FileJudging, text: str) -> str:
 
 
 def _sheet(judging: FileJudging, text: str) -> Sheet:
-    from pandaeval_collector.jobs.check import METRIC, CheckOptions, CheckRun, planned, sheet
+    from pandaeval_collector.jobs.check import METRIC, CheckRun, planned, sheet
     from pandaeval_collector.runs.judges import hasty_judge
     from pandaeval_collector.runs.settings import judge
     from pandaeval_collector.scoring.registry import registry
 
-    configured, name = judge(judging.config), judging.config.judge.model
+    configured, name = judge(judging.config), judging.config.judge.model or ""
     assert configured is not None
-    assert name is not None
     settings = judging.evaluator(text).settings.judge
     assert settings is not None
     guidance = settings.guidance(registry()[METRIC], judging.agent)
-    items = planned(CheckOptions())
+    items = planned()
 
     async def ask() -> CheckRun:
         async with hasty_judge(configured, judging.environ) as found:
             run = CheckRun(found.caller, name, at_a_time=judging.config.judge.concurrency, guidance=guidance)
-            await found.process.start()
             await run.run(items)
             return run
 
@@ -298,9 +279,9 @@ def _figures(change: VerdictChange) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items() if value is not None}
 
 
-def _print(found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: AlignFormat) -> None:
+def _print(found: Alignment, guards: Mapping[str, str], judging: FileJudging, path: Path, format_: RunFormat) -> None:
     entries = [_entry(each, judging, guards) for each in found.tried]
-    if format_ is AlignFormat.json:
+    if format_ is RunFormat.json:
         from pandaeval_collector.cli._terminal import write_json
 
         told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}

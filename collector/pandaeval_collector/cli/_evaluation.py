@@ -15,18 +15,19 @@ from urllib.request import getproxies
 import typer
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.cli._baseline import Against, outcome, tell
 from pandaeval_collector.cli._cases import new_report, print_layers, suite_of, tell_matching, write_layers
 from pandaeval_collector.cli._config import check_asked, resolve_config
 from pandaeval_collector.cli._gates import GateOutcome
-from pandaeval_collector.cli._gating import UngroupedFailures, checked, unanswered
+from pandaeval_collector.cli._gating import checked, unanswered, with_groups
 from pandaeval_collector.cli._github import add_summary, commands, wanted
 from pandaeval_collector.cli._inputs import Inputs
 from pandaeval_collector.cli._junit import write_junit
 from pandaeval_collector.cli._output import OutputFile, console, progress, safe, throughput, write_json_line
 from pandaeval_collector.cli._report import default_file, write_report
-from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.cli._summary import MOST_FAILURES, Summary
 from pandaeval_collector.cli._tables import print_component_errors, print_problems, print_summary
 from pandaeval_collector.cli._where import Chooser
 from pandaeval_collector.cli.evaluate import EvaluateOptions, ResultFormat
@@ -51,7 +52,8 @@ class Evaluation:
     def __init__(self, options: EvaluateOptions) -> None:
         self._options = options
         self._config = config_of(options)
-        self._against = self._baseline()
+        baseline, gates = options.baseline, self._config.gates
+        self._against = None if baseline is None else Against(baseline, gates)
         self._suite = suite_of(options.cases, self._config, options.cases_report)
         self._layers = None if self._suite is None else new_report(self._suite, options.cases_report)
         self._chooser = None if options.where is None else Chooser(options.where)
@@ -94,10 +96,6 @@ class Evaluation:
         if not all(gate.passed for gate in of_all):
             raise typer.Exit(1)
 
-    def _baseline(self) -> Against | None:
-        path = self._options.baseline
-        return None if path is None else Against(path, self._config.gates)
-
     def _verdict(self) -> GateVerdict | None:
         return None if self._against is None else self._against.verdict()
 
@@ -110,7 +108,7 @@ class Evaluation:
         return [gate.text for gate in gates if not gate.passed]
 
     def _file_run(self, on_judged: Callable[[int, int], None]) -> FileRun:
-        scorer = evaluator(self._config)
+        scorer, suite, layers = evaluator(self._config), self._suite, self._layers
         return FileRun(
             scorer,
             close_rules(self._config),
@@ -118,7 +116,7 @@ class Evaluation:
             os.environ,
             on_judged,
             self._chooser,
-            self._grader(scorer),
+            None if suite is None or layers is None else TrialGrader(scorer, suite, layers.add),
             self._config.trials.k,
             workers=self._workers(scorer),
         )
@@ -132,18 +130,13 @@ class Evaluation:
         model, settings = self._config.embedding.model, scorer.settings
         return lambda store, telemetry: Workers(number, WorkerSetup(store, model, settings), os.environ, telemetry)
 
-    def _grader(self, scorer: Evaluator) -> TrialGrader | None:
-        if self._suite is None or self._layers is None:
-            return None
-        return TrialGrader(scorer, self._suite, self._layers.add)
-
     def _score(self, run: FileRun, target: TextIO) -> None:
         """Fills the summary, and writes JSON lines or the HTML report, which are written as results come."""
         if self._options.format is ResultFormat.html:
             self._write_report(run, target)
             return
         as_json = self._options.format is ResultFormat.json
-        waiting = UngroupedFailures()
+        ungrouped: list[Result] = []  # written when their groups are known, as many as are grouped
         with throughput(console(stderr=True), run.read.items, run.read.stored_bytes) as on_scored:
 
             def decided(decision: Decision) -> None:
@@ -152,10 +145,12 @@ class Evaluation:
 
             for result in run.results(decided):
                 failed = self._summary.take(result) is not None
-                if as_json and not (failed and waiting.takes(result)):
+                if as_json and failed and len(ungrouped) < MOST_FAILURES:
+                    ungrouped.append(result)
+                elif as_json:
                     write_json_line(target, result.to_json())
         self._summary.groups = run.grouped(self._summary.failures)
-        for line in waiting.lines(self._summary.groups):
+        for line in with_groups(ungrouped, self._summary.groups):
             write_json_line(target, line)
 
     def _write_report(self, run: FileRun, target: TextIO) -> None:
@@ -222,18 +217,13 @@ def config_of(options: EvaluateOptions) -> Config:
     used, and for a judge that could never be asked. Prints a notice if the judge's server cannot be reached now."""
     given: dict[str, object] = {"metrics.enabled": options.metrics, "judge.model": options.model}
     if options.model is not None:
-        given["judge.models"] = _everywhere(options.model, options.config)
+        known = registry(resolve_config(options.config).config.metrics.modules)
+        given["judge.models"] = {key: options.model for key, metric in known.items() if metric.model is not None}
     config = resolve_config(options.config, given).config
     check_asked(config, options.metrics or (), options.cases is not None)
     if config.judge.model is not None:
         _check_judge(config)
     return config
-
-
-def _everywhere(model: str, path: Path | None) -> dict[str, str]:
-    """Returns the ``judge.models`` with which ``model`` also judges the metrics that name a model of their own."""
-    known = registry(resolve_config(path).config.metrics.modules)
-    return {key: model for key, metric in known.items() if metric.model is not None}
 
 
 def _check_judge(config: Config) -> None:

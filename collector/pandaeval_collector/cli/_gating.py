@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
-from pandaeval_collector.base.result import cut
+from pandaeval_collector.base.result import Result, cut
 from pandaeval_collector.cli._gates import GateOutcome, gates
-from pandaeval_collector.cli._summary import MOST_FAILURES
-
-if TYPE_CHECKING:
-    from pandaeval_collector.base.result import Result
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.config import Config
-    from pandaeval_collector.store.failures import RootCause
-
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.config import Config, MetricNames
+from pandaeval_collector.runs.settings import scoring
+from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
 
 # Failure groups in the output of ``pandaeval evaluate``: in the tables, among the results, and as a gate.
 KEY = "failures"
@@ -24,8 +21,6 @@ KEY = "failures"
 
 def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome:
     """Returns a gate that fails if a group is as grave as ``gates.fail_on_error_severity`` (``None``: never)."""
-    from pandaeval_collector.store.failures.failure import at_least
-
     grave = [group for group in groups if least is not None and at_least(group.severity, least)]
     if not grave:
         return GateOutcome(KEY, True)
@@ -39,26 +34,13 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     return GateOutcome(KEY, False, text, tuple(examples))
 
 
-class UngroupedFailures:
-    """Holds failures back until their groups are known, to write them as JSON then: at most as many as are grouped."""
-
-    def __init__(self) -> None:
-        self._results: list[Result] = []
-
-    def takes(self, result: Result) -> bool:
-        """Keeps a result for later. Returns ``False`` if there is no room for it."""
-        if len(self._results) >= MOST_FAILURES:
-            return False
-        self._results.append(result)
-        return True
-
-    def lines(self, groups: Sequence[RootCause]) -> Iterator[bytes]:
-        """Yields the kept results as JSON, each with its group (``metadata.failure_group``)."""
-        of_result = {member.result: group.to_dict() for group in groups for member in group.members}
-        for result in self._results:
-            held = orjson.loads(result.to_json())
-            held["metadata"]["failure_group"] = of_result.get(result.id)
-            yield orjson.dumps(held)
+def with_groups(failed: Iterable[Result], groups: Sequence[RootCause]) -> Iterator[bytes]:
+    """Yields failed results as JSON, each with its group (``metadata.failure_group``)."""
+    of_result = {member.result: group.to_dict() for group in groups for member in group.members}
+    for result in failed:
+        held = orjson.loads(result.to_json())
+        held["metadata"]["failure_group"] = of_result.get(result.id)
+        yield orjson.dumps(held)
 
 
 _REASON = 200
@@ -67,11 +49,8 @@ _REASON = 200
 
 def checked(config: Config, summary: Summary) -> list[GateOutcome]:
     """Returns the outcomes of the thresholds that ``metrics.thresholds`` sets, and that of the failure groups."""
-    from pandaeval_collector.runs.settings import scoring
-
-    thresholds = scoring(config).thresholds
     found = gates(
-        thresholds,
+        scoring(config).thresholds,
         config.gates.max_unscored,
         summary.outcomes,
         summary.values(),
@@ -83,9 +62,6 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
 
 def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     """Yields a sentence for each metric in ``asked`` that gave no result at all: why there is none."""
-    from pandaeval_collector.config import MetricNames
-    from pandaeval_collector.scoring.registry import registry
-
     names = MetricNames((metric.level, metric.name) for metric in registry(config.metrics.modules).values())
     given = {key for key, _, _ in summary.outcomes}
     graded = any(key.startswith("trial.") for key in given)
@@ -96,9 +72,6 @@ def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterat
 
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     """Returns whether a metric that gave no result at all passes, and why there is none."""
-    from pandaeval_collector.runs.settings import scoring
-    from pandaeval_collector.scoring.registry import registry
-
     metric, settings = registry(config.metrics.modules)[key], scoring(config)
     if settings.enabled is not None and key not in settings.enabled:
         return True, "not checked: it was not asked (--metrics, metrics.enabled)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -50,8 +51,7 @@ def commands(gates: Sequence[GateOutcome], groups: Sequence[RootCause], least: s
             found[kind].append(_command(kind, gate.key, "\n".join((gate.text, *gate.examples))))
     for group in groups:
         kind = "error" if least is not None and at_least(group.severity, least) else "warning"
-        places = ", ".join(member.place for member in group.examples)
-        told = f"{group.description}\n{group.count} occurrence(s): {places}"
+        told = f"{group.description}\n{group.count} occurrence(s): {_places(group)}"
         found[kind].append(_command(kind, f"[{group.severity}] {group.title}", told))
     for lines in found.values():
         yield from lines[:_MOST]
@@ -87,31 +87,25 @@ def _markdown(gates: Sequence[GateOutcome], summary: Summary) -> Iterator[str]:
         if gate.text:
             yield f"- **{'notice' if gate.passed else 'failed'}** {_plain(gate.text)}"
             yield from (f"  - {_plain(example)}" for example in gate.examples)
-    yield from _table(
-        ("metric", "mean", "scored", "unscored"),
-        (
-            (key, f"{value:.4f}", _many(summary, key, "scored"), _many(summary, key, "unscored"))
-            for key, value in sorted(summary.values().items())
-        ),
-    )
+    counts: Counter[tuple[str, str]] = Counter()
+    for (name, kind, _), count in summary.outcomes.items():
+        counts[name, kind] += count
+    means = sorted(summary.values().items())
+    metrics = [
+        (key, f"{mean:.4f}", *(str(counts[key, kind]) for kind in ("scored", "unscored"))) for key, mean in means
+    ]
+    yield from _table(("metric", "mean", "scored", "unscored"), metrics)
     if summary.groups:
         yield "\n### Unique errors"
-        yield from _table(
-            ("severity", "root cause", "occurrences", "examples"),
-            (
-                (
-                    group.severity,
-                    f"{group.title}: {group.description}",
-                    str(group.count),
-                    ", ".join(member.place for member in group.examples),
-                )
-                for group in summary.groups[:_MOST_GROUPS]
-            ),
-        )
+        groups = [
+            (each.severity, f"{each.title}: {each.description}", str(each.count), _places(each))
+            for each in summary.groups[:_MOST_GROUPS]
+        ]
+        yield from _table(("severity", "root cause", "occurrences", "examples"), groups)
 
 
-def _many(summary: Summary, key: str, outcome: str) -> str:
-    return str(sum(count for (name, kind, _), count in summary.outcomes.items() if (name, kind) == (key, outcome)))
+def _places(group: RootCause) -> str:
+    return ", ".join(member.place for member in group.examples)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

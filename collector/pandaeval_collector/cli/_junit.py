@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pandaeval_collector.base.untrusted.printable import for_xml
-
-if TYPE_CHECKING:
-    from pandaeval_collector.cli._gates import GateOutcome
-    from pandaeval_collector.cli._summary import Summary
-    from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.cli._gates import GateOutcome
+from pandaeval_collector.cli._summary import Summary
+from pandaeval_collector.store.failures import RootCause
+from pandaeval_collector.store.failures.failure import at_least
 
 
 def write_junit(target: TextIO, gates: Iterable[GateOutcome], summary: Summary, least: str) -> None:
@@ -60,8 +59,6 @@ def _threshold(gate: GateOutcome) -> Element:
 
 
 def _group(group: RootCause, least: str) -> Element:
-    from pandaeval_collector.store.failures.failure import at_least
-
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
     told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")

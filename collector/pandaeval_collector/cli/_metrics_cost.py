@@ -11,8 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pandaeval_collector.cli._inputs import requests
-from pandaeval_collector.cli._output import console, many, table
-from pandaeval_collector.cli._run_tables import print_json
+from pandaeval_collector.cli._output import console, many, print_json, table
 from pandaeval_collector.runs.filerun import FileRun
 from pandaeval_collector.runs.settings import close_rules, evaluator
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING, Spent

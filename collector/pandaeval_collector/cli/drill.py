@@ -99,9 +99,9 @@ def drill(
             run.add(request)
         tally = run.run(on_done)
         if judge:
-            from pandaeval_collector.cli._drill_judge import Asking, asked
+            from pandaeval_collector.cli._drill_judge import asked
 
-            sheet = asked(run, settings, scorer, Asking(judged, budget, dry_run))
+            sheet = asked(run, settings, scorer, judged, budget, dry_run)
             tally.judge = None if sheet is None else sheet.to_dict()
         print_problems(console(stderr=True), run.read.problems, run.read.bad)
         worse = [] if before is None else drops(before, tally)
@@ -112,9 +112,9 @@ def drill(
 
             target.write(page(tally.to_dict(), str(source)))
         elif format_ is DrillFormat.junit:
-            write_drill_junit(tally, worse, target)
+            write_drill_junit(tally.to_dict(), worse, target)
         else:
-            print_drill(tally, console(file=target))
+            print_drill(tally.to_dict(), console(file=target))
     for drop in worse:
         typer.echo(f"failed: {drop.told}", err=True)
     if worse:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,11 +54,11 @@ def check(
     Ctrl-C prints what there is.
     """
     from pandaeval_collector.cli._output import console
-    from pandaeval_collector.jobs.check import CheckOptions, planned, sheet
+    from pandaeval_collector.jobs.check import planned, sheet
 
     settings = settings_of(config, model)
     name = settings.judge.model or ""
-    items = planned(CheckOptions(repeat, attacks))
+    items = planned(repeat, attacks)
     asked: list[CheckRun] = []
     interrupted = False
     try:
@@ -100,44 +99,27 @@ def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], ou
     """Puts all items to the judge. ``asked`` receives the run at its start, so that it outlives Ctrl-C."""
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.cli._output import progress
-    from pandaeval_collector.jobs.check import JudgeAwayError
+    from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError
     from pandaeval_collector.jobs.outcome import cure_of
-
-    try:
-        with progress(out, "asking") as told, _away():
-            asyncio.run(_asked(settings, items, asked, out, lambda done: told(done, len(items))))
-    except JudgeAwayError as error:
-        cure = cure_of(error.cause)
-        raise UserError(f"{settings.judge.model} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
-
-
-@contextmanager
-def _away() -> Iterator[None]:
-    """Turns the error of a judge's process that cannot start into ``JudgeAwayError``."""
-    from pandaeval_collector.jobs.check import JudgeAwayError
     from pandaeval_collector.judge.call import CallFailedError
-
-    try:
-        yield
-    except CallFailedError as error:
-        raise JudgeAwayError(error) from error
-
-
-async def _asked(
-    settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console, told: Callable[[int], None]
-) -> None:
-    from pandaeval_collector.jobs.check import CheckRun
     from pandaeval_collector.runs.judges import hasty_judge
     from pandaeval_collector.runs.settings import judge
 
-    configured, name = judge(settings), settings.judge.model
+    configured, name = judge(settings), settings.judge.model or ""
     assert configured is not None
-    assert name is not None
-    async with hasty_judge(configured, os.environ) as found:
-        asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
-        await found.process.start()
-        out.print(_forecast(items, found.process.prices.get(name)))
-        await asked[0].run(items)
+
+    async def ask(told: Callable[[int], None]) -> None:
+        async with hasty_judge(configured, os.environ) as found:
+            asked.append(CheckRun(found.caller, name, told, settings.judge.concurrency))
+            out.print(_forecast(items, found.process.prices.get(name)))
+            await asked[0].run(items)
+
+    try:
+        with progress(out, "asking") as told:
+            asyncio.run(ask(lambda done: told(done, len(items))))
+    except (JudgeAwayError, CallFailedError) as error:
+        cure = cure_of(error.cause if isinstance(error, JudgeAwayError) else error)
+        raise UserError(f"{name} cannot be asked ({error})" + (f": {cure}" if cure else "")) from error
 
 
 def _forecast(items: Sequence[CheckItem], price: Price | None) -> str:

@@ -53,6 +53,8 @@ def learn(
     It takes 40 labelled runs of an agent, 8 of them good and 8 bad. A model is kept only where it tells problems, among
     runs of equal length that it has not seen, better than length does. Leaves with 1 where nothing could be learned.
     """
+    from dataclasses import asdict
+
     from pandaeval_collector.cli._config import resolve_config
     from pandaeval_collector.cli._output import console
     from pandaeval_collector.cli._tables import print_problems
@@ -77,7 +79,9 @@ def learn(
     if format_ is RunFormat.json:
         for runs, model, evidence in outcomes:
             path = written.get((runs.level, runs.agent))
-            typer.echo(json.dumps(_as_dict(runs, evidence, path, None if model is None else model.version)))
+            about = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
+            version = {"version": model and model.version, "refusal": evidence.refusal}
+            typer.echo(json.dumps({**about, **version, **asdict(evidence), "file": path and str(path)}))
     else:
         _print(outcomes, len(verdicts), written, folder, dry_run)
     if not any(model for _, model, _ in outcomes):
@@ -131,13 +135,6 @@ def _verdicts(labels: Path | None, judged: str | None, store: Path | None, confi
         if len(keys) != 1:
             raise UserError(f"--judged {judged}: name one metric with its level, as session.goal_completion")
         return list(of_judge(connection, keys[0]))
-
-
-def _as_dict(runs: LabelledRuns, evidence: HeldOutFigures, path: Path | None, version: str | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    told = {"level": runs.level, "agent": runs.agent, "metric": runs.metric, "source": runs.source}
-    return {**told, "version": version, "refusal": evidence.refusal, **asdict(evidence), "file": path and str(path)}
 
 
 def _print(

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from pandaeval_collector.base.runtime.cron import is_cron
 from pandaeval_collector.base.runtime.kafka import KafkaCluster
 from pandaeval_collector.base.section import (
     Count,
@@ -33,12 +32,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _cron(text: str) -> str:
-    if not is_cron(text):
-        raise ValueError("is no cron expression: minute hour day month weekday, in UTC, as in '0 3 * * *'")
-    return text
-
-
 def _names(value: object) -> object:
     if value == "all":
         return value
@@ -54,7 +47,6 @@ def _processes(value: object) -> object:
 
 
 Address = Annotated[Text, AfterValidator(_address)]
-Cron = Annotated[Text, AfterValidator(_cron)]
 Processes = Annotated[Literal["auto"] | Annotated[int, Field(ge=0, le=MAX_PROCESSES)], BeforeValidator(_processes)]
 Names = Annotated[Literal["all"] | tuple[Text, ...], BeforeValidator(_names)]
 

@@ -7,7 +7,7 @@ can hold one fault at a time, and the faults of all sessions are scored in as fe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +17,7 @@ from types import TracebackType
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.drill.fault import Fault, NotApplicableError, Planted, Subject, plant
 from pandaeval_collector.drill.tally import CopyOutcome, Tally
-from pandaeval_collector.pipeline.line.stored_traces import rebuilt
+from pandaeval_collector.pipeline.line.stored_traces import Part, rebuilt
 from pandaeval_collector.pipeline.line.understanding import with_session
 from pandaeval_collector.receivers.files import BadLine, Request
 from pandaeval_collector.runs.filerun import FileRun, Read
@@ -40,10 +40,6 @@ class _Known:
     trace_id: str
     session: str
     results: list[Result] = field(default_factory=list)
-
-    @property
-    def looks_good(self) -> bool:
-        return not any(result.success is False for result in self.results)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +110,9 @@ class Drill:
         done = 0
         for copies, refused in self._rounds(chosen, tally):
             for copy, results in self._scored(copies, self._line):
-                outcome = self._outcome(copy, results)
+                original = copy.subject.trace
+                before = self._runs[original.trace_id].results
+                outcome = CopyOutcome.of(original, before, results, copy.planted)
                 tally.add(copy.fault, outcome)
                 self._note(copy, outcome, results)
             done += len(copies) + refused
@@ -134,8 +132,11 @@ class Drill:
 
     def _chosen(self) -> list[str]:
         """Returns the ids of runs that look good, in an order that depends on the seed alone."""
-        good = [run for run in self._runs.values() if run.looks_good and self._is_good(run.trace_id, run.session)]
-        found = sorted(run.trace_id for run in good)
+        found = sorted(
+            run.trace_id
+            for run in self._runs.values()
+            if not any(result.success is False for result in run.results) and self._is_good(run.trace_id, run.session)
+        )
         Random(self._seed).shuffle(found)
         return found
 
@@ -215,7 +216,11 @@ class Drill:
     ) -> Iterator[tuple[Judgeable, list[Result], list[Result]]]:
         """Yields each copy with what another line says of its original and of itself."""
         originals = {copy.subject.trace.trace_id for copy in copies}
-        before = self._originals_again(originals, line)
+        sessions = {self._runs[each].session for each in originals}
+        parts = [
+            part for each in sessions for trace_id in self._sessions[each] for part in self._file.contents(trace_id)
+        ]
+        before = _results(originals, parts, line)
         waiting = [*copies]
         while waiting:
             first: dict[str, Judgeable] = {}
@@ -224,20 +229,6 @@ class Drill:
             waiting = [copy for copy in waiting if copy not in first.values()]
             for copy, results in self._scored([*first.values()], line):
                 yield copy, before[copy.subject.trace.trace_id], results
-
-    def _originals_again(
-        self, wanted: Collection[str], line: Callable[[Where | None], FileRun]
-    ) -> dict[str, list[Result]]:
-        found: dict[str, list[Result]] = {each: [] for each in wanted}
-        sessions = {self._runs[each].session for each in wanted}
-        with line(lambda trace: trace.trace_id in found) as run:
-            for each in (trace_id for session in sessions for trace_id in self._sessions[session]):
-                for logs, data in self._file.contents(each):
-                    run.add(Request(logs, data))
-            for result in run.results():
-                if result.unit.level in ("trace", "turn"):
-                    found[result.unit.trace_id].append(result)
-        return found
 
     def _note(self, copy: Judgeable, outcome: CopyOutcome, results: Sequence[Result]) -> None:
         kept = self.kept[copy.fault]
@@ -249,21 +240,24 @@ class Drill:
         self, copies: Sequence[Judgeable], line: Callable[[Where | None], FileRun]
     ) -> Iterator[tuple[Judgeable, list[Result]]]:
         """Yields each copy with a line's results. The earlier runs of its session are read and not scored again."""
-        wanted = {copy.subject.trace.trace_id for copy in copies}
-        found: dict[str, list[Result]] = {each: [] for each in wanted}
-        with line(lambda trace: trace.trace_id in wanted) as run:
-            for copy in copies:
-                for logs, data in (*copy.subject.earlier_parts, *copy.planted.parts):
-                    run.add(Request(logs, data))
-            for result in run.results():
-                if result.unit.level in ("trace", "turn"):
-                    found[result.unit.trace_id].append(result)
+        parts = (part for copy in copies for part in (*copy.subject.earlier_parts, *copy.planted.parts))
+        found = _results({copy.subject.trace.trace_id for copy in copies}, parts, line)
         for copy in copies:
             yield copy, found[copy.subject.trace.trace_id]
 
-    def _outcome(self, copy: Judgeable, results: Sequence[Result]) -> CopyOutcome:
-        original = copy.subject.trace
-        return CopyOutcome.of(original, self._runs[original.trace_id].results, results, copy.planted)
+
+def _results(
+    wanted: Collection[str], parts: Iterable[Part], line: Callable[[Where | None], FileRun]
+) -> dict[str, list[Result]]:
+    """Returns what a line says of some traces by their ids, of all whose messages it is given."""
+    found: dict[str, list[Result]] = {each: [] for each in wanted}
+    with line(lambda trace: trace.trace_id in found) as run:
+        for logs, data in parts:
+            run.add(Request(logs, data))
+        for result in run.results():
+            if result.unit.level in ("trace", "turn"):
+                found[result.unit.trace_id].append(result)
+    return found
 
 
 def chosen_faults(names: Collection[str] | None, known: Mapping[str, Fault]) -> Mapping[str, Fault]:

@@ -106,7 +106,10 @@ class ToolNameEdit:
 
         def of_call(held: Any) -> Any:
             named = isinstance(held, dict) and call.id and any(held.get(key) == call.id for key in own)
-            return rewritten_below(held, rename) if named else held
+            if not named:
+                return held
+            made = {key: rewritten(each, rename) for key, each in held.items()}
+            return held if all(made[key] is each for key, each in held.items()) else made
 
         raw.rewrite(of_call)
         span = raw.span(call.span_id)
@@ -208,7 +211,13 @@ def _speaks_of(held: Any, ids: Collection[str]) -> bool:
 
 def text_change(old: str, new: str) -> Change:
     """Returns a change that replaces ``old`` by ``new`` wherever it stands in texts, however it is escaped there."""
-    pairs = {spell(old): spell(new) for spell in (str, _json, _ascii, _repr)}
+    spellings = (
+        str,
+        lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+        lambda text: json.dumps(text)[1:-1],
+        lambda text: repr(text)[1:-1],
+    )
+    pairs = {spell(old): spell(new) for spell in spellings}
 
     def change(held: Any) -> Any:
         if not isinstance(held, str) or not held:
@@ -221,21 +230,3 @@ def text_change(old: str, new: str) -> Change:
         return held
 
     return change
-
-
-def rewritten_below(held: Any, change: Change) -> Any:
-    """Returns an object with its values rewritten; the same one if nothing changes."""
-    made = {key: rewritten(each, change) for key, each in held.items()}
-    return held if all(made[key] is each for key, each in held.items()) else made
-
-
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _ascii(text: str) -> str:
-    return json.dumps(text)[1:-1]
-
-
-def _repr(text: str) -> str:
-    return repr(text)[1:-1]

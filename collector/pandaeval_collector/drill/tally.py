@@ -241,6 +241,13 @@ class NoticedLess:
     now: NoticedShare
 
     @property
+    def standard_score(self) -> float:
+        """The standard score of the difference of the two shares."""
+        pooled = (self.before.hits + self.now.hits) / (self.before.n + self.now.n)
+        error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / self.before.n + 1.0 / self.now.n))
+        return (self.before.hits / self.before.n - self.now.hits / self.now.n) / error if error else 0.0
+
+    @property
     def told(self) -> str:
         return (
             f"{self.metric} noticed {self.before.hits} of {self.before.n} copies of {self.fault}, "
@@ -253,7 +260,7 @@ def drops(before: Mapping[str, Any], now: Tally) -> list[NoticedLess]:
     which share :data:`LEVEL` among them. Raises ``KeyError`` and ``TypeError`` for an object of another kind."""
     pairs = [*_pairs(before, now)]
     limit = NormalDist().inv_cdf(1.0 - LEVEL / max(1, len(pairs)))
-    return [pair for pair in pairs if _z(pair.before, pair.now) > limit]
+    return [pair for pair in pairs if pair.standard_score > limit]
 
 
 def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
@@ -267,10 +274,3 @@ def _pairs(before: Mapping[str, Any], now: Tally) -> Iterator[NoticedLess]:
                     NoticedShare(share["hits"], share["n"]),
                     NoticedShare(found.by_metric[metric], found.n),
                 )
-
-
-def _z(before: NoticedShare, now: NoticedShare) -> float:
-    """Returns the standard score of the difference of two shares."""
-    pooled = (before.hits + now.hits) / (before.n + now.n)
-    error = math.sqrt(pooled * (1.0 - pooled) * (1.0 / before.n + 1.0 / now.n))
-    return (before.hits / before.n - now.hits / now.n) / error if error else 0.0

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pandaeval_collector.base.score import Finding, Score, Why
+from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
 from pandaeval_collector.judge.desk import AnswerCost, Judge, Memory, NoVerdictError
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.rubric import TOGETHER, Guidance, QuestionPart, Rubric, Verdict
 from pandaeval_collector.scoring.evaluator import Question
+from pandaeval_collector.scoring.metric import Metric
 
 V = TypeVar("V", bound=Verdict)
 
@@ -51,7 +52,7 @@ class Again(Judge):
 
     def __init__(self, before: Judge, anew: Judge, name: str) -> None:
         self._before, self._anew, self._name = before, anew, name
-        self.spent, self.pack = anew.spent, before.pack
+        self.spent, self._pack = anew.spent, before.pack
 
     @property
     def last_said(self) -> str:
@@ -64,6 +65,16 @@ class Again(Judge):
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None) -> V:
         own = rubric.name == self._name or rubric.name == TOGETHER
         return await (self._anew if own else self._before).ask(rubric, given)
+
+
+async def asked(metric: Metric[Any, Any], subject: Any, judge: Judge) -> Finding | None:
+    """Asks a judged metric; a reply that holds no verdict is unscored. Raises ``CallFailedError`` and
+    ``OverBudgetError``."""
+    assert metric.ask is not None
+    try:
+        return await metric.ask(subject, judge)
+    except NoVerdictError as error:
+        return Unscored(error.why, str(error))
 
 
 def anew(desks: Desks, memory: Memory, pack: Pack, model: str, name: str, guidance: Guidance) -> Judge:
@@ -110,26 +121,25 @@ class Votes:
     async def verdict(self, question: Question, subject: Any, judge: Judge) -> Finding | None:
         """Returns the metric's finding by all votes, and adds the costs of all to ``judge``'s account. Raises what
         :func:`counted` raises."""
-        asked = question.metric.ask
-        if asked is None:
+        if question.metric.ask is None:
             return None
         if self._number == 1:
-            return await asked(subject, judge)
+            return await question.metric.ask(subject, judge)
         first = await self._cast(question, subject, judge)
         if isinstance(first, _NotGiven):
             raise first
         if not isinstance(first, Score | NoVerdictError):
             return first  # code said it; more votes would say the same
-        others = [self._another(judge.pack, question, number) for number in range(2, self._number + 1)]
+        others = []
+        for number in range(2, self._number + 1):
+            fence = f"vote {number}"
+            memory = Apart(self._memory, fence)
+            others.append(anew(self._desks, memory, judge.pack, question.model, fence, question.guidance))
         name = question.metric.name
         given = await asyncio.gather(*(self._cast(question, subject, Again(judge, each, name)) for each in others))
         for each in others:
             pay(judge.spent, each.spent)
         return counted([first, *given], question.passes_from)
-
-    def _another(self, pack: Pack, question: Question, number: int) -> Judge:
-        name = f"vote {number}"
-        return anew(self._desks, Apart(self._memory, name), pack, question.model, name, question.guidance)
 
     async def _cast(self, question: Question, subject: Any, judge: Judge) -> _Ballot:
         assert question.metric.ask is not None

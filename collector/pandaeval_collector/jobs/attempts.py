@@ -165,12 +165,16 @@ class Attempts:
             if isinstance(failed, Later):
                 await self._put_back(job, failed)
             else:
-                await self._give_up(failed)
+                await self._commit(lambda: Decision(WriteSet(ended=[failed])))
+                self._telemetry.add("pandaeval.jobs", failed.state, 1, failed.why)
 
     async def _judge(self, job: Job, instead: Unscored | None = None) -> None:
         """Concludes a job with what a judge says of it, or with ``instead``."""
+        budget, settings = MOST_RECORD, self._evaluator.settings.judge
+        if instead is None and settings is not None and not self.pauses.given_up:
+            budget = await self._budgets.of(settings.model_of(job.metric))
         try:
-            loaded = await self._loaded(job, MOST_RECORD if instead is not None else await self._budget(job))
+            loaded = await self._loaded(job, budget)
         except GoneError as error:
             return await self._end(Judgement(JobEnd(job.id, "cancelled", "gone", str(error))))
         except Exception as error:  # noqa: BLE001 - what one trace holds must not stop the judge
@@ -246,12 +250,6 @@ class Attempts:
 
         result.failure_group = await judged_group(self._failures, failure, ask)
 
-    async def _budget(self, job: Job) -> int:
-        judge = self._evaluator.settings.judge
-        if judge is None or self.pauses.given_up:
-            return MOST_RECORD
-        return await self._budgets.of(judge.model_of(job.metric))
-
     async def _loaded(self, job: Job, budget: int) -> JobTrace:
         return await asyncio.get_running_loop().run_in_executor(self._traces.thread, self._traces, job, budget)
 
@@ -304,8 +302,3 @@ class Attempts:
     async def _end(self, judgement: Judgement) -> None:
         await self._commit(lambda: self._line.judged([judgement]))
         self._telemetry.add("pandaeval.jobs", judgement.end.state, 1, judgement.end.why)
-
-    async def _give_up(self, end: JobEnd) -> None:
-        """Ends a job without a result."""
-        await self._commit(lambda: Decision(WriteSet(ended=[end])))
-        self._telemetry.add("pandaeval.jobs", end.state, 1, end.why)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +109,16 @@ class Agreement:
     def _take(self, series: Series, pairs: list[Pair], threshold: float) -> None:
         is_new = series not in self._pairs
         self._pairs[series], self._thresholds[series] = pairs, threshold
-        self._figures[series] = compared(pairs, threshold)
+        self._figures[series] = VerdictAgreement(
+            len(pairs),
+            paired.agreement(pairs),
+            paired.flips(pairs, threshold),
+            paired.noise(pairs),
+            paired.spread([first for first, _ in pairs]),
+            paired.discrimination(pairs),
+            paired.kappa(pairs, threshold),
+            paired.difference(pairs),
+        )
         if is_new:
             self._show(series)
 
@@ -141,30 +150,16 @@ class Agreement:
         gauge("spread", lambda found: found.noise, of="repeats")
         gauge("spread", lambda found: found.spread, of="runs")
         gauge("discrimination", lambda found: found.discrimination)
-        for bound, read in _BOUNDS.items():
-            gauge("kappa", lambda found, read=read: read(found.kappa), bound=bound)  # type: ignore[misc]
-            gauge("difference", lambda found, read=read: read(found.difference), bound=bound)  # type: ignore[misc]
+        for bound, end in _BOUNDS.items():
+            gauge("kappa", lambda found, end=end: getattr(found.kappa, end, math.nan), bound=bound)  # type: ignore[misc]
+            gauge(
+                "difference",
+                lambda found, end=end: getattr(found.difference, end, math.nan),  # type: ignore[misc]
+                bound=bound,
+            )
 
 
-_BOUNDS: Mapping[str, Callable[[PairedEstimate | None], float]] = {
-    "estimate": lambda found: math.nan if found is None else found.value,
-    "low": lambda found: math.nan if found is None else found.low,
-    "high": lambda found: math.nan if found is None else found.high,
-}
-
-
-def compared(pairs: list[Pair], threshold: float) -> VerdictAgreement:
-    """Computes the figures of at least one pair of verdicts."""
-    return VerdictAgreement(
-        len(pairs),
-        paired.agreement(pairs),
-        paired.flips(pairs, threshold),
-        paired.noise(pairs),
-        paired.spread([first for first, _ in pairs]),
-        paired.discrimination(pairs),
-        paired.kappa(pairs, threshold),
-        paired.difference(pairs),
-    )
+_BOUNDS = {"estimate": "value", "low": "low", "high": "high"}
 
 
 # Puts a share of the questions that have a verdict once more, to the same judge or to another, and notes beside the
@@ -197,60 +192,43 @@ class AskedAgain:
         """Asks again if the result is in the share; returns the finding with the second verdict (``retest``,
         ``second``) and the agreement so far (``judge_agreement``, ``second_agreement``) in its metadata. The score
         stays that of the first verdict; the costs are those of both."""
-        if not isinstance(finding, Score):
-            return finding
-        key, by, second = question.metric.key, question.model, None
-        if by == self._model or (self._model is None and not first.spent.calls):
+        by, key = question.model, question.metric.key
+        if not isinstance(finding, Score) or by == self._model or (self._model is None and not first.spent.calls):
             return finding
         both = by if self._model is None else f"{by} / {self._model}"
+        about: dict[str, Any] = {}
         if included(f"{self._name} {question.id}", self._share):
             fence = "again" if self._model is None else "second"
             other = anew(self._desks, self._memory, pack, self._model or by, fence, question.guidance)
-            second, outcome = await asked_again(question, subject, first, other)
-            self._telemetry.add(self._counter, outcome)
-        if second is not None:
-            await self._agreement.add(self._name, key, both, (said(finding), said(second)), question.passes_from)
-        so_far = "judge_agreement" if self._model is None else "second_agreement"
-        more = {} if self._model is None else {"model": self._model}
+            second = await self._asked(question, subject, first, other)
+            if second is not None:
+                pair, threshold = (said(finding), said(second)), question.passes_from
+                await self._agreement.add(self._name, key, both, pair, threshold)
+                about[self._name] = {
+                    **({} if self._model is None else {"model": self._model}),
+                    "score": pair[1],
+                    "difference": abs(pair[1] - pair[0]),
+                    "flipped": (pair[0] >= threshold) != (pair[1] >= threshold),
+                }
         figures = self._agreement.of(self._name, key, both)
-        return with_comparison(finding, question, second, self._name, so_far, figures, **more)
+        if figures is not None:
+            about["judge_agreement" if self._model is None else "second_agreement"] = figures.to_dict()
+        return replace(finding, metadata={**finding.metadata, **about}) if about else finding
 
-
-async def asked_again(question: Question, subject: Any, first: Judge, other: Judge) -> tuple[Score | None, str]:
-    """Returns the score of ``other``, if any, and ``compared``, ``no_verdict`` or ``not_asked``. A call that failed
-    says nothing about a judge."""
-    asked = question.metric.ask
-    assert asked is not None
-    try:
-        found = await asked(subject, Again(first, other, question.metric.name))
-    except NoVerdictError:
-        found = None
-    except (CallFailedError, OverBudgetError):
-        return None, "not_asked"
-    finally:
-        pay(first.spent, other.spent)
-    return (found, "compared") if isinstance(found, Score) else (None, "no_verdict")
-
-
-def with_comparison(
-    finding: Score,
-    question: Question,
-    second: Score | None,
-    name: str,
-    so_far: str,
-    figures: VerdictAgreement | None,
-    **more: Any,
-) -> Score:
-    """Returns the finding with the second score (before facts lowered it) under ``name`` in its metadata, and the
-    figures of all comparisons so far under ``so_far``."""
-    about: dict[str, Any] = {}
-    if second is not None:
-        one, other = said(finding), said(second)
-        flipped = (one >= question.passes_from) != (other >= question.passes_from)
-        about[name] = {**more, "score": other, "difference": abs(other - one), "flipped": flipped}
-    if figures is not None:
-        about[so_far] = figures.to_dict()
-    return replace(finding, metadata={**finding.metadata, **about}) if about else finding
+    async def _asked(self, question: Question, subject: Any, first: Judge, other: Judge) -> Score | None:
+        """Returns the score of ``other``, if any. A call that failed says nothing about a judge."""
+        assert question.metric.ask is not None
+        found, outcome = None, "no_verdict"
+        try:
+            found = await question.metric.ask(subject, Again(first, other, question.metric.name))
+        except NoVerdictError:
+            pass
+        except (CallFailedError, OverBudgetError):
+            outcome = "not_asked"
+        finally:
+            pay(first.spent, other.spent)
+        self._telemetry.add(self._counter, "compared" if isinstance(found, Score) else outcome)
+        return found if isinstance(found, Score) else None
 
 
 @dataclass(frozen=True, slots=True)

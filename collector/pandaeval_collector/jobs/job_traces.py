@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,7 +26,7 @@ from pandaeval_collector.pipeline.line.members import from_row
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt
 from pandaeval_collector.pipeline.line.understanding import SESSION, TURN
 from pandaeval_collector.scoring.evaluator import JudgeSettings
-from pandaeval_collector.store import Job, Store, StoreReader
+from pandaeval_collector.store import Job, SessionTraceRow, Store, StoreReader
 from pandaeval_otel.model import Trace, Trigger
 from pandaeval_otel.normal.trace import Closing
 from pandaeval_otel.normal.turns import of_turn
@@ -39,15 +39,11 @@ def hider(judge: JudgeSettings) -> Hide | None:
     steps: list[Hide] = [redact] if judge.secrets else []
     if judge.pii:
         check_installed()
-        steps.append(_personal_data)
+        steps.append(lambda text: _recognisers()(text))
     steps += [_named(name) for name in judge.custom]
     if not steps:
         return None
     return lambda text: reduce(lambda so_far, step: step(so_far), steps, text)
-
-
-def _personal_data(text: str) -> str:
-    return _recognisers()(text)
 
 
 @cache
@@ -86,19 +82,17 @@ class EarlierTraces:
         nothing without a session. Leaves out traces whose spans were deleted."""
         if trace.session_id is None:
             return ()
-        rows = self._store.session_traces(trace.session_id)
-        own = bytes.fromhex(trace.trace_id)
-        earlier = [row.trace_id for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
-        return tuple(line for trace_id in earlier[-NEWEST:] for line in self._lines(trace_id))
+        return tuple(line for row in self._before(trace)[-NEWEST:] for line in self._lines(row.trace_id))
 
     def turns(self, trace: Trace) -> int | None:
         """Returns how many turns of its conversation came before ``trace``; ``None`` without a session."""
         if trace.session_id is None:
             return None
-        rows = self._store.session_traces(trace.session_id)
-        own = bytes.fromhex(trace.trace_id)
-        before = (row for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own)
-        return sum(from_row(row).facts.turns for row in before)
+        return sum(from_row(row).facts.turns for row in self._before(trace))
+
+    def _before(self, trace: Trace) -> list[SessionTraceRow]:
+        own, rows = bytes.fromhex(trace.trace_id), self._store.session_traces(trace.session_id or "")
+        return [row for row in rows if row.end_ns <= trace.start_ns and row.trace_id != own]
 
     def whole(self, session_id: str) -> tuple[list[Trace], int]:
         """Returns the first and the newest traces of a session, oldest first, redacted, and how many are missing."""
@@ -131,6 +125,7 @@ class EarlierTraces:
 
 
 _REMEMBER = 32
+V = TypeVar("V", TurnView, Conversation)
 
 
 class GoneError(Exception):
@@ -213,20 +208,22 @@ class JobTraceLoader:
             self._earlier.turns(trace),
             lambda each: each if hide is None else redacted(each, hide),
         )
-        if hide is not None:
-            knowledge = tuple(map(hide, view.knowledge))
-            view = replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
+        view = self._hidden(view)
         return JobTrace(view, view.trace, pack(view.trace, self._secret, budget, view.said), digest)
 
     def _of_session(self, session_id: str, digest: str, budget: int) -> JobTrace:
         traces, missing = self._earlier.whole(session_id)
         if not traces:
             raise GoneError("the spans of the session are not kept any more")
-        whole, hide = conversation(traces, digest, missing), self._hide
-        if hide is not None:
-            knowledge = tuple(map(hide, whole.knowledge))
-            whole = replace(whole, goal=hide(whole.goal), profile=hide(whole.profile), knowledge=knowledge)
+        whole = self._hidden(conversation(traces, digest, missing))
         return JobTrace(whole, whole.trace, pack(whole.trace, self._secret, budget), digest)
+
+    def _hidden(self, view: V) -> V:
+        hide = self._hide
+        if hide is None:
+            return view
+        knowledge = tuple(map(hide, view.knowledge))
+        return replace(view, goal=hide(view.goal), profile=hide(view.profile), knowledge=knowledge)
 
 
 def fence_secret(store: Store) -> bytes:

@@ -65,7 +65,8 @@ def after_failure(job: Job, error: CallFailedError, patience: Patience, now: flo
     """Decides what happens to a job whose call failed in spite of the call's own retries. ``now``: of the store's
     running clock."""
     message = told(error)
-    given_up = GivenUp(Unscored(_why(error.failure), _told(job, error)), message)
+    why = Why.TIMEOUT if error.failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
+    given_up = GivenUp(Unscored(why, _told(job, error)), message)
     match error.failure:
         case CallFailure.REFUSED | CallFailure.TOO_LONG:
             return given_up
@@ -94,10 +95,6 @@ def until_next_day(now: float) -> float:
     """Returns the seconds until the next day begins (UTC); ``now``: Unix seconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (today + timedelta(days=1)).timestamp() - now
-
-
-def _why(failure: CallFailure) -> Why:
-    return Why.TIMEOUT if failure is CallFailure.TIMEOUT else Why.JUDGE_FAILED
 
 
 def _told(job: Job, error: CallFailedError) -> str:

@@ -8,21 +8,22 @@ Costs the calls of its questions, within the limits and the budget of the live j
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.score import Finding, Unscored
+from pandaeval_collector.base.score import Unscored
 from pandaeval_collector.base.telemetry import Telemetry
+from pandaeval_collector.jobs.anew import asked
 from pandaeval_collector.jobs.setup import Desks
 from pandaeval_collector.judge.call import CallFailedError, OverBudgetError
-from pandaeval_collector.judge.desk import Judge, Memory, NoVerdictError
+from pandaeval_collector.judge.desk import Judge, Memory
 from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.selection import Selection, included
 from pandaeval_collector.pipeline.line.decision import Decision
-from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, Question
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.run_rows import RunBatch, RunResult
 from pandaeval_otel.model import Trace
@@ -64,7 +65,7 @@ class Shadow:
         desk, guidance = self._desks.desk(self._memory), question.guidance
         judge = Judge(desk, pack, question.model, self._desks.secrets, metric, guidance=guidance)
         try:
-            finding = await self._finding(question, trace, judge)
+            finding = await asked(question.metric, trace, judge)
         except (CallFailedError, OverBudgetError):
             self._telemetry.add("pandaeval.judge.shadow", "not_asked")
             return None
@@ -72,13 +73,6 @@ class Shadow:
             return None
         self._telemetry.add("pandaeval.judge.shadow", "no_verdict" if isinstance(finding, Unscored) else "answered")
         return self._evaluator.answered(question, finding, judge.spent)
-
-    async def _finding(self, question: Question, trace: Trace, judge: Judge) -> Finding | None:
-        assert question.metric.ask is not None
-        try:
-            return await question.metric.ask(trace, judge)
-        except NoVerdictError as error:
-            return Unscored(error.why, str(error))
 
     def filed(self, result: Result) -> Decision:
         """Files a result in the shadow's run and series; does nothing for an outdated result, whose trace has grown
@@ -122,15 +116,8 @@ async def open_shadow(
         await asyncio.wrap_future(store.runs.stand(None, b""))
         return None
     evaluator = Evaluator(live.embedder, as_judge(live.settings, model))
-    run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(_asked(evaluator, model, share))))
+    spec = {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}}
+    spec |= {"emit": False, "name": NAME, "decided": None}  # as a stored RunSpec
+    run = await asyncio.wrap_future(store.runs.stand(f"{NAME}\n{model}", orjson.dumps(spec)))
     assert run is not None
     return Shadow(store, desks, memory, evaluator, count, telemetry, share, run)
-
-
-def _asked(evaluator: Evaluator, model: str, share: float) -> Mapping[str, object]:
-    """Returns the shadow's run as a stored :class:`pandaeval_collector.runs.spec.RunSpec`."""
-    return {"metrics": evaluator.asked, "wanted": {}, "model": model, "sample": share, "weights": {}} | {
-        "emit": False,
-        "name": NAME,
-        "decided": None,
-    }

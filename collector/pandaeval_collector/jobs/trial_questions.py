@@ -35,24 +35,17 @@ class TrialJudge:
         self._secrets_out, self._wait, self._secret = secrets_out, wait, secrets.token_bytes(32)
 
     async def verdicts(
-        self, trials: Sequence[Trial], on_done: Callable[[int, int], None] = lambda done, total: None
+        self, trials: Sequence[Trial], on_done: Callable[[], None] = lambda: None
     ) -> list[dict[str, TrialVerdict]]:
-        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply."""
-        done = 0
+        """Returns for each trial what the judged graders found, by name; leaves out graders that do not apply.
+        ``on_done`` is called after each trial."""
+        return [*await asyncio.gather(*(self._of(trial, on_done) for trial in trials))]
 
-        async def one(trial: Trial) -> dict[str, TrialVerdict]:
-            nonlocal done
-            found = await self._of(trial)
-            done += 1
-            on_done(done, len(trials))
-            return found
-
-        return [*await asyncio.gather(*(one(trial) for trial in trials))]
-
-    async def _of(self, trial: Trial) -> dict[str, TrialVerdict]:
+    async def _of(self, trial: Trial, on_done: Callable[[], None]) -> dict[str, TrialVerdict]:
         hide = self._hide
         shown = trial if hide is None else replace(trial, traces=tuple(redacted(each, hide) for each in trial.traces))
         found = {metric.name: await self._verdict(metric, trial, shown) for metric in self._grader.judged}
+        on_done()
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     async def _verdict(self, metric: Grader, trial: Trial, shown: Trial) -> TrialVerdict | None:

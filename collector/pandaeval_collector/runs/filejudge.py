@@ -6,6 +6,7 @@ One process asks the model for all of it, and starts at the first question.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -103,14 +104,10 @@ class FileJudge:
         settings = self._evaluator.settings.judge
         hide = redact if settings is None else hider(settings)
         asked = TrialJudge(grader, self._desk(), hide, secrets_out=self._desks.secrets)
-        done = 0
+        numbers = itertools.count(1)
         for trials in batches:
-            verdicts = self._loop.run(asked.verdicts(trials, partial(self._note_done, done, total)))
-            done += len(trials)
+            verdicts = self._loop.run(asked.verdicts(trials, lambda: self._on_judged(next(numbers), total)))
             yield from zip(trials, verdicts, strict=True)
-
-    def _note_done(self, before: int, total: int, done: int, _: int) -> None:
-        self._on_judged(before + done, total)
 
     def grouped(self, failures: Sequence[Failure]) -> tuple[RootCause, ...]:
         """Groups failures by root cause, gravest first: as the judge says in one call, else by label."""

@@ -42,13 +42,15 @@ class RunJudge:
 
 @asynccontextmanager
 async def hasty_judge(config: JudgeConfig, environ: Mapping[str, str]) -> AsyncIterator[RunJudge]:
-    """Opens a judge on a temporary store, for a command whose user waits; its process is not yet started."""
+    """Opens a judge on a temporary store, for a command whose user waits. Raises ``CallFailedError`` where its process
+    does not start."""
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
         store = Store(Path(folder), durability="off", max_bytes=1 << 30)
         process, caller = open_caller(
             store, replace(config, setup=replace(config.setup, cooldown=_COOLDOWN_S)), environ
         )
         try:
+            await process.start()
             yield RunJudge(process, caller)
         finally:
             await process.close()

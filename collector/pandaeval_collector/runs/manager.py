@@ -196,7 +196,7 @@ class Runs:
         done = await asyncio.wrap_future(self.store.runs.cancel(run_id))
         if done:
             self.engine.cancelled(run_id)
-        return done
+        return bool(done)
 
     async def retry(self, run_id: str) -> bool:
         """Queues an ended run again for its failed and unscored traces; returns ``False`` if there are none."""

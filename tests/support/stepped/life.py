@@ -49,7 +49,7 @@ class Life:
         with _stepped():
             self.store = Store(folder, "off", clock=StoreClock(lambda: _EPOCH + loop.time(), loop.time))
             emitter = Emitter({each.source for each in exporters} - {MEMBERS})
-            line = Line(self.store, evaluator, emitter, hands_over=hands_over)
+            line = Line(self.store.reads, evaluator, emitter, hands_over=hands_over)
             self.pipeline = Pipeline(self.store, line, timing, self.telemetry, clock=loop.time)
             patience = Patience(attempts=1000, first=1.0)
             attempts = Attempts(self.store, line, evaluator, judge, self.pipeline.commit, self.telemetry, patience)

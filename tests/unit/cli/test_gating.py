@@ -10,9 +10,8 @@ import pytest
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Assumed, Score, Unscored, Why
-from pandaeval_collector.cli import _gating
 from pandaeval_collector.cli._gates import GateOutcome, gates
-from pandaeval_collector.cli._gating import UngroupedFailures, _silent, checked, severity_gate, unanswered
+from pandaeval_collector.cli._gating import _silent, checked, severity_gate, unanswered, with_groups
 from pandaeval_collector.cli._summary import Summary
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.failures import Failure, RootCause
@@ -76,19 +75,10 @@ class TestSeverity:
 
 
 class TestUngrouped:
-    def test_as_many_are_kept_as_are_grouped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_gating, "MOST_FAILURES", 2)
-        waiting = UngroupedFailures()
-        assert [waiting.takes(result(id=f"r{n}")) for n in range(4)] == [True, True, False, False]
-        assert [json.loads(line)["id"] for line in waiting.lines(())] == ["r0", "r1"]
-
     def test_each_is_written_with_its_group(self) -> None:
-        waiting = UngroupedFailures()
         results = [result(id=f"r{n}", finding=Score(0.1, metadata={"mine": n})) for n in range(3)]
-        for each in results:
-            waiting.takes(each)
         both = group("high", failures=2)
-        for held, each, of in zip(waiting.lines([both]), results, (both, both, None), strict=True):
+        for held, each, of in zip(with_groups(results, [both]), results, (both, both, None), strict=True):
             whole = json.loads(each.to_json())
             whole["metadata"]["failure_group"] = None if of is None else of.to_dict()
             assert json.loads(held) == whole

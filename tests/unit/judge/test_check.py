@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pandaeval_collector.jobs.check import CheckOptions, CheckRun, JudgeAwayError, Sheet, planned, sheet
+from pandaeval_collector.jobs.check import CheckRun, JudgeAwayError, Sheet, planned, sheet
 from pandaeval_collector.jobs.check.plan import CheckItem, attacks, known_runs, parallel_swapped
 from pandaeval_collector.jobs.check.questions import forecast
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall, OverBudgetError
@@ -20,7 +20,7 @@ from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
-ITEMS = planned(CheckOptions(attacks=34))
+ITEMS = planned(attacks=34)
 RECORDED = {
     "returned": "openai_agents_genai/good",
     "library": "strands/good_session",

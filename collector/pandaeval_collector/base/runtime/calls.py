@@ -25,6 +25,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Codec:
         return pickle.loads(body)  # noqa: S301 - from our parent or our child
 
     def error(self, error: Exception) -> Exception | str:
-        """Returns what the other end can raise: the error, with its traceback as a note, or a text that says the same."""
+        """Returns what the other end can raise: the error, with its traceback as a note, or else a text."""
         error.add_note("".join(traceback.format_exception(error)))
         try:
             if type(self.unpack(self.pack(error))) is type(error):
@@ -255,7 +256,8 @@ class Calls:
         self._running: tuple[Child, Peer] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._hung = self._stopped = False
+        self._hung: Child | None = None
+        self._stopped = False
 
     @property
     def pid(self) -> int | None:
@@ -341,7 +343,8 @@ class Calls:
         self._count("started")
         # A point that killed one process is not armed in the next.
         self._environ[failpoints.VARIABLE] = failpoints.lasting(self._environ.get(failpoints.VARIABLE, ""))
-        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=self._end_hanging)
+        hang = partial(self._end_hanging, child)
+        peer = Peer(child.send, self._codec, self._handlers, in_turn=self._in_turn, on_hang=hang)
         self._running = child, peer
         self._begin(self._read(child, peer))
 
@@ -354,9 +357,9 @@ class Calls:
         await child.wait()
         raise ChildStartError(f"does not start: {fault.decode(errors='replace')}")
 
-    def _end_hanging(self) -> None:
-        self._hung = True
-        self.kill()
+    def _end_hanging(self, child: Child) -> None:
+        self._hung = child
+        child.kill()
 
     async def _read(self, child: Child, peer: Peer) -> None:
         """Handles the messages of the process until it ends."""
@@ -370,8 +373,7 @@ class Calls:
         self._running = None
         self._not_before = time.monotonic() + (0.0 if self._stopped else self._backoff.failed())
         code = await child.wait()
-        hung, self._hung = self._hung, False
-        why = "hung" if hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
+        why = "hung" if child is self._hung else f"signal_{-code}" if code < 0 else f"exit_{code}"
         if not self._stopped:
             self._count("ended", 1, why)
             words = (self._what, child.pid, why.replace("_", " "), peer.busy)

@@ -118,7 +118,9 @@ class Outbox(Outlet):
         self._key = f"cursor:{exporter.name}"
         self._cursor = _Cursor()
         reads_results = self.source == "results"
-        self._read = store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
+        self._read = (
+            store.reads.results_after if reads_results else functools.partial(store.reads.outbox_after, self.source)
+        )
 
     @property
     def seq(self) -> int:

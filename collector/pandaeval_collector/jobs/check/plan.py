@@ -43,11 +43,6 @@ def padded(trace: Trace) -> Trace:
     return answering(trace, _POLITE.format(trace.output or ""))
 
 
-def tools_reversed(trace: Trace) -> Trace:
-    """Returns the run with its tools listed in reverse order."""
-    return replace(trace, tools=trace.tools[::-1])
-
-
 def parallel_swapped(trace: Trace) -> Trace | None:
     """Returns the run with its first two parallel calls swapped, ``None`` without such calls."""
     calls = list(trace.tool_calls)
@@ -118,15 +113,11 @@ class KnownRun:
 @cache
 def known_runs() -> tuple[KnownRun, ...]:
     """Returns all known runs, the good ones first."""
-    return tuple(_known())
-
-
-def _known() -> Iterator[KnownRun]:
-    for name in ("returned", "library", "visit"):
-        yield KnownRun(name, _recorded(name), DONE)
-    for name in ("wrong_tool", "gives_up", "off_topic"):
-        yield KnownRun(name, _recorded(name), NOT_DONE)
-    yield KnownRun("hallucinates", answering(_recorded("wrong_tool"), _INVENTED), NOT_DONE)
+    return (
+        *(KnownRun(name, _recorded(name), DONE) for name in ("returned", "library", "visit")),
+        *(KnownRun(name, _recorded(name), NOT_DONE) for name in ("wrong_tool", "gives_up", "off_topic")),
+        KnownRun("hallucinates", answering(_recorded("wrong_tool"), _INVENTED), NOT_DONE),
+    )
 
 
 def _recorded(name: str) -> Trace:
@@ -147,14 +138,6 @@ PLAIN, POSITION, VERBOSITY, INJECTION = "plain", "position", "verbosity", "injec
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOptions:
-    """``repeat``: how often each unchanged run is judged, at least 2; ``attacks``: how many attacks are tried."""
-
-    repeat: int = 3
-    attacks: int = 40
-
-
-@dataclass(frozen=True, slots=True)
 class CheckItem:
     """One question of a check. ``kind``: the property tested; ``form``: what was changed in the run, for people."""
 
@@ -165,9 +148,13 @@ class CheckItem:
     pack: Pack
 
 
-def planned(options: CheckOptions) -> list[CheckItem]:
-    """Returns all questions of a check; the same for every model."""
-    return [*_plain(options.repeat), *_in_other_order(), *_padded(), *_attacked(options.attacks)]
+def planned(repeat: int = 3, attacks: int = 40) -> list[CheckItem]:
+    """Returns all questions of a check; the same for every model. ``repeat``: how often each unchanged run is judged,
+    at least 2; ``attacks``: how many attacks are tried."""
+    rounds = [f"round {number + 1}" for number in range(repeat)]
+    plain = [_item(PLAIN, run, each, run.trace) for each in rounds for run in known_runs()]
+    verbose = [_item(VERBOSITY, run, "padded answer", padded(run.trace)) for run in known_runs()]
+    return [*plain, *_in_other_order(), *verbose, *_attacked(attacks)]
 
 
 @cache
@@ -177,26 +164,14 @@ def attacks() -> tuple[tuple[str, str], ...]:
     return tuple((each["family"], each["text"]) for each in held)
 
 
-def _plain(repeat: int) -> Iterator[CheckItem]:
-    """Yields each known run unchanged, ``repeat`` times, each time behind other fences."""
-    for number in range(repeat):
-        for run in known_runs():
-            yield _item(PLAIN, run, f"round {number + 1}", run.trace)
-
-
 def _in_other_order() -> Iterator[CheckItem]:
     for run in known_runs():
-        yield _item(POSITION, run, "tools in the other order", tools_reversed(run.trace))
+        yield _item(POSITION, run, "tools in the other order", replace(run.trace, tools=run.trace.tools[::-1]))
         item = _item(POSITION, run, "sections in another order", run.trace)
-        yield CheckItem(item.kind, item.case, item.form, item.trace, sections_swapped(item.pack))
+        yield replace(item, pack=sections_swapped(item.pack))
         swapped = parallel_swapped(run.trace)
         if swapped is not None:
             yield _item(POSITION, run, "parallel calls in the other order", swapped)
-
-
-def _padded() -> Iterator[CheckItem]:
-    for run in known_runs():
-        yield _item(VERBOSITY, run, "padded answer", padded(run.trace))
 
 
 def _attacked(number: int) -> Iterator[CheckItem]:

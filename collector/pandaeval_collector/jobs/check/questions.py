@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pandaeval_collector.base.score import Finding, Score, Unscored
-from pandaeval_collector.jobs.anew import Forgetful, said
+from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.jobs.anew import Forgetful, asked, pay, said
 from pandaeval_collector.jobs.check.plan import METRIC, CheckItem
 from pandaeval_collector.judge.call import Caller, CallFailedError, CallFailure, OverBudgetError
-from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge, NoVerdictError
+from pandaeval_collector.judge.desk import AnswerCost, Desk, Judge
 from pandaeval_collector.judge.known import FREE, Price
 from pandaeval_collector.judge.neutral import tokens
 from pandaeval_collector.judge.prompt import SYSTEM
 from pandaeval_collector.judge.rubric import Guidance
-from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
+from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_otel.model import Trace
 
+_CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)
 _TRIES, _LONGEST_S = 3, 30.0
 _QUESTION, _ANSWER = 600, 150
 """Tokens of a question with its criteria, and of an answer, for the estimate: rather too many."""
@@ -86,7 +86,7 @@ class CheckRun:
         try:
             await self._one(items[0])
             self._on_reply(1)
-            tasks += [asyncio.create_task(self._in_turn(item)) for item in items[1:]]
+            tasks += [asyncio.create_task(self._one(item)) for item in items[1:]]
             for done in asyncio.as_completed(tasks):
                 await done
                 self._on_reply(len(self.replies))
@@ -97,14 +97,11 @@ class CheckRun:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _in_turn(self, item: CheckItem) -> None:
-        async with self._places:
-            await self._one(item)
-
     async def _one(self, item: CheckItem) -> None:
         for attempt in range(1, _TRIES + 1):
             try:
-                self.replies.append(await self._asked(item))
+                async with self._places:
+                    self.replies.append(await self._asked(item))
                 return
             except CallFailedError as error:
                 if error.failure is CallFailure.DENIED:
@@ -119,29 +116,14 @@ class CheckRun:
     async def _asked(self, item: CheckItem) -> Reply:
         judge = Judge(Desk(self._caller, Forgetful()), item.pack, self._model, guidance=self._guidance)
         try:
-            finding = await _finding_of(self._metric, item.trace, judge)
+            known = self._metric.evaluate(item.trace, _CONTEXT)
+            finding = known or await asked(self._metric, item.trace, judge)
         finally:
-            self._pay(judge.spent)
+            pay(self.spent, judge.spent)
+            self.spent.model = judge.spent.model or self.spent.model
         match finding:
             case Score():
                 return Reply(item, said(finding))
             case Unscored():
                 return Reply(item, why=finding.why.value)
         return Reply(item, why="not asked")
-
-    def _pay(self, spent: AnswerCost) -> None:
-        self.spent.calls += spent.calls
-        self.spent.tokens += spent.tokens
-        self.spent.cost_usd += spent.cost_usd
-        self.spent.model = spent.model or self.spent.model
-
-
-async def _finding_of(metric: TraceMetric, trace: Trace, judge: Judge) -> Finding | None:
-    """Returns the finding of a judged metric on a run. Raises ``CallFailedError`` and ``OverBudgetError``."""
-    before = metric.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.5))
-    if before is not None or metric.ask is None:
-        return before
-    try:
-        return await metric.ask(trace, judge)
-    except NoVerdictError as error:
-        return Unscored(error.why, str(error))

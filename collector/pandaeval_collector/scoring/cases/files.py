@@ -189,10 +189,11 @@ def _suite(text: str, path: Path, known: Collection[str]) -> Suite:
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
     """Writes faults with their lines, in order of these."""
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
-    return "\n".join(
-        f"{path}{f':{line}' if line else ''}: {_dotted(place)}: {text}"
-        for line, place, text in sorted(found, key=lambda each: each[0] or 0)
-    )
+    told = []
+    for line, place, text in sorted(found, key=lambda each: each[0] or 0):
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+        told.append(f"{path}{f':{line}' if line else ''}: {field}: {text}")
+    return "\n".join(told)
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
@@ -203,10 +204,6 @@ def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
     while found not in lines and found:
         found = found[:-1]
     return lines.get(found)
-
-
-def _dotted(place: Place) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
 
 
 # Makes a case of a recorded run: what it was given, the tools that it had, and what they gave back, without secrets.
@@ -241,6 +238,7 @@ def freeze(
     ``hide`` redacts every text, besides values in fields that are named like secrets. Raises ``ValueError`` where
     nothing was captured to make a case from."""
     runs = [redact_value(trace, hide) for trace in traces]
+    tools = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
     ids = [str(trace["trace_id"]) for trace in traces]
     messages = [text for run in runs for text in _messages(run)]
     calls = [_call(call) for run in runs for call in run["tool_calls"]][:_MOST_CALLS]
@@ -259,7 +257,10 @@ def freeze(
         "open": ["expected_tools"],
         "recorded": {
             "trace_ids": ids,
-            "tools": _tools(runs),
+            "tools": [
+                {key: tool[key] for key in ("name", "description", "parameters") if tool[key]}
+                for tool in tools.values()
+            ],
             "messages": messages,
             "calls": calls,
             "answer": next((run["output"] for run in reversed(runs) if run["output"]), None),
@@ -286,8 +287,3 @@ def _messages(run: Mapping[str, Any]) -> list[str]:
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     made = {"tool_name": call["name"], "parameters": call["arguments"], "result": call["result"]}
     return {**made, "error": call["error"]} if call["error"] else made
-
-
-def _tools(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = {tool["name"]: tool for run in runs for tool in run["tools"] if tool["name"]}
-    return [{key: tool[key] for key in ("name", "description", "parameters") if tool[key]} for tool in found.values()]

@@ -8,19 +8,113 @@ and not how it reasoned.
 from __future__ import annotations
 
 import json
+import math
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from textwrap import indent
-from types import TracebackType
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import indent as indent_xml
 
-from pandaeval_collector.show.report.layer_counts import LAYERS, GraderCount, TrialCount
+from pandaeval_collector.base.untrusted.printable import for_xml
 from pandaeval_collector.show.report.spool import Spool
 
+LAYERS = ("reasoning", "action", "outcome")
 CORRECT = "trial_correct"
-Result = Mapping[str, Any]
-"""A result as its JSON object."""
 _KEYS = ("metric", "outcome", "score", "threshold", "success", "why", "reason")
-Place = tuple[int, int]
+Row = Mapping[str, Any]
+"""A trial's JSON object, as :class:`LayerReport` makes it, or a result's."""
+
+
+@dataclass(slots=True)
+class TrialCount:
+    """Counts trials of one case, or of all cases of a kind. ``correct``: how many are correct, are not, or could not be
+    told (``None``); ``broke``: in which layer; ``states``: of each layer, how many trials are in which state;
+    ``failed``: the reason of the first incorrect trial; ``first``: that of the first trial."""
+
+    kind: str = ""
+    correct: Counter[bool | None] = field(default_factory=Counter)
+    broke: Counter[str] = field(default_factory=Counter)
+    states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})
+    cases: set[str] = field(default_factory=set)
+    failed: str = ""
+    first: str = ""
+
+    def add(self, row: Row, case: str = "") -> None:
+        """Counts one trial. ``case``: its case, if trials of several cases are counted."""
+        if not self.trials:
+            self.first = row["reason"]
+        if row["correct"] is False:
+            self.failed = self.failed or row["reason"]
+        self.cases.add(case)
+        self.correct[row["correct"]] += 1
+        if row["broke"] is not None:
+            self.broke[row["broke"]] += 1
+        for layer, state in row["layers"].items():
+            self.states[layer][state] += 1
+
+    @property
+    def trials(self) -> int:
+        return self.correct.total()
+
+    def counted(self) -> dict[str, Any]:
+        """Returns how many cases and trials there are, how they ended, and where they broke."""
+        return {
+            "cases": len(self.cases),
+            "trials": self.trials,
+            "correct": self.correct[True],
+            "incorrect": self.correct[False],
+            "undetermined": self.correct[None],
+            "broke": {layer: self.broke[layer] for layer in LAYERS},
+        }
+
+    def brief(self, name: str) -> dict[str, Any]:
+        """Returns a table row, named ``name``: of each layer how many trials failed in it, else ``pass`` if any passed,
+        else the commonest state."""
+
+        def state(layer: str) -> str:
+            found = self.states[layer]
+            if found["fail"]:
+                return f"fail {found['fail']}/{self.trials}" if self.trials > 1 else "fail"
+            return "pass" if found["pass"] else found.most_common(1)[0][0]
+
+        broke = max(LAYERS, key=lambda layer: self.broke[layer])
+        return {
+            "case": name[:200],
+            "kind": self.kind,
+            "correct": self.correct[True],
+            "trials": self.trials,
+            "undetermined": self.correct[None],
+            "layers": [state(layer) for layer in LAYERS],
+            "broke": broke if self.broke[broke] else None,
+            "why": (self.failed or self.first)[:300],
+        }
+
+
+@dataclass(slots=True)
+class GraderCount:
+    """Counts the results of one grader. ``success``: how often it passed, failed, or could not tell (``None``)."""
+
+    success: Counter[bool | None] = field(default_factory=Counter)
+    scores: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, said: Row) -> None:
+        """Counts one result."""
+        self.success[said["success"]] += 1
+        if said["outcome"] == "scored":
+            self.scores.append(said["score"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the counts for programs."""
+        return {
+            "scored": len(self.scores),
+            "mean": math.fsum(self.scores) / len(self.scores) if self.scores else None,
+            "passed": self.success[True],
+            "failed": self.success[False],
+            "unscored": self.success[None],
+        }
 
 
 class LayerReport:
@@ -35,20 +129,20 @@ class LayerReport:
         self.descriptions = dict(descriptions or {})
         self._cases: dict[str, TrialCount] = {}
         self._kinds: dict[str, TrialCount] = {}
+        self.whole = TrialCount()
+        """The counts of all trials together."""
         self._graders: dict[str, dict[str, GraderCount]] = {layer: {} for layer in LAYERS}
         self._spool = Spool() if with_trials else None
-        self._places: dict[str, list[Place]] = {}
+        self._places: dict[str, list[tuple[int, int]]] = {}
 
     def __enter__(self) -> LayerReport:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._spool is not None:
             self._spool.close()
 
-    def add(self, results: Sequence[Result]) -> None:
+    def add(self, results: Sequence[Row]) -> None:
         """Adds one trial: the results of all its graders, ``trial_correct`` included."""
         if not results:
             return
@@ -56,6 +150,7 @@ class LayerReport:
         case, kind = about["case"], about["case_kind"]
         self._cases.setdefault(case, TrialCount(kind)).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row, case)
+        self.whole.add(row, case)
         for each in row["graders"]:
             self._graders[each["layer"]].setdefault(each["metric"], GraderCount()).add(each)
         if self._spool is not None:
@@ -65,11 +160,6 @@ class LayerReport:
     def kinds(self) -> dict[str, TrialCount]:
         """The counts of all trials, by the kind of their case."""
         return dict(sorted(self._kinds.items()))
-
-    @property
-    def whole(self) -> TrialCount:
-        """The counts of all trials together."""
-        return TrialCount.of(self._kinds.values())
 
     def cases(self) -> dict[str, TrialCount]:
         """Returns the counts of trials by case, those with most incorrect trials first."""
@@ -108,13 +198,13 @@ class LayerReport:
         }
 
 
-def _row(results: Sequence[Result]) -> dict[str, Any]:
+def _row(results: Sequence[Row]) -> dict[str, Any]:
     """Returns a trial's JSON object. ``correct``: ``None`` if no grader could tell; ``reason``: why the trial is not
     correct, or why that is not known."""
     verdict = next((each for each in results if each["metric"] == CORRECT), None)
     correct = None if verdict is None else verdict["success"]
     graders = [
-        {**{key: each[key] for key in _KEYS}, "layer": _layer(each), "gates": each["metadata"]["gates"]}
+        {**{key: each[key] for key in _KEYS}, "layer": _layer(each["metadata"]), "gates": each["metadata"]["gates"]}
         for each in results
         if each is not verdict
     ]
@@ -130,38 +220,76 @@ def _row(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _layer(grader: Result) -> str:
+def _layer(about: Row) -> str:
     """Returns the layer that a grader is about; ``action`` for a plan's grader that had only the calls to read."""
-    about = grader["metadata"]
     return "action" if about.get("basis") == "calls" else str(about["layer"])
 
 
-def _state(graders: Sequence[Result]) -> str:
+def _state(graders: Sequence[Row]) -> str:
     """Returns ``fail``, ``unscored``, ``pass``, or ``-`` where nothing of the layer was graded, or there was nothing to
     compare with."""
     compared = [
-        each
+        each["success"]
         for each in graders
-        if each["gates"] or (each["outcome"] != "assumed" and each["why"] != "insufficient_evidence")
+        if each["gates"] or not (each["outcome"] == "assumed" or each["why"] == "insufficient_evidence")
     ]
-    if any(each["success"] is False for each in compared):
-        return "fail"
-    if any(each["success"] is None for each in compared):
-        return "unscored"
-    return "pass" if compared else "-"
+    if not compared:
+        return "-"
+    return "fail" if False in compared else "unscored" if None in compared else "pass"
 
 
 def json_lines(report: LayerReport) -> Iterator[str]:
     """Yields the report as JSON in pieces, case after case, so that the whole document is never in memory."""
-    head = _text(report.to_dict())
-    yield head.removesuffix("\n}") + ',\n "by_case": ['
+    yield _text(report.to_dict()).removesuffix("\n}") + ',\n "by_case": ['
     cases = report.cases()
     for at, (case, count) in enumerate(cases.items()):
         about = {"case": case, "kind": count.kind, "description": report.descriptions.get(case, "")}
-        told = {**about, **count.counted(), "trials": [*report.trials(case)]}
-        yield (",\n" if at else "\n") + indent(_text(told), "  ")
+        whole = {**about, **count.counted(), "trials": [*report.trials(case)]}
+        yield (",\n" if at else "\n") + indent(_text(whole), "  ")
     yield "\n ]\n}\n" if cases else "]\n}\n"
 
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def junit_lines(report: LayerReport) -> Iterator[str]:
+    """Yields a JUnit document in pieces, with a suite for each kind of case and a test case for each trial. What could
+    not be told is skipped, with the reason."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield _opened("testsuites", report.suite or "pandaeval", report.whole)
+    for kind, count in report.kinds.items():
+        yield "  " + _opened("testsuite", kind, count)
+        for case in (case for case, count in report.cases().items() if count.kind == kind):
+            for row in report.trials(case):
+                made = _test_case(case, kind, row)
+                indent_xml(made, level=2)
+                yield f"    {tostring(made, encoding='unicode')}\n"
+        yield "  </testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _opened(tag: str, name: str, count: TrialCount) -> str:
+    """Returns the start tag of suites or of one suite."""
+    failures, skipped = (str(count.correct[state]) for state in (False, None))
+    counts = {"tests": str(count.trials), "failures": failures, "errors": "0", "skipped": skipped}
+    element = Element(tag, {"name": for_xml(name), **counts})
+    return tostring(element, encoding="unicode").removesuffix(" />") + ">\n"
+
+
+def _test_case(name: str, kind: str, row: Row) -> Element:
+    shown, place = for_xml(f"{name} [{row['trial']}]"), for_xml(f"pandaeval.{kind}.{name}")
+    case = Element("testcase", classname=place, name=shown, time="0")
+    properties = SubElement(case, "properties")
+    layers = {f"layer.{layer}": state for layer, state in row["layers"].items()}
+    for key, value in {**layers, "trace_ids": " ".join(row["trace_ids"])}.items():
+        SubElement(properties, "property", name=key, value=for_xml(value))
+    why = for_xml(row["reason"][:500])
+    if row["correct"] is False:
+        failed = [each for each in row["graders"] if each["success"] is False]
+        lines = [f"{each['layer']}: {each['metric']} {each['score']:.4f}: {each['reason']}" for each in failed]
+        failure = SubElement(case, "failure", type=row["broke"] or "trial", message=why)
+        failure.text = for_xml("\n".join(lines))
+    elif row["correct"] is None:
+        SubElement(case, "skipped", message=why or "no grader could tell")
+    return case

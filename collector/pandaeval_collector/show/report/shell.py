@@ -22,9 +22,8 @@ from pandaeval_collector.base.untrusted.printable import clean
 # script at all.
 def still_page(title: str, body: Iterable[str]) -> str:
     """Returns a page without scripts: ``body`` with head, style and content security policy."""
-    style = files(__package__).joinpath("assets", "common", "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    style = _asset("common/report.css")
+    policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -113,11 +113,11 @@ def _conclude(found: Alignment, other: Sequence[LabelledRun], now: Mapping[str, 
         return
     tried = found.tried[best]
     if tried.seen.gain <= 0:
-        found.tried[best] = TriedGuideline(tried.text, tried.source, tried.seen, why="no gain where it was tried")
+        found.tried[best] = replace(tried, why="no gain where it was tried")
         return
     change = _change(other, now, judging(tried.text, other))
     why = "" if change.proven else "no gain is proven on the labels that it was not chosen by"
-    found.tried[best] = TriedGuideline(tried.text, tried.source, tried.seen, change, why)
+    found.tried[best] = replace(tried, held_out=change, why=why)
 
 
 def _change(

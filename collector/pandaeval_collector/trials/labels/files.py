@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,22 +107,19 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, Row]]:
     try:
         columns = [each.strip().lower() for each in next(rows, [])]
         named = [_ALIASES.get(each, each) for each in columns]
-        _check_columns(named, path)
+        missing = [] if "metric" in named else ["metric"]
+        missing += [] if {"trace_id", "session_id"} & {*named} else ["trace_id (or session_id)"]
+        missing += [] if {"label", "score"} & {*named} else ["label (or score)"]
+        if missing:
+            raise UserError(
+                f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: "
+                f"{', '.join(COLUMNS)}"
+            )
         for row in rows:
             if any(row):
                 yield rows.line_num, _named(zip(named, map(_plain, row), strict=False))
     except csv.Error as error:
         raise UserError(f"{path}, line {rows.line_num}: this is no CSV ({error}): save it as “CSV UTF-8”") from error
-
-
-def _check_columns(columns: Sequence[str], path: Path) -> None:
-    missing = [each for each in ("metric",) if each not in columns]
-    missing += ["trace_id (or session_id)"] if not {"trace_id", "session_id"} & {*columns} else []
-    missing += ["label (or score)"] if not {"label", "score"} & {*columns} else []
-    if missing:
-        raise UserError(
-            f"{path}, line 1: no column {', '.join(missing)}. The first line names the columns: {', '.join(COLUMNS)}"
-        )
 
 
 def _named(pairs: Any) -> Row:

@@ -35,16 +35,11 @@ class Queue:
     waiting: int
 
 
-def metrics_to_label(connection: sqlite3.Connection) -> Counter[str]:
-    """Counts the judged runs of each metric that has any."""
-    rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
-    return Counter(dict(rows.fetchall()))
-
-
 def metric_to_label(connection: sqlite3.Connection, name: str, names: MetricNames, said: str) -> str:
     """Returns the key of the metric to label for; ``name`` may be empty if only one has judged runs. ``said``: the name
     of the option in error texts, such as ``--metric``. Raises ``UserError``."""
-    there = metrics_to_label(connection)
+    rows = connection.execute(f"SELECT metric, count(*) FROM {people.STANDING} GROUP BY metric")  # noqa: S608
+    there = Counter(dict(rows.fetchall()))
     if not there:
         raise UserError("there are no judged runs in the store to be labelled (judge.model, docs/judging.md)")
     wanted_ = names.select(name) if name else tuple(there)

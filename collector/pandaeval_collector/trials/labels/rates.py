@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pandaeval_collector.analysis.stats.corrected_rate import (
@@ -183,26 +183,21 @@ class PassRates:
         self._store = store
         self._shown: dict[tuple[str, Attributes], float] = {}
         self._told: set[tuple[str, str]] = set()
-        telemetry.family(self._values)
+        telemetry.family(lambda: self._shown)
 
     async def update(self) -> None:
         """Calculates the rates anew."""
-        self._show(await asyncio.to_thread(self._calculate))
-
-    def _values(self) -> Mapping[tuple[str, Attributes], float]:
-        return self._shown
-
-    def _calculate(self) -> list[AgentRate]:
-        with self._store.reads.snapshot():
-            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
-
-    def _show(self, rates: list[AgentRate]) -> None:
+        rates = await asyncio.to_thread(self._calculate)
         self._shown = {key: value for each in rates for key, value in _gauges(each).items()}
         for each in rates:
             about = each.metric, each.agent
             if each.rate is None and about not in self._told:
                 self._told.add(about)
                 _log.info("%s of agent %r, %d drawn labels: a pass rate %s (docs/trust.md)", *about, each.n, each.why)
+
+    def _calculate(self) -> list[AgentRate]:
+        with self._store.reads.snapshot():
+            return pass_rates(self._store.people.reader()) if self._store.people.has_labels() else []
 
 
 def _gauges(each: AgentRate) -> dict[tuple[str, Attributes], float]:

@@ -87,7 +87,7 @@ def figures(found: CaseTrials, ks: Sequence[int]) -> Figures:
     return Figures(
         found,
         tuple(_of_case(case, k) for case in found.cases for k in ks),
-        tuple(_of_suite(found, k) for k in ks),
+        tuple(_of_suite(found.counts, k) for k in ks),
     )
 
 
@@ -119,8 +119,8 @@ def _of_case(case: CaseOutcomes, k: int) -> CaseFigures:
     return CaseFigures(case, k, at, power, *bounds(n, c, case.undetermined, k), label)
 
 
-def _of_suite(found: CaseTrials, k: int) -> SuiteFigures:
-    at, power = suite_pass_at_k(found.counts, k), suite_pass_pow_k(found.counts, k)
+def _of_suite(counts: Sequence[tuple[int, int]], k: int) -> SuiteFigures:
+    at, power = suite_pass_at_k(counts, k), suite_pass_pow_k(counts, k)
     return SuiteFigures(k, at, power, _sure(assessment(at.mean, power.mean), at, power))
 
 

@@ -182,7 +182,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
         EvaluatorSettings({"trace.confidence", "session.agent_consistency"}, judge=JudgeSettings("m", delay=0.0)),
     )
     store = Store(tmp_path / "forwarder", "off")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
 
     async def settle(decide: Callable[[], Decision]) -> None:
         store.commit(decide().changes).result()
@@ -207,7 +207,7 @@ async def test_a_session_waits_for_a_judge_who_is_asked_elsewhere(tmp_path: Path
 async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, traces = Store(tmp_path / "forwarder", "off"), [turn(1, session="s"), turn(2, session="s")]
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     for each in traces:
         store.commit(line.decide([stored(store, each)]).changes).result()
     sent = [row.body for row in store.reads.outbox_after(MEMBERS, 0)]
@@ -215,7 +215,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
     async with RunningLine(tmp_path / "owner") as owner:
         await owner.adopt(full)
-        found, missing = EarlierTraces(owner.store, None).whole("s")
+        found, missing = EarlierTraces(owner.store.reads, None).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
         assert [each.digest for each in found] == [unpack(unpacked(each).row.body).digest for each in sent]
         await owner.send(traces[0], traces[0].spans[:1])
@@ -229,7 +229,7 @@ async def test_an_owner_that_may_be_asked_to_judge_a_session_has_its_spans(tmp_p
 async def test_spans_stay_where_a_judges_answer_comes_with_the_decision(tmp_path: Path) -> None:
     evaluator = Evaluator(WordEmbedder(), EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings("m", delay=0.0)))
     store, trace = Store(tmp_path / "forwarder", "off"), turn(1, session="s")
-    line = Line(store, evaluator, hands_over=True)
+    line = Line(store.reads, evaluator, hands_over=True)
     store.commit(line.decide([stored(store, trace)]).changes).result()
     (decided,) = (row.body for row in store.reads.outbox_after(MEMBERS, 0))
     answered = Member.FromString(decided)
