@@ -1,4 +1,5 @@
-"""What a trace leaves behind so that later traces of its session can be grounded in it: packed, and capped.
+"""What a trace leaves behind so that later traces of its session can be grounded in it: packed, and capped; and what of
+it all was not captured.
 
 Users' words, answers, arguments and results of calls, documents: what was said and found in this trace. Its
 instructions and the history on its spans are left out, since later traces repeat the one and the session has the other.
@@ -9,27 +10,23 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from json.encoder import encode_basestring_ascii as _text
 from typing import Any
 
 import zstandard
 
-from pandaeval_collector.analysis.rules.grounding._sources import (
-    BEFORE,
-    CALL,
-    RESULT,
-    TOLD,
-    USER,
-    instructed,
-    leaves,
-    not_captured,
-    shows_history,
-)
-from pandaeval_collector.analysis.rules.grounding._sources import Before as Before
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Kind, Message, Span, Trace
+from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
+from pandaeval_otel.normal.speech import is_user_turn
 
+USER, TOLD, RESULT, CALL = "user", "told", "result", "call"
+"""Whose a value is: the user's; the agent's own; of a result or document; of the arguments of a call."""
+BEFORE = "the conversation before was not captured"
+_MORE = "there is more in earlier traces of the session than is looked at"
 MOST_TRACES = 32
 """Earlier traces of a session that are read at most. If there are as many, there may be more."""
 _MOST_CHARS = 24_000
@@ -40,7 +37,24 @@ _NAMES = {who: _json(who) for who in (CALL, RESULT, TOLD, USER)}
 _PLAIN_WORDS = re.compile(r"(?<!\S)(?:[a-z.,;:!?'()\-]++(?:\s++|\Z))++")
 """Words of prose without values, whole lines at a time."""
 _LEVEL = 1
-_MORE = "there is more in earlier traces of the session than is looked at"
+_DOTS = ("...", "…")
+_CUT = re.compile(r"truncated[^\n]{0,40}\Z", re.IGNORECASE)
+_CLOSED = {"{": "}", "[": "]"}
+_LONGEST_JSON = 200_000
+
+
+@dataclass(slots=True)
+class Before:
+    """What the earlier traces of a session held, oldest first. ``hidden``: why the agent may have known more than is
+    ``found``; ``responses``: the ids of their model responses."""
+
+    found: Sequence[tuple[str, Any]] = ()
+    hidden: str | None = None
+    responses: frozenset[str] = frozenset()
+    first: bool = False
+    """Whether there is no earlier trace."""
+    instructed: bool = False
+    """Whether an earlier trace held instructions."""
 
 
 def pack(trace: Trace) -> bytes:
@@ -50,7 +64,7 @@ def pack(trace: Trace) -> bytes:
     for who, value in _told(trace):
         spelled = _text(value) if type(value) is str else _json(value)
         if len(spelled) > left:
-            value = _PLAIN_WORDS.sub("", "\n".join(leaves(value, [])))
+            value = _PLAIN_WORDS.sub("", "\n".join(leaves(value)))
             spelled = _json(value)
         if len(spelled) > left:
             is_cut = True
@@ -58,31 +72,30 @@ def pack(trace: Trace) -> bytes:
         if value and (entry := f"[{_NAMES[who]}, {spelled}]") not in kept:
             kept[entry] = None
             left -= len(spelled)
-    hidden = not_captured(trace) or (_MORE if is_cut else None)
+    why = not_captured(trace) or (_MORE if is_cut else None)
     began = shows_history(trace) or (bool(trace.continues) and not is_history(trace.continues))
-    head = _json([hidden, began, instructed(trace)])[:-1]
+    head = _json([why, began, instructed(trace)])[:-1]
     return _own.compress(f"{head}, [{', '.join(kept)}]]".encode())
 
 
 def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
     """Unpacks what the earlier traces of a session left behind, oldest first; ``b""`` of a trace that left nothing."""
     found: list[tuple[str, Any]] = []
-    hidden = _MORE if len(packed) >= MOST_TRACES else None
-    told = False
+    missing = _MORE if len(packed) >= MOST_TRACES else None
+    is_instructed = False
     for index, each in enumerate(packed):
         if not each:
-            hidden = hidden or BEFORE
+            missing = missing or BEFORE
             continue
         why, began_before, *more, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
-        hidden = hidden or why or (BEFORE if began_before and not index else None)
-        told = told or any(more)
+        missing = missing or why or (BEFORE if began_before and not index else None)
+        is_instructed = is_instructed or any(more)
         found.extend((who, value) for who, value in kept)
-    return Before(found, hidden, responses, first=not packed, instructed=told)
+    return Before(found, missing, responses, first=not packed, instructed=is_instructed)
 
 
 def _told(trace: Trace) -> list[tuple[str, Any]]:
     told: list[tuple[str, Any]] = [(USER, trace.input), *((USER, turn.user) for turn in trace.turns)]
-    told += [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
     for call in trace.tool_calls:
         told.append((CALL, call.arguments))
         if call.has_result:
@@ -91,7 +104,117 @@ def _told(trace: Trace) -> list[tuple[str, Any]]:
         told.append((RESULT, list(span.documents or ())))
         if span.kind is Kind.RETRIEVAL and span.result is not None:
             told.append((RESULT, span.result.value))
+    told += [(TOLD, trace.output), *((TOLD, turn.assistant) for turn in trace.turns)]
     return [(who, value) for who, value in told if value]
+
+
+def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
+    """Says what is missing; ``None`` where the agent had nothing beyond what the trace shows and ``earlier``, what the
+    earlier traces of its session held.
+
+    Without ``earlier``, a first call in a session with neither instructions nor history may be the middle of a
+    conversation. The first trace of a session is whole, if its first call begins with the user's message.
+    """
+    missing = not_captured(trace)
+    if missing is not None:
+        return missing
+    shown = shows_history(trace)
+    known = earlier.responses if earlier is not None else ()
+    if bool(trace.continues) and not is_history(trace.continues) and trace.continues not in known and not shown:
+        return BEFORE
+    if earlier is not None and not earlier.first:
+        return None if shown and earlier.hidden == BEFORE else earlier.hidden
+    models = [span for span in trace.spans if span.kind is Kind.LLM]
+    if not (trace.session_id is not None or trace.continues) or not models or _whole(models[0]):
+        return None
+    begins = [message.role for message in models[0].input or ()][:1] == ["user"]
+    return None if earlier is not None and begins else BEFORE
+
+
+def _whole(first: Span) -> bool:
+    """Returns whether the first call shows instructions or history, as it does for conversations captured whole."""
+    return bool(first.system) or any(message.role in ("system", "assistant") for message in first.input or ())
+
+
+def not_captured(trace: Trace) -> str | None:
+    """Says which part of this trace itself is missing (results, messages, the user's words); ``None`` if nothing is."""
+    if [call for call in trace.tool_calls if not call.has_result and call.error is None]:
+        return "results of tools were not captured"
+    if any(map(_is_cut, [call.result for call in trace.tool_calls if call.has_result])):
+        return "results of tools were captured in part"
+    if any_hidden(chain(*[span.input for span in trace.spans if span.kind is Kind.LLM and span.input])):
+        return "messages were captured in part"
+    if (trace.input is None and not trace.turns) or None in [turn.user for turn in trace.turns]:
+        return "the user's words were not captured"
+    return None
+
+
+def _is_cut(result: Any) -> bool:
+    """Returns whether a result breaks off: it ends in dots, says that it is truncated, or is JSON without its end."""
+    if not isinstance(result, str):
+        return False
+    text = result.strip()
+    closing = _CLOSED.get(text[:1])
+    if closing is not None and text[1:2] in '"{[' and closing not in text:
+        return True
+    return text.endswith(_DOTS) or ("truncated" in text[-60:].lower() and _CUT.search(text[-60:]) is not None)
+
+
+def instructed(trace: Trace) -> bool:
+    """Whether the spans hold instructions."""
+    return any(span.system or any(message.role == "system" for message in span.input or ()) for span in trace.spans)
+
+
+def shows_history(trace: Trace) -> bool:
+    """Returns whether the spans hold an exchange before the last user message: if they do, the conversation is whole. A
+    greeting by the agent alone is none."""
+    if len(trace.turns) > 1:
+        return True
+    inputs = [span.input for span in trace.spans if span.input and len(span.input) > 2 and span.kind is not Kind.TOOL]
+    return any(map(_exchanged_before, inputs))
+
+
+def _exchanged_before(messages: Sequence[Message]) -> bool:
+    asked = answered = False
+    for message in messages:
+        if answered and is_user_turn(message):
+            return True
+        answered = answered or (asked and message.role == "assistant")
+        asked = asked or is_user_turn(message)
+    return False
+
+
+def leaves(value: Any, depth: int = 40) -> Iterator[str]:
+    """Yields the keys and values of JSON, also of JSON in texts, as texts."""
+    if depth == 0 or value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        inner = parsed(value)
+        if inner is None:
+            yield value.replace("\\n", "\n") if "\\n" in value else value
+        else:
+            yield from leaves(inner, depth - 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from leaves(item, depth - 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item, depth - 1)
+    else:
+        yield str(value)
+
+
+def parsed(text: str) -> Any:
+    """Parses a text that is a JSON object or list; else returns ``None``."""
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[", '"{', '"[')) or len(stripped) > _LONGEST_JSON:
+        return None
+    try:
+        found = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list | str) and found != text else None
 
 
 class _Zstd(threading.local):

@@ -1,107 +1,85 @@
-"""Which of the specific values that an agent stated stand in what it had by then, or follow from it."""
+"""Which of the values that an agent states stand in what it had by then, or follow from it; which are surely made up,
+and which are only suspect."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from urllib.parse import unquote
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
+from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding._claims import (
-    MOST_CLAIMS,
-    Claim,
-    answers,
-    claims,
-    handed_out,
-    of_case,
-    of_the_rules,
-)
-from pandaeval_collector.analysis.rules.grounding._contradicts import instead, miscounted, spelled, used
-from pandaeval_collector.analysis.rules.grounding._derive import (
-    from_dates,
-    from_durations,
-    from_named,
-    from_numbers,
-    from_own,
-    from_times,
-    in_another_unit,
-)
-from pandaeval_collector.analysis.rules.grounding._exchanged import exchanged
-from pandaeval_collector.analysis.rules.grounding._known import Known, verbatim
-from pandaeval_collector.analysis.rules.grounding._scan import scan
-from pandaeval_collector.analysis.rules.grounding._sources import (
+from pandaeval_collector.analysis.rules.grounding.before import (
     BEFORE,
-    INSTRUCTIONS,
+    CALL,
     RESULT,
+    USER,
     Before,
     hidden,
     instructed,
-    moment,
     shows_history,
-    sources,
 )
-from pandaeval_collector.analysis.rules.grounding._value import (
+from pandaeval_collector.analysis.rules.grounding.claims import (
+    MOST_CLAIMS,
+    Claim,
+    answers,
+    arguments,
+    changing,
+    claims,
+    is_labelled,
+    of_answer,
+    of_case,
+    of_the_rules,
+)
+from pandaeval_collector.analysis.rules.grounding.evidence import INSTRUCTIONS, Evidence, evidence, moment
+from pandaeval_collector.analysis.rules.grounding.follows import Follows, shown
+from pandaeval_collector.analysis.rules.grounding.values import (
     AMOUNT,
     DATE,
-    DURATION,
-    EMAIL,
     IDENTIFIER,
-    NAME,
     NUMBER,
-    STRICT,
+    PERCENTAGE,
     TIME,
-    URL,
     Value,
     fold,
-    squeezed,
+    scan,
+    shape,
 )
 from pandaeval_otel.model import Kind, Trace
 
+STRICT = frozenset({IDENTIFIER, AMOUNT, DATE})
+"""Kinds of which a single made-up value in a sentence that reports fails a run."""
+_NOT_TOLD = "the agent's instructions were not captured"
 _ROUNDS = 3
-_URL_SIGNS = re.compile(r"[/?=&#,; ]")
-_FORMULA = re.compile(r"[×*=÷/+]\s*\(?\d|\d\)?\s*[×*=÷/+]")
-_CONSTANTS = frozenset(
-    (each,)
-    for each in (
-        32.0,
-        1.8,
-        273.15,
-        3.6,
-        1.609,
-        1.60934,
-        0.621371,
-        2.54,
-        30.48,
-        0.3048,
-        3.28084,
-        2.20462,
-        0.453592,
-        28.35,
-    )
+_MOST_OWN = 40
+_MOST_FIELDS, _MOST_OBJECTS = 60, 200
+_COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
+_SPAN_OF_TIME = re.compile(
+    r"\b(?:from |von |de |da )(\d{1,2}(?::\d\d)?) ?(?:h )?(?:to|until|till|bis|à|a|al|-) ?(\d{1,2}(?::\d\d)?)(?![\w:])"
 )
-"""Constants of conversions between units."""
-_ORDINAL = ("st", "nd", "rd", "th")
-_YEARS = (1900.0, 2100.0)
+_WORD = re.compile(r"[^\W\d_]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LETTERS = re.compile(r"[^\W\d_]{3}")
+_LABEL = 48
+"""Characters before a value in which its name stands, behind the value before."""
 
 
 @dataclass(slots=True)
 class Loose:
-    """A claim that is not grounded. ``instead``: what the calls say, where the claim contradicts them."""
+    """A claim that is not grounded. ``instead``: what the calls or results say, where the claim contradicts them;
+    ``fails``: it is surely made up."""
 
     claim: Claim
     instead: str = ""
-
-    @property
-    def strict(self) -> bool:
-        """Whether this value alone makes an answer ungrounded."""
-        return bool(self.instead) or self.claim.value.kind in STRICT
+    fails: bool = True
 
 
 @dataclass(slots=True)
 class Grounding:
-    """``checked``: how many values were checked, by kind; ``loose``: claims that are not grounded, worst first.
-    ``open``: claims that cannot be checked because of ``hidden``, not counted as checked. ``notes``: what was left
-    out."""
+    """``checked``: how many values were checked, by kind; ``loose``: claims that are not grounded, those that fail
+    first. ``open``: claims that cannot be checked because of ``hidden``, not counted as checked. ``notes``: what was
+    left out."""
 
     checked: dict[str, int] = field(default_factory=dict)
     loose: list[Loose] = field(default_factory=list)
@@ -111,102 +89,61 @@ class Grounding:
 
     @property
     def total(self) -> int:
+        """How many values were checked."""
         return sum(self.checked.values())
 
+    def count(self, claim: Claim) -> None:
+        """Counts a claim as checked."""
+        self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
-def grounding(trace: Trace, before: Before | None = None) -> Grounding | None:
-    """Checks a trace's claims. ``before``: what the earlier traces of the session held. Returns ``None`` where nothing
-    specific was said. Without a call or document in the run, an agent answers from its model's knowledge: then only
+
+def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
+    """Checks a trace's claims. ``earlier``: what the earlier traces of the session held. Returns ``None`` where nothing
+    specific was said. Where nothing was called in the session, an agent answers from its model's knowledge: then only
     values that claim to be of this case count."""
-    answered, called = claims(trace)
-    if answered and not looked(trace):
-        found_before = _found_before(trace, before)
-        answered = [replace(claim, aside=not of_case(claim, found_before)) for claim in answered]
-        answered.sort(key=lambda claim: claim.aside)
-    done = used(trace)
-    wrong = [
-        (value, other, end, span_id) for text, end, span_id in answers(trace) for value, other in miscounted(text, done)
-    ]
-    if not called and not wrong and all(claim.aside for claim in answered):
+    stated, called = claims(trace)
+    if not stated and not called and not changing(trace):
         return None
-    given = sources(trace, before.found if before is not None else ())
-    known = Known(given.found)
-    found = Grounding(hidden=hidden(trace, before))
-    if given.cut:
+    had = evidence(trace, earlier.found if earlier is not None else ())
+    counted = [*stated, *called]
+    if not looked(trace) and not any(source.who == RESULT for source in had.sources):
+        counted = [claim for claim in stated if claim.value.kind in STRICT and of_case(claim)] + called
+    found = Grounding(hidden=hidden(trace, earlier))
+    contradicted = {id(claim): other for claim, other in _contradictions(trace, stated, had, found)}
+    if not counted and not found.loose:
+        return None
+    if had.cut:
         found.hidden = found.hidden or "there is more than is looked at"
         found.notes.append("long run: not all of it was looked at")
-    if len(answered) + len(called) > MOST_CLAIMS:
+    if len(counted) > MOST_CLAIMS:
         found.notes.append(f"the first {MOST_CLAIMS} values")
-    settled: list[Claim] = []
-    pending: list[Claim] = []
-    for claim in (*answered, *called)[:MOST_CLAIMS]:
-        other = instead(claim, done, answered, known)
-        if other is not None:
-            _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-        elif verbatim(claim.value, known.sources, claim.at) or grounded(claim, known, trace.start_ns):
-            _settle(found, settled, claim)
-        else:
-            pending.append(claim)
-    loose = _still_loose(found, settled, pending, known)
-    if known.exhausted:
+        counted = counted[:MOST_CLAIMS]
+    follows = Follows(had, trace.start_ns)
+    settled, pending = _settled([*counted, *(claim for claim in stated if claim not in counted)][:MOST_CLAIMS], follows)
+    left = {id(claim) for claim in pending}
+    if left and had.own:
+        left -= _said_before(pending, had, follows)
+    for claim in counted:
+        if id(claim) in contradicted:
+            found.count(claim)
+            found.loose.append(Loose(claim, contradicted[id(claim)]))
+        elif id(claim) not in left:
+            found.count(claim)
+    if follows.exhausted:
         found.hidden = found.hidden or "there is more than is compared"
         found.notes.append("many numbers: not all of them were compared")
-    missing = found.hidden
-    unsure = any(claim.accepted for claim in pending) and before is None and not shows_history(trace)
-    untold = not (instructed(trace) or (before is not None and before.instructed))
-    for claim in loose:
-        if claim.aside:
-            continue
-        if missing is not None or (unsure and claim.accepted):
-            found.hidden = missing or BEFORE
-            found.open.append(claim)
-        elif untold and of_the_rules(claim) and not _told_of(claim, known):
-            found.hidden = found.hidden or INSTRUCTIONS
-            found.open.append(claim)
-        elif claim.value.kind == AMOUNT and _rests_on_open(claim, found.open, settled, known):
-            found.open.append(claim)
-        else:
-            _flag(found, Loose(claim))
-    for value, other, end, span_id in wrong:
-        claim = Claim(value, moment(end), span_id, value.text)
-        _flag(found, Loose(claim, f"{other.tool} was called with {other.key} {other.text}"))
-    for text, end, span_id in answers(trace):
-        at, stated = moment(end), [each.value for each in answered if each.span_id == span_id]
-        for value, unit in in_another_unit(text, known, at):
-            _flag(found, Loose(Claim(value, at, span_id, value.text), f"what was found is in {unit}"))
-        for value, owner in exchanged(text, stated, known.sources, at):
-            _flag(found, Loose(Claim(value, at, span_id, value.text), owner))
-    found.loose.sort(key=lambda each: (not each.instead, not each.strict))
+    _sort_out(
+        [claim for claim in counted if id(claim) in left - contradicted.keys()], settled, trace, earlier, had, found
+    )
+    found.loose.sort(key=lambda each: (not each.fails, not each.instead))
     return found
-
-
-def _told_of(claim: Claim, known: Known) -> bool:
-    """Returns whether the agent had such terms from elsewhere: then the stated value has to be among them."""
-    if claim.value.kind in (DATE, TIME) or handed_out(claim):
-        return False
-    return known.speaks_of(claim.value, f"{claim.sentence} {claim.around}", claim.at)
 
 
 def looked(trace: Trace) -> bool:
     """Whether the run called a tool or read a document."""
-    for call in trace.tool_calls:
-        if nature(call.name) is not Nature.THINKING:
-            return True
-    return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
-
-
-def _found_before(trace: Trace, before: Before | None) -> bool:
-    """Returns whether a tool or document gave something earlier in the conversation: in an earlier trace of the
-    session, or in the history on the spans."""
-    if before is not None and any(who == RESULT for who, _ in before.found):
+    if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
-    return any(message.tool_responses for span in trace.spans for message in span.input or ())
-
-
-def _rests_on_open(claim: Claim, opened: list[Claim], settled: list[Claim], known: Known) -> bool:
-    """Returns whether an amount follows only from an open one: twice an open price is open."""
-    amounts = [each for each in opened if each.value.kind == AMOUNT and each.value.readings]
-    return bool(amounts) and (_said_before(claim, amounts) or _follows(claim, [*amounts, *settled], known))
+    return any(span.documents or span.kind is Kind.RETRIEVAL for span in trace.spans)
 
 
 def states_values(trace: Trace) -> bool:
@@ -214,103 +151,320 @@ def states_values(trace: Trace) -> bool:
     return any(claims(trace))
 
 
-def grounded(claim: Claim, known: Known, start_ns: int) -> bool:
-    """Returns whether the sources have a claim's value in time, or the value follows from theirs."""
-    value, at = claim.value, claim.at
-    if value.kind in (NAME, EMAIL):
-        return known.has_key(value.key, at)
-    if value.kind == URL:
-        return known.has_key(value.key, at) or _put_together(value.text, known, at, start_ns)
-    if value.kind == DATE:
-        return from_dates(value, known, at, start_ns, claim.sentence)
-    if value.kind == TIME:
-        return from_times(value, known, at, claim.sentence)
-    if value.kind == DURATION:
-        return from_durations(value, known, at)
-    if value.kind == IDENTIFIER:
-        if known.has_key(value.key, at) or any(known.near(each, 1e-9, at) for each in value.readings):
-            return True
-        return value.key.isdigit() and known.ends_with(value.key, at)
-    if value.kind == NUMBER and (_by_the_way(value, known, at) or _is_of_a_formula(claim)):
-        return True
-    return from_numbers(value, known, at, claim.sentence)
+def first_said(trace: Trace, claim: Claim) -> str:
+    """Returns the id of the span of the model call that first says a value, else of the one that states it."""
+    for span in trace.spans:
+        if span.kind is not Kind.LLM or not span.output:
+            continue
+        if claim.key:
+            texts = [str(request.arguments) for message in span.output for request in message.tool_requests]
+        else:
+            texts = [fold(message.text) for message in span.output]
+        if any(claim.value.text in text for text in texts):
+            return span.span_id
+    return claim.span_id
 
 
-def _by_the_way(value: Value, known: Known, at: int) -> bool:
-    """Returns whether a number is the year of a known date or the next one, a day of one (11th), the end of an
-    identifier, or a number that a source spells out."""
-    if not value.readings:
-        return known.has_key(value.key, at)
-    number = value.readings[0]
-    if _YEARS[0] <= number <= _YEARS[1] and any(0 <= number - day // 10000 <= 1 for day in known.index.dates):
-        return True
-    if value.text.endswith(_ORDINAL) and any(day % 100 == number for day in known.index.dates):
-        return True
-    if value.key.isdigit() and len(value.key) >= 3 and known.ends_with(value.key, at):
-        return True
-    words = spelled(int(number)) if number == int(number) else ()
-    return bool(words) and known.spelled(words, at)
-
-
-def _is_of_a_formula(claim: Claim) -> bool:
-    """Returns whether a number is the constant of a conversion that its sentence spells out: (150 × 1.8) + 32 = 302."""
-    return claim.value.readings[:1] in _CONSTANTS and _FORMULA.search(claim.sentence) is not None
-
-
-def _put_together(url: str, known: Known, at: int, start_ns: int) -> bool:
-    """Returns whether a URL has a known host and parts whose digits are known, in any format."""
-    host, _, path = fold(unquote(url)).partition("://")[2].partition("/")
-    label = max(host.removeprefix("www.").split(".")[:-1], key=len, default=host)
-    if not (known.has_key(squeezed(host), at) or known.has_key(squeezed(label), at)):
-        return False
-    parts = [part for part in _URL_SIGNS.split(path) if any(map(str.isdigit, part))]
-    return all(
-        known.has_key(squeezed(part), at)
-        or all(grounded(Claim(value, at, "", ""), known, start_ns) for value in scan(part))
-        for part in parts
-    )
-
-
-def _still_loose(found: Grounding, settled: list[Claim], pending: list[Claim], known: Known) -> list[Claim]:
-    """Settles pending amounts that follow from grounded ones of the same paragraph or its neighbours, and returns the
-    others; repeats, as totals may stand before their parts."""
+def _settled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], list[Claim]]:
+    """Parts claims in those that stand in the evidence or follow from it, and the others; repeats, as totals may stand
+    before their parts."""
+    settled = [claim for claim in pending if follows.stands(claim)]
+    done = set(map(id, settled))
+    left = [claim for claim in pending if id(claim) not in done]
+    wrong = {id(claim) for claim in _shown(settled, left) if claim not in settled}
     for _ in range(_ROUNDS):
-        left: list[Claim] = []
-        for claim in pending:
-            if claim.value.kind == AMOUNT and (_said_before(claim, settled) or _follows(claim, settled, known)):
-                _settle(found, settled, claim)
-            else:
-                left.append(claim)
-        if len(left) == len(pending):
+        _sums(settled, left)
+        known = {claim.value.keys[0] for claim in settled if claim.value.kind == AMOUNT}
+        more = [
+            claim
+            for claim in left
+            if id(claim) not in wrong
+            and ((claim.value.kind == AMOUNT and claim.value.keys[0] in known) or follows.derived(claim, settled))
+        ]
+        if not more:
             break
-        pending = left
-    return pending
+        settled += more
+        done = set(map(id, settled))
+        left = [claim for claim in left if id(claim) not in done]
+    return settled, left
 
 
-def _said_before(claim: Claim, settled: list[Claim]) -> bool:
-    return any(reading == each.value.readings[0] for each in settled for reading in claim.value.readings)
+def _sums(settled: list[Claim], left: list[Claim]) -> None:
+    """Settles results of sums that the answer shows, where each step holds and its inputs are grounded."""
+    by_text: dict[int, list[Claim]] = {}
+    for claim in (*settled, *left):
+        if not claim.key:
+            by_text.setdefault(id(claim.text), []).append(claim)
+    for group in by_text.values():
+        numbers = [value for value in scan(group[0].text) if value.kind in (AMOUNT, NUMBER, PERCENTAGE)]
+        good = {claim.value.start for claim in group if any(claim is each for each in settled)}
+        of = {claim.value.start: claim for claim in group}
+        for operands, result, holds in shown(group[0].text, numbers):
+            known = all(each.start in good or (each.start not in of and each.number) for each in operands)
+            claim = of.get(result.start)
+            if holds and known and claim is not None and result.start not in good:
+                good.add(result.start)
+                settled.append(claim)
+                left.remove(claim)
 
 
-def _follows(claim: Claim, settled: list[Claim], known: Known) -> bool:
-    near = [each for each in settled if each.span_id == claim.span_id and abs(each.block - claim.block) <= 1]
-    near.sort(key=lambda each: each.value.start)
-    own = [each.value.readings[0] for each in near]
-    return from_own(claim.value, own, known, claim.at) or from_named(
-        claim.value, own, known.named(claim.sentence, claim.at)
+def _shown(settled: Sequence[Claim], left: Sequence[Claim]) -> Iterator[Claim]:
+    """Yields the results of sums that the answer shows and that do not hold."""
+    texts = {id(claim.text): claim.text for claim in left if not claim.key and "=" in claim.text}
+    for text in texts.values():
+        of = {claim.value.start: claim for claim in left if claim.text is text}
+        numbers = [value for value in scan(text) if value.kind in (AMOUNT, NUMBER, PERCENTAGE)]
+        for _, result, holds in shown(text, numbers):
+            if not holds and result.start in of:
+                yield of[result.start]
+
+
+def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> set[int]:
+    """Returns which claims repeat what an earlier answer said and was grounded in then."""
+    wanted = {(claim.value.kind, claim.value.keys[0]) for claim in pending}
+    grounded: set[tuple[str, float | str]] = set()
+    for text, at in list(had.own.items())[-_MOST_OWN:]:
+        said = list(of_answer(fold(text[:20_000]), at, "own"))[:MOST_CLAIMS]
+        if any((claim.value.kind, claim.value.keys[0]) in wanted for claim in said):
+            settled, _ = _settled(said, follows)
+            grounded.update((claim.value.kind, claim.value.keys[0]) for claim in settled)
+    return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in grounded}
+
+
+def _sort_out(
+    left: Sequence[Claim],
+    settled: Sequence[Claim],
+    trace: Trace,
+    earlier: Before | None,
+    had: Evidence,
+    found: Grounding,
+) -> None:
+    """Tells which claims are open, which are made up and which are only suspect."""
+    missing = found.hidden
+    unsure = earlier is None and not shows_history(trace)
+    untold = not (instructed(trace) or (earlier is not None and earlier.instructed))
+    kinds = {kind for source in had.sources if source.who in (RESULT, INSTRUCTIONS) for kind in source.content.kinds}
+    shapes = {each for source in had.sources if source.who != CALL for each in source.content.shapes}
+    opened: set[float | str] = set()
+    for claim in left:
+        value = claim.value
+        if missing is not None or (unsure and claim.accepted):
+            found.hidden = missing or BEFORE
+            found.open.append(claim)
+        elif untold and (of_the_rules(claim) or _rests_on(value, opened)):
+            found.hidden = found.hidden or _NOT_TOLD
+            opened.update(value.keys)
+            found.open.append(claim)
+        else:
+            found.count(claim)
+            alike = shape(str(value.keys[0])) in shapes if value.kind == IDENTIFIER else value.kind in kinds
+            surely = alike or of_case(claim) or is_labelled(claim)
+            found.loose.append(Loose(claim, fails=value.kind in STRICT and claim.reports and surely))
+
+
+def _rests_on(value: Value, opened: set[float | str]) -> bool:
+    """Returns whether an amount is a small multiple of an open one: twice an open price is open."""
+    return value.kind == AMOUNT and any(
+        abs(value.number - each * times) < 0.005 for each in opened if isinstance(each, float) for times in range(1, 10)
     )
 
 
-def _settle(found: Grounding, settled: list[Claim], claim: Claim) -> None:
-    _count(found, claim)
-    if claim.value.kind == AMOUNT and claim.value.readings:
-        settled.append(claim)
+# What the calls or results say otherwise.
 
 
-def _flag(found: Grounding, loose: Loose) -> None:
-    _count(found, loose.claim)
-    found.loose.append(loose)
+@dataclass(slots=True)
+class _Used:
+    """A value that a changing call was made with."""
+
+    tool: str
+    key: str
+    text: str
+    value: Value | None
+
+    def __str__(self) -> str:
+        return f"{self.tool} was called with {self.key} {self.text}"
 
 
-def _count(found: Grounding, claim: Claim) -> None:
-    if not claim.aside:
-        found.checked[claim.value.kind] = found.checked.get(claim.value.kind, 0) + 1
+def _contradictions(
+    trace: Trace, stated: Sequence[Claim], had: Evidence, found: Grounding
+) -> Iterator[tuple[Claim, str]]:
+    """Yields claims that say otherwise than what was called or found, with that; adds those that are no values by
+    themselves (3 passengers) to ``found``."""
+    used = _used(trace)
+    for claim in stated:
+        other = _instead(claim, used, stated, had)
+        if other is not None:
+            yield claim, str(other)
+    for text, end, span_id in answers(trace):
+        at = moment(end)
+        for value, reason in (*_miscounted(text, used), *_other_hours(text, had, at)):
+            claim = Claim(value, at, span_id, text, text, 0)
+            found.count(claim)
+            found.loose.append(Loose(claim, reason))
+        mine = [claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS]
+        yield from _exchanged(text, mine, had, at)
+
+
+def _used(trace: Trace) -> list[_Used]:
+    used: list[_Used] = []
+    for call in changing(trace):
+        for key, item in arguments(call.arguments) if not failed(call) else ():
+            text = fold(str(item)).strip()
+            values = scan(text) if len(text) <= 60 else []
+            used.append(_Used(call.name, key, text, values[0] if len(values) == 1 and values[0].text == text else None))
+    return used
+
+
+def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: Evidence) -> _Used | None:
+    """Returns the value used in place of an identifier or a date that the user named and the answer says; ``None``
+    where the answer names what was used, too: it may well explain why."""
+    value = claim.value
+    if value.kind not in (IDENTIFIER, DATE):
+        return None
+    same_kind = [each for each in used if each.value is not None and each.value.kind == value.kind]
+    alike = [each for each in same_kind if each.value and (value.kind == DATE or _form(each.value) == _form(value))]
+    mine = _signs([value])
+    if not alike or mine & _signs([each.value for each in same_kind if each.value]):
+        return None
+    if _signs([each.value for each in alike if each.value]) & _signs([each.value for each in stated]):
+        return None
+    whose = {source.who for source in had.sources if mine & _in(source.content.keys | _days(source.content.days))}
+    return alike[0] if USER in whose and RESULT not in whose else None
+
+
+def _form(value: Value) -> str:
+    return re.sub(r"\d", "9", str(value.keys[0]))
+
+
+def _signs(values: Sequence[Value]) -> set[str]:
+    return {str(key % 10000) if isinstance(key, float) else key for value in values for key in value.keys[:2]}
+
+
+def _in(keys: set[str]) -> set[str]:
+    return keys
+
+
+def _days(days: set[float]) -> set[str]:
+    return {str(day % 10000) for day in days}
+
+
+def _miscounted(text: str, used: Sequence[_Used]) -> Iterator[tuple[Value, str]]:
+    """Yields each count of an answer ("3 passengers") that no call's argument of this key has."""
+    by_key: dict[str, list[tuple[int, _Used]]] = {}
+    for each in used:
+        if each.text.isdecimal() and len(each.text) <= 4:
+            by_key.setdefault(_stem(each.key.rpartition("_")[2]), []).append((int(each.text), each))
+    for match in _COUNTED.finditer(text) if by_key else ():
+        counted = by_key.get(_stem(match[2]))
+        if counted and int(match[1]) not in {number for number, _ in counted} | {sum(number for number, _ in counted)}:
+            yield Value(NUMBER, match[0], match.start(), (float(match[1]),)), str(counted[0][1])
+
+
+def _stem(word: str) -> str:
+    word = word.casefold()
+    return word[:-1] if word.endswith("s") and len(word) > 3 else word
+
+
+def _other_hours(text: str, had: Evidence, at: int) -> Iterator[tuple[Value, str]]:
+    """Yields the end of a span of hours (from 9 to 19) that begins as one of a result does and ends otherwise."""
+    for match in _SPAN_OF_TIME.finditer(text):
+        hours = [{_minutes(match[side]), (_minutes(match[side]) + 720) % 1440} for side in (1, 2)]
+        for source in had.sources:
+            for fields in source.content.objects if source.who == RESULT and source.at <= at else ():
+                times = [value for value in fields.values() if value.kind == TIME]
+                if len(times) != 2 or times[0].keys[0] not in hours[0] or times[1].keys[0] in hours[1]:
+                    continue
+                if not any(hours[1] & content.times for content in had.by(at)):
+                    yield Value(TIME, match[2], match.start(2), tuple(hours[1])), f"results have {times[1].text} there"
+                    return
+
+
+def _minutes(text: str) -> float:
+    hour, _, minute = text.partition(":")
+    return float(int(hour) * 60 + int(minute or 0))
+
+
+def _exchanged(text: str, stated: Sequence[Claim], had: Evidence, at: int) -> Iterator[tuple[Claim, str]]:
+    """Yields the first of each two values of a result that the answer gives to each other's owner: it calls one by the
+    key of the second and the second by the key of the first, or has one in lines that name the object of the other."""
+    places: dict[float | str, list[Claim]] = {}
+    for claim in stated:
+        if claim.value.kind in (AMOUNT, NUMBER, DATE, TIME, IDENTIFIER):
+            places.setdefault(_thing(claim.value), []).append(claim)
+    if len(places) < 2:
+        return
+    told: set[float | str] = set()
+    for source in had.sources:
+        content = source.content
+        if source.who != RESULT or source.at > at or len(content.objects) > _MOST_OBJECTS:
+            continue
+        rows: list[tuple[dict[str, float | str], set[str]]] = []
+        for fields, names in zip(content.objects, content.names, strict=True):
+            mine = {key: thing for key, value in fields.items() if (thing := _thing(value)) in places}
+            rows += [(mine, names)] if mine else []
+        for one, other, key in (*_by_key(rows, places), *_by_name(rows, places, text.casefold())):
+            if told.isdisjoint((one, other)):
+                told |= {one, other}
+                yield places[one][0], f"results have {places[other][0].value.text} there ({key})"
+
+
+def _thing(value: Value) -> float | str:
+    key = value.keys[0]
+    return f"day {key % 10000}" if value.kind == DATE and isinstance(key, float) else key
+
+
+_Rows = Sequence[tuple[dict[str, float | str], set[str]]]
+_Exchange = Iterator[tuple[float | str, float | str, str]]
+
+
+def _by_key(rows: _Rows, places: dict[float | str, list[Claim]]) -> _Exchange:
+    for fields, _ in rows:
+        for (key, one), (other_key, other) in combinations(list(fields.items())[:_MOST_FIELDS], 2):
+            mine, its = _words(key), _words(other_key)
+            if one == other or type(one) is not type(other) or not (mine - its and its - mine):
+                continue
+            if _called(places[one], its, mine) and _called(places[other], mine, its):
+                yield one, other, other_key
+
+
+def _called(said: Sequence[Claim], by: frozenset[str], and_not: frozenset[str]) -> bool:
+    """Returns whether the label of every place of a value has all words ``by``, and not all words ``and_not``."""
+    labels = [_label(claim) for claim in said]
+    return all(by <= label and not and_not <= label for label in labels)
+
+
+def _label(claim: Claim) -> frozenset[str]:
+    before = re.split(r"[\d\n]", claim.text[max(0, claim.value.start - _LABEL) : claim.value.start])[-1]
+    return frozenset(word.casefold() for word in _WORD.findall(before))
+
+
+def _words(key: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(_CAMEL.sub(" ", key.rpartition(".")[2]).replace("_", " ").casefold()))
+
+
+def _by_name(rows: _Rows, places: dict[float | str, list[Claim]], text: str) -> _Exchange:
+    for (mine, its_names), (its, other_names) in combinations(rows[:_MOST_FIELDS], 2):
+        for key, one in mine.items():
+            other = its.get(key)
+            if other is None or other == one or "." in key or type(one) is not type(other):
+                continue
+            names = _naming(its_names - other_names, one, other), _naming(other_names - its_names, one, other)
+            owners = [[_owner(text, claim, names) for claim in places[each]] for each in (one, other)]
+            if all(each == 1 for each in owners[0]) and all(each == 0 for each in owners[1]):
+                yield one, other, key
+
+
+def _naming(texts: set[str], *values: float | str) -> list[str]:
+    return [
+        text
+        for text in texts
+        if _LETTERS.search(text) and not any(str(each) in text.replace("-", "") for each in values)
+    ]
+
+
+def _owner(text: str, claim: Claim, names: tuple[list[str], list[str]]) -> int | None:
+    """Returns which of two objects the line of a value names, 0 or 1; ``None`` unless it names exactly one."""
+    start, end = text.rfind("\n", 0, claim.value.start) + 1, text.find("\n", claim.value.start)
+    line = text[start : end if end >= 0 else len(text)]
+    there = [any(name in line for name in each) for each in names]
+    return None if there[0] == there[1] else there.index(True)

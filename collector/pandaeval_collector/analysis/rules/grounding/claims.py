@@ -1,0 +1,300 @@
+"""What an agent states: the values of its answers, and the identifiers in arguments of calls that change something."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
+from pandaeval_collector.analysis.rules._failures import failed
+from pandaeval_collector.analysis.rules._verbs import Nature, nature
+from pandaeval_collector.analysis.rules.grounding.before import leaves
+from pandaeval_collector.analysis.rules.grounding.evidence import SENTENCE, moment
+from pandaeval_collector.analysis.rules.grounding.values import (
+    ADDRESS,
+    AMOUNT,
+    DATE,
+    DURATION,
+    IDENTIFIER,
+    NUMBER,
+    PERCENTAGE,
+    TIME,
+    URL,
+    Value,
+    fold,
+    scan,
+    squeezed,
+)
+from pandaeval_collector.analysis.rules.response_recovery import once_a_trace
+from pandaeval_collector.base.lazy_pattern import lazily
+from pandaeval_otel.model import ToolCall, Trace
+
+MOST_CLAIMS = 300
+"""Claims of one trace that are checked; that there are more is noted."""
+MOST_ANSWER = 20_000
+"""Characters of an answer that are looked at."""
+_LONGEST_SENTENCE, _LONGEST_ARGUMENT = 400, 200
+_MADE_BY_AGENT = lazily(
+    r"limit|page|offset|top_?k|timeout|size|width|height|retries|temperature|seed|max_|min_|depth|code$|script|command"
+    r"|query|sql|regex|pattern|expression|content|body|^count$|name$|title|slug|path|file|branch|text|message|description"
+)
+"""Arguments whose values the agent chooses."""
+_IDENTITY = lazily(r"(?:^|_)(?:id|ids|no|ref|reference|number|sku|iban|account)$|Ids?$")
+_EXAMPLE = lazily(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|like|say)),?:? ?[\"'(*`]*$")
+_FLAG = re.compile(r"(?:^|\s)--?[A-Za-z][\w\-]*[ =]$|[\\/]$")
+_FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.[A-Za-z])")
+_PLACEHOLDER = lazily(r"^[a-z]*(?:0+|0*1234\d*)$|x{3,}", 0)
+"""How identifiers are made up to show what one looks like."""
+_GENERAL = lazily(
+    r"\be\.g\.|\b(?:for (?:example|instance)|such as|typical(?:ly)?|usual(?:ly)?|generally|on average|in general|often"
+    r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
+)
+_PROPOSED = lazily(
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?|could)\b"
+)
+"""What stands before values that the agent proposes, or that hold in general."""
+_ABOUT = lazily(r"(?:~|≈|\b(?:about|around|roughly|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*$")
+_CASE = lazily(
+    r"\byou(?:r\b| (?:are|have|were|had|paid)\b|'(?:re|ve)\b)|"
+    r"\b(?:the|this) (?:\w+ ){0,2}(?:orders?|bookings?|reservations?|confirmations?|tickets?|accounts?|"
+    r"appointments?|refunds?|payments?|flights?|cases?|invoices?|returns?|shipments?|deliver\w+|subscriptions?|cards?|"
+    r"balance|tracking|claim|policy|itinerary|membership|purchase)\b"
+)
+_LABEL = lazily(
+    r"\b(?:price|fare|costs?|amount|charge|balance|depart\w*|arriv\w*|flights?|orders?|bookings?|"
+    r"reservations?|tracking|number|id|date|dob|born|passenger)\b[^.!?\n]{0,40}$"
+)
+_TERMS = (
+    r"fee|charge|surcharge|penalty|certificate|voucher|compensation|deductible|coverage|discount|limit|cap|"
+    r"maximum|minimum|window|period|allowance|threshold"
+)
+_RULE_BEFORE = lazily(
+    rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
+    r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
+    r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$"
+)
+_ARTICLE = lazily(r"\ban? [*]*$")
+_TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b")
+_RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]")
+_DONE_BEFORE = lazily(r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$")
+_OF_NOW = lazily(
+    r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
+    r"(?:due|owed|charged|paid|billed|refunded|credited|issued|applied|added|deducted)\b"
+)
+_TODAY = lazily(r"\b(?:current|today's) (?:date|time|date and time) is (?:now )?[*]*$|\btoday is [*]*$")
+"""How terms are stated that only instructions tell (a rate, a limit, a voucher of so much), and what is of this case
+however it is stated (was charged, I have issued)."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """A value that an answer (``key`` is ``""``) or the argument ``key`` of a call states, and ``at``, by when the
+    agent had to know it. ``text``: the whole answer; ``sentence``: the one that states it, from ``begin`` of the text.
+    ``reports``: the sentence reports something. ``accepted``: a tool took the identifier and repeats it in its result,
+    so it exists and somebody told the agent."""
+
+    value: Value
+    at: int
+    span_id: str
+    text: str
+    sentence: str
+    begin: int = 0
+    key: str = ""
+    reports: bool = True
+    accepted: bool = False
+
+    @property
+    def around(self) -> str:
+        """The text about the value."""
+        if self.key:
+            return self.text
+        return " ".join(self.text[max(0, self.value.start - 40) : self.value.end + 40].split())
+
+    @property
+    def before(self) -> str:
+        """The sentence up to the value."""
+        return self.sentence[: max(0, self.value.start - self.begin)]
+
+    @property
+    def after(self) -> str:
+        """The sentence behind the value."""
+        return self.sentence[self.value.end - self.begin :]
+
+
+@once_a_trace
+def answers(trace: Trace) -> list[tuple[str, int, str]]:
+    """Returns the text, the end of the span and the span id of each answer."""
+    ends = {span.span_id: span.end_ns for span in trace.spans}
+    said = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
+    if not said and trace.output:
+        said = [(trace.output, trace.root_span_id)]
+    last = trace.end_ns  # read once: it looks at every span
+    return [(fold(text[:MOST_ANSWER]), ends.get(span_id, last), span_id) for text, span_id in said]
+
+
+@once_a_trace
+def claims(trace: Trace) -> tuple[list[Claim], list[Claim]]:
+    """Returns the values that the answers state, and those of the arguments of changing calls; the first ones of many."""
+    stated = (claim for text, end, span_id in answers(trace) for claim in of_answer(text, moment(end) + 1, span_id))
+    return [*islice(stated, MOST_CLAIMS + 1)], [*islice(_in_calls(trace), MOST_CLAIMS + 1)]
+
+
+def of_answer(text: str, at: int, span_id: str) -> Iterator[Claim]:
+    """Yields the values that a folded answer states."""
+    prose = _without_code(text)
+    ends = [match.start() for match in SENTENCE.finditer(prose)]
+    for value in scan(prose):
+        if not specific(value):
+            continue
+        place = bisect_right(ends, value.start)
+        begin = max(ends[place - 1] + 1 if place else 0, value.start - _LONGEST_SENTENCE)
+        after = bisect_right(ends, value.end - 1)
+        stop = min(ends[after] + 1 if after < len(ends) else len(text), value.end + _LONGEST_SENTENCE)
+        claim = Claim(value, at, span_id, text, text[begin:stop], begin)
+        if not _is_no_claim(claim):
+            claim.reports = _reports(claim)
+            yield claim
+
+
+def _without_code(text: str) -> str:
+    """Returns the text with blanks in place of fenced code, names in backticks and data in URLs."""
+    for opening, closing, of_a_line in (("```", "```", False), ("`", "`", True), ("data:image/", None, True)):
+        at = text.find(opening)
+        parts: list[str] = []
+        done = 0
+        while at >= 0:
+            begin = at + len(opening)
+            end = _end_of_word(text, begin) if closing is None else text.find(closing, begin)
+            line = text.find("\n", begin) if of_a_line else -1
+            if end < 0 and not of_a_line:
+                end = len(text)
+            elif end < 0 or (0 <= line < end):
+                at = text.find(opening, begin)
+                continue
+            end += len(closing or "")
+            parts += [text[done:at], " " * (end - at)]
+            done = end
+            at = text.find(opening, end)
+        text = "".join([*parts, text[done:]])[: len(text)] if parts else text
+    return text
+
+
+def _end_of_word(text: str, at: int) -> int:
+    match = re.compile(r"[\s)\"'>]").search(text, at)
+    return match.start() if match is not None else len(text)
+
+
+def _is_no_claim(claim: Claim) -> bool:
+    """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
+    value, text = claim.value, claim.text
+    line = text.rfind("\n", 0, value.start) + 1
+    if text.startswith("#", line) and text[line : line + 8].lstrip("#")[:1] == " ":
+        return True
+    before = text[max(line, value.start - 24) : value.start]
+    if _EXAMPLE.search(before) is not None:
+        return True
+    if value.kind in (IDENTIFIER, NUMBER):
+        return _FLAG.search(before) is not None or _FILE.match(text, value.end) is not None
+    return value.kind in (TIME, DURATION) and _PROPOSED.search(claim.before) is not None
+
+
+def _reports(claim: Claim) -> bool:
+    """Returns whether the sentence tells of this case or of what was found, and neither proposes nor estimates."""
+    before = claim.before
+    if _ABOUT.search(before[-16:]) is not None or _GENERAL.search(claim.sentence) is not None:
+        return False
+    return claim.value.kind == IDENTIFIER or _PROPOSED.search(before) is None
+
+
+def of_case(claim: Claim) -> bool:
+    """Whether a value of an answer claims to be of this case: "your booking XKJ482 is paid"."""
+    return _CASE.search(claim.sentence) is not None
+
+
+def is_labelled(claim: Claim) -> bool:
+    """Returns whether a value stands behind the name of something that is looked up: "Departure: 09:00"."""
+    return _LABEL.search(claim.before) is not None
+
+
+def of_the_rules(claim: Claim) -> bool:
+    """Returns whether an answer's value is a term that an agent is told rather than finds out: a rate, a limit, a
+    voucher of so much, today's date."""
+    if claim.key:
+        return False
+    before, after = claim.before, claim.after
+    if claim.value.kind in (DATE, TIME):
+        return _TODAY.search(before) is not None
+    if claim.value.kind not in (AMOUNT, PERCENTAGE, DURATION, NUMBER):
+        return False
+    if _OF_NOW.match(after) is not None or _DONE_BEFORE.search(before) is not None:
+        return False
+    if _RULE_BEFORE.search(before) is not None or _RATE_AFTER.match(after) is not None:
+        return True
+    return _ARTICLE.search(before) is not None and _TERM_AFTER.match(after) is not None
+
+
+def specific(value: Value) -> bool:
+    """Returns whether a value says something that could be made up: not a single digit, zero or the well-known address
+    of a site."""
+    if value.kind == URL:
+        _, _, path = value.text.partition("#")[0].partition("://")[2].partition("/")
+        return path.strip("/").count("/") > 0 or any(map(str.isdigit, path))
+    if value.kind == IDENTIFIER:
+        return _PLACEHOLDER.search(str(value.keys[0])) is None
+    if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
+        digits = sum(map(str.isdigit, value.text))
+        return value.number != 0 and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
+    return value.kind in (DATE, TIME, ADDRESS) or sum(map(str.isdigit, value.text)) >= 2
+
+
+@once_a_trace
+def changing(trace: Trace) -> list[ToolCall]:
+    """Returns the calls with captured arguments that may change the state of things."""
+    if not trace.tool_calls:
+        return []
+    hints = {tool.name: tool.read_only for tool in trace.tools}
+    return [
+        call
+        for call in trace.tool_calls
+        if call.has_arguments and nature(call.name, hints.get(call.name)) is Nature.CHANGING
+    ]
+
+
+def _in_calls(trace: Trace) -> Iterator[Claim]:
+    for call in changing(trace):
+        for key, item in arguments(call.arguments):
+            text = fold(str(item)).strip()
+            if squeezed(key) in ARGUMENT_KEYS or _MADE_BY_AGENT.search(key) or not 0 < len(text) <= _LONGEST_ARGUMENT:
+                continue
+            for value in scan(text):
+                if value.kind == NUMBER and text.isdigit() and len(text) >= 3 and _IDENTITY.search(key):
+                    value.kind, value.keys = IDENTIFIER, (text, *value.keys)
+                if value.kind == IDENTIFIER and value.text == text and specific(value):
+                    around = f"{call.name}({key}={item})"
+                    yield Claim(
+                        value, moment(call.start_ns), call.span_id, around, "", 0, key, True, _accepted(value, call)
+                    )
+
+
+def _accepted(value: Value, call: ToolCall) -> bool:
+    if not call.has_result or failed(call):
+        return False
+    return any(str(value.keys[0]) in squeezed(fold(text)) for text in leaves(call.result))
+
+
+def arguments(value: Any, key: str = "", depth: int = 12) -> Iterator[tuple[str, Any]]:
+    """Yields the texts and numbers of a call's arguments, each with its key."""
+    if depth == 0:
+        return
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from arguments(item, str(name), depth - 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from arguments(item, key, depth - 1)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield key, value

@@ -1,0 +1,444 @@
+"""What an agent had, and since when: instructions, definitions, the user's words, arguments and results of calls,
+documents, of its trace and of the earlier ones of the session.
+
+Each text or JSON value is read once by its content, whatever traces repeat it: histories stand on every span. What the
+agent said itself earlier is kept apart: it counts only as far as it was grounded then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import re
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandaeval_collector.analysis.rules.grounding.before import CALL, RESULT, TOLD, USER, parsed
+from pandaeval_collector.analysis.rules.grounding.values import (
+    AMOUNT,
+    DATE,
+    DURATION,
+    IDENTIFIER,
+    NUMBER,
+    PERCENTAGE,
+    TIME,
+    Value,
+    fold,
+    scan,
+    shape,
+    squeezed,
+)
+from pandaeval_otel.model import Kind, Message, OtherPart, Reasoning, Span, Text, ToolResponse, Trace
+
+INSTRUCTIONS = "instructions"
+"""Whose a value is, besides those of :mod:`.before`: instructions, definitions of tools, attributes of spans."""
+SENTENCE = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+_DEPTH, _NESTED = 40, 3
+_MOST_GROUPS = 2_000
+_LARGEST_GROUP = 24
+"""Among more numbers than this any sum can be found by chance."""
+_MOST_KEPT = 150_000
+"""Values of all contents that are kept read."""
+MOST_CHARS = 400_000
+"""Characters of all evidence of a trace; the rest is not read, which is noted."""
+_DIGIT = re.compile(r"[0-9]")
+_COUNTS = re.compile(
+    r"count|quantit|qty|number|num_|passenger|seat|bag|night|day|guest|people|item|hour|minute|percent|rate"
+)
+_WORTH = re.compile(r"price|cost|fee|amount|total|fare|balance|value|pay|tax|sum|charge|refund|usd|eur")
+_OF_KEY = re.compile(r"(?:^|[_ ])(kg|lbs|km|miles|mb|gb|kb|tb|mph|kmh|usd|eur|gbp|days|hours|minutes|mins|seconds)$")
+_MINUTES_OF = {
+    "minutes": 1.0,
+    "mins": 1.0,
+    "hours": 60.0,
+    "hour": 60.0,
+    "seconds": 1 / 60,
+    "day": 1440.0,
+    "days": 1440.0,
+}
+_MONEY_KEYS = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
+_SMALL = 31
+_WORDS = re.compile(r"[^\W\d_]+")
+_NUMBER_OF = {
+    word: float(number)
+    for words in (
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+        "nineteen twenty",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn "
+        "neunzehn zwanzig",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
+        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis",
+        "dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis",
+        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici",
+        "два три четыре пять шесть семь восемь девять десять",
+    )
+    for number, word in enumerate(words.split(), 2)
+}
+"""How small numbers are spelled out."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Numbers that belong together: of one object, list, column or sentence. ``worth``: what is added; ``counts``: what
+    is counted or a rate; a number may be both."""
+
+    worth: frozenset[float]
+    counts: frozenset[float]
+
+
+@dataclass(slots=True)
+class Content:
+    """What one text or JSON value holds. ``numbers``: sorted, of every kind, each with its units in ``units``;
+    ``tails``: digits that identifiers end with; ``objects``: the fields of JSON objects, by their path of keys."""
+
+    text: str = ""
+    keys: set[str] = field(default_factory=set)
+    tails: set[str] = field(default_factory=set)
+    shapes: set[str] = field(default_factory=set)
+    units: dict[float, set[str]] = field(default_factory=dict)
+    days: set[float] = field(default_factory=set)
+    times: set[float] = field(default_factory=set)
+    durations: set[float] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+    counts: set[float] = field(default_factory=set)
+    groups: list[Group] = field(default_factory=list)
+    objects: list[dict[str, Value]] = field(default_factory=list)
+    names: list[set[str]] = field(default_factory=list)
+    numbers: list[float] = field(default_factory=list)
+    _squeezed: str | None = None
+
+    @property
+    def squeezed(self) -> str:
+        """The letters and digits of the text, made when first asked for."""
+        if self._squeezed is None:
+            self._squeezed = squeezed(self.text)
+        return self._squeezed
+
+    def take(self, value: Value) -> None:
+        """Adds a value."""
+        self.kinds.add(value.kind)
+        keys = value.keys
+        if value.kind == DATE:
+            self.days.update(keys)  # type: ignore[arg-type]
+            return
+        if value.kind == TIME:
+            self.times.update(keys)  # type: ignore[arg-type]
+            return
+        if value.kind == DURATION:
+            self.durations.update(keys)  # type: ignore[arg-type]
+        for key in keys:
+            if isinstance(key, str):
+                self.keys.add(key)
+                if value.kind == IDENTIFIER:
+                    self.shapes.add(shape(key))
+                    tail = key[len(key.rstrip("0123456789")) :]
+                    self.tails.update(tail[-length:] for length in {4, len(tail)} if 3 <= length <= len(tail))
+            elif value.kind != DURATION:
+                self.units.setdefault(key, set()).add(value.unit)
+        if value.kind == PERCENTAGE:
+            self.units.setdefault(value.number / 100, set()).add("")
+        if value.kind == NUMBER and " " in value.text:  # two numbers side by side, or blanks between groups
+            for part in value.text.split():
+                if part.isdigit():
+                    self.units.setdefault(float(part), set()).add("")
+        if value.unit in _MINUTES_OF:
+            self.durations.add(value.number * _MINUTES_OF[value.unit])
+
+
+class _Reader:
+    """Reads one content."""
+
+    def __init__(self) -> None:
+        self.content = Content()
+        self._texts: list[str] = []
+
+    def read(self, value: Any) -> Content:
+        self._any(value, "", _DEPTH)
+        self.content.text = "\n".join(self._texts)
+        self.content.numbers = sorted(self.content.units)
+        return self.content
+
+    def _any(self, value: Any, key: str, depth: int) -> list[tuple[str, Value]]:
+        """Reads a value below a key; returns the short values that belong to the object around it."""
+        if depth == 0 or value is None or isinstance(value, bool):
+            return []
+        if isinstance(value, str):
+            inner = parsed(value) if value[:1] in '{["' or value[:1].isspace() else None
+            if inner is not None:
+                return self._any(inner, key, depth - 1)
+            return self._text(value.replace("\\n", "\n") if "\\n" in value else value, key)
+        if isinstance(value, dict):
+            return self._object(value, key, depth)
+        if isinstance(value, list | tuple):
+            return self._list(value, key, depth)
+        return self._number(str(value), key)
+
+    def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
+        text = fold(text)
+        self._texts.append(text)
+        for word in _NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
+            self.content.units.setdefault(_NUMBER_OF[word], set()).add("")
+        if _DIGIT.search(text) is None:
+            return []
+        values = scan(text)
+        for value in values:
+            self.content.take(value)
+        if len(values) == 1:
+            return [(key, values[0])]
+        group: list[tuple[str, Value]] = []
+        end = 0
+        for value in values:
+            if value.start >= end:
+                self._group(group)
+                group = []
+                match = SENTENCE.search(text, value.end)
+                end = match.start() if match is not None else len(text)
+            group.append(("", value))
+        self._group(group)
+        return [(key, value) for value in values] if len(text) <= 40 else []
+
+    def _number(self, text: str, key: str) -> list[tuple[str, Value]]:
+        self._texts.append(text)
+        try:
+            number = float(text)
+        except ValueError:
+            return []
+        unit = match[1] if (match := _OF_KEY.search(key.rpartition(".")[2].lower())) else ""
+        digits = text.lstrip("-")
+        named = number.is_integer() and len(digits) >= 6 and digits.isdigit() and not _WORTH.search(key.lower())
+        kind = AMOUNT if unit in _MONEY_KEYS or _WORTH.search(key.lower()) else IDENTIFIER if named else NUMBER
+        keys = (digits, abs(number)) if named else (abs(number),)
+        value = Value(kind, text, 0, keys, 1.0, _MONEY_KEYS.get(unit, unit.removesuffix("s")))
+        if unit in _MINUTES_OF:
+            self.content.durations.add(number * _MINUTES_OF[unit])
+        self.content.take(value)
+        return [(key, value)]
+
+    def _object(self, value: dict[Any, Any], key: str, depth: int) -> list[tuple[str, Value]]:
+        own: list[tuple[str, Value]] = []
+        self._length(value)
+        for name, item in value.items():
+            self._texts.append(str(name))
+            if _DIGIT.search(str(name)) is not None:
+                for each in scan(fold(str(name))):
+                    self.content.take(each)
+            own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
+        if len(self.content.objects) < _MOST_GROUPS:
+            self.content.objects.append(dict(own[: _LARGEST_GROUP * 2]))
+            self.content.names.append(
+                {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
+            )
+        self._group(own)
+        return own if key.count(".") < _NESTED and len(own) <= _LARGEST_GROUP else []
+
+    def _list(self, value: Sequence[Any], key: str, depth: int) -> list[tuple[str, Value]]:
+        length = self._length(value)
+        columns: dict[str, list[tuple[str, Value]]] = {}
+        for item in value:
+            for name, each in self._any(item, key, depth - 1):
+                columns.setdefault(name, []).append((name, each))
+        totals: list[tuple[str, Value]] = []
+        for name, column in columns.items():
+            self._group(column)
+            worth = [each.number for _, each in column if each.kind in (AMOUNT, NUMBER)]
+            if len(worth) == len(column) > 0 and not _COUNTS.search(name.lower()):
+                totals.append((name, Value(AMOUNT, "", 0, (sum(worth),))))
+        return [*totals[:_LARGEST_GROUP], (f"{key} count", Value(NUMBER, "", 0, (float(length),)))]
+
+    def _length(self, value: Sequence[Any] | dict[Any, Any]) -> int:
+        self.content.counts.add(float(len(value)))
+        return len(value)
+
+    def _group(self, members: Iterable[tuple[str, Value]]) -> None:
+        """Notes which numbers belong together."""
+        worth: set[float] = set()
+        counts: set[float] = set()
+        for key, value in members:
+            if value.kind not in (AMOUNT, NUMBER, PERCENTAGE, DURATION) or not value.number:
+                continue
+            number, name = value.number, key.rpartition(".")[2].lower()
+            is_count = _COUNTS.search(name) is not None and _WORTH.search(name) is None
+            if value.kind == AMOUNT or not (is_count or value.kind in (PERCENTAGE, DURATION)):
+                worth.add(number)
+            if is_count or value.kind in (PERCENTAGE, DURATION) or (value.kind == NUMBER and is_small(number)):
+                counts.add(number)
+        if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.content.groups) < _MOST_GROUPS:
+            self.content.groups.append(Group(frozenset(worth), frozenset(counts)))
+
+
+def is_small(number: float) -> bool:
+    """Returns whether a number may count things."""
+    return 0 < number <= _SMALL and number == int(number)
+
+
+class _Kept:
+    """Contents that were read, by hash, the least recently used first."""
+
+    def __init__(self) -> None:
+        self._contents: OrderedDict[bytes, Content] = OrderedDict()
+        self._values = 0
+        self._lock = threading.Lock()
+
+    def read(self, value: Any) -> Content:
+        """Returns what a text or JSON value holds; one that was read lately is not read again."""
+        try:
+            spelled = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else marshal.dumps(value, 2)
+        except ValueError:
+            spelled = repr(value).encode("utf-8", "surrogatepass")
+        key = hashlib.blake2b(spelled, digest_size=16).digest()
+        with self._lock:
+            content = self._contents.get(key)
+            if content is not None:
+                self._contents.move_to_end(key)
+                return content
+        content = _Reader().read(value)
+        with self._lock:
+            if key not in self._contents:
+                self._contents[key] = content
+                self._values += _size(content)
+            while self._values > _MOST_KEPT and len(self._contents) > 1:
+                self._values -= _size(self._contents.popitem(last=False)[1])
+        return content
+
+
+def _size(content: Content) -> int:
+    return 8 + len(content.keys) + len(content.units) + 2 * len(content.groups) + len(content.text) // 100
+
+
+_kept = _Kept()
+
+
+@dataclass(slots=True)
+class Source:
+    """A content that the agent had from ``at`` on (:func:`moment`)."""
+
+    who: str
+    at: int
+    content: Content
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that the agent had. ``own``: what it said itself in earlier answers. ``cut``: not all was read."""
+
+    sources: list[Source] = field(default_factory=list)
+    own: dict[str, int] = field(default_factory=dict)
+    cut: bool = False
+    _seen: set[tuple[str, int]] = field(default_factory=set)
+    _chars: int = 0
+
+    def add(self, who: str, at: int, value: Any) -> None:
+        """Adds a text or JSON value, unless it is there already. Called in order of time."""
+        if value is None or value == "" or value == []:
+            return
+        if who == TOLD:
+            if isinstance(value, str):
+                self.own.setdefault(value, at)
+            return
+        content = _kept.read(value)
+        if (who, id(content)) in self._seen:
+            return
+        self._seen.add((who, id(content)))
+        self._chars += len(content.text)
+        if self._chars > MOST_CHARS:
+            self.cut = True
+        else:
+            self.sources.append(Source(who, at, content))
+
+    def by(self, at: int) -> Iterator[Content]:
+        """Yields what the agent had by a time."""
+        return (source.content for source in self.sources if source.at <= at)
+
+    def near(self, number: float, tolerance: float, at: int, unit: str = "", money: bool = False) -> bool:
+        """Returns whether a number within ``tolerance`` was there, in the same unit or one that is not named; for
+        ``money``, in no unit of anything else."""
+        for content in self.by(at):
+            numbers = content.numbers
+            place = bisect_left(numbers, number - tolerance)
+            while place < len(numbers) and numbers[place] <= number + tolerance:
+                if any(_fits(unit, each, money) for each in content.units[numbers[place]]):
+                    return True
+                place += 1
+        return False
+
+    def has_key(self, key: str, at: int) -> bool:
+        """Returns whether an identifier or address was there, in any spelling."""
+        if any(key in content.keys for content in self.by(at)):
+            return True
+        if len(key) < 5 or (key.isdigit() and len(key) < 9):
+            return False
+        return any(key in content.squeezed for content in self.by(at))
+
+
+_FAMILIES = ({"f", "c"}, {"mph", "km/h", "kmh"}, {"km", "mile", "m", "ft"}, {"kg", "lb", "lbs", "g"}, {"kb", "mb", "gb", "tb"},
+             {"day", "week", "month", "year", "hour", "minute", "second"})  # fmt: skip
+
+
+def _fits(unit: str, other: str, money: bool) -> bool:
+    if unit == other or not other:
+        return True
+    if money:
+        return not unit and (other == "$" or other.isupper())
+    return not unit or not any(unit in family and other in family for family in _FAMILIES)
+
+
+def moment(at_ns: int, who: str = RESULT) -> int:
+    """Converts a time to half nanoseconds: arguments of a call are known just after it began, all else at its time."""
+    return 2 * at_ns + (who == CALL)
+
+
+def evidence(trace: Trace, earlier: Iterable[tuple[str, Any]] = ()) -> Evidence:
+    """Reads all that the trace's spans show, and ``earlier``, what earlier traces of its session held."""
+    dated: list[tuple[int, str, Any]] = [(0, USER, trace.input)]
+    starts = {span.span_id: span.start_ns for span in trace.spans} if len(trace.turns) > 1 else {}
+    dated.extend((starts.get(turn.span_id, 0), USER, turn.user) for turn in trace.turns)
+    dated.extend((0, INSTRUCTIONS, [tool.name, tool.description, tool.parameters]) for tool in trace.tools)
+    seen: set[int] = set()
+    for span in trace.spans:
+        dated.extend(_of_span(span, seen))
+    for call in trace.tool_calls:
+        dated.append((call.start_ns, CALL, call.arguments))
+        if call.has_result:
+            dated.append((call.end_ns, RESULT, call.result))
+    dated.sort(key=lambda each: moment(each[0], each[1]))
+    found = Evidence()
+    for who, value in earlier:
+        found.add(who, 0, value)
+    for at, who, value in dated:
+        found.add(who, moment(at, who), value)
+    return found
+
+
+def _of_span(span: Span, seen: set[int]) -> Iterator[tuple[int, str, Any]]:
+    if span.system:
+        yield 0, INSTRUCTIONS, span.system
+    if span.documents:
+        yield span.end_ns, RESULT, list(span.documents)
+    if span.kind is Kind.RETRIEVAL and span.result is not None:
+        yield span.end_ns, RESULT, span.result.value
+    for value in span.attributes.values():
+        yield 0, INSTRUCTIONS, value
+    if span.kind is Kind.TOOL or not span.input:
+        return
+    last = max((index for index, message in enumerate(span.input) if message.role == "user"), default=-1)
+    for index, message in enumerate(span.input):
+        if id(message) not in seen and (message.role != "assistant" or index < last):
+            seen.add(id(message))
+            yield from _of_message(message, span.start_ns)
+
+
+def _of_message(message: Message, at: int) -> Iterator[tuple[int, str, Any]]:
+    who = {"user": USER, "tool": RESULT, "assistant": TOLD}.get(message.role, INSTRUCTIONS)
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield at, who, part.text
+        elif isinstance(part, ToolResponse):
+            yield at, RESULT, part.result
+        elif isinstance(part, OtherPart):
+            yield at, INSTRUCTIONS if who == TOLD else who, part.value
+        elif not isinstance(part, Reasoning) and message.role == "assistant":
+            yield at, CALL, getattr(part, "arguments", None)

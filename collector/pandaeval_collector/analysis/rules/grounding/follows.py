@@ -1,0 +1,380 @@
+"""Whether a value stands in the evidence in any spelling, or follows from what stands there."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from urllib.parse import unquote
+
+from pandaeval_collector.analysis.rules.grounding.before import USER
+from pandaeval_collector.analysis.rules.grounding.claims import Claim
+from pandaeval_collector.analysis.rules.grounding.evidence import Evidence, Group, is_small
+from pandaeval_collector.analysis.rules.grounding.values import (
+    AMOUNT,
+    IDENTIFIER,
+    NUMBER,
+    PERCENTAGE,
+    TIME,
+    Value,
+    fold,
+    scan,
+    squeezed,
+)
+
+MOST_STEPS = 40_000
+"""Numbers that the claims of one trace are compared with by arithmetic. Claims beyond stay open."""
+_CLOSE = 1e-6
+_URL_SIGNS = re.compile(r"[/?=&#,; ]")
+_RANGE = re.compile(
+    r"(?<![\w:.])(\d{1,2})(?::\d\d)? ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?(\d{1,2})(?![\w:.])"
+)
+_OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
+_LONGEST_GAP = 40
+_LEFT = re.compile(
+    r"\b(?:remain\w*|left|leav\w+|balance|difference|refund\w*|sav\w+|owe\w*|pay|additional|extra)\b", re.I
+)
+_WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+"""Indexed by the days since the year 1, modulo 7."""
+_CONVERSIONS = {
+    ("f", "c"): (5 / 9, -160 / 9),
+    ("c", "f"): (1.8, 32.0),
+    ("mile", "km"): (1.60934, 0.0),
+    ("km", "mile"): (0.621371, 0.0),
+    ("mph", "km/h"): (1.60934, 0.0),
+    ("km/h", "mph"): (0.621371, 0.0),
+    ("lb", "kg"): (0.453592, 0.0),
+    ("kg", "lb"): (2.20462, 0.0),
+    ("ft", "m"): (0.3048, 0.0),
+    ("m", "ft"): (3.28084, 0.0),
+}
+"""From the unit of the evidence to the one of the claim: factor and offset."""
+_FACTORS = (1000.0, 1024.0, 1e6, 1e9, 60.0, 24.0, 7.0, 12.0)
+_ZONES = {"UTC": 0, "GMT": 0, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "MSK": 3, "IST": 5.5, "SGT": 8, "HKT": 8, "JST": 9,
+          "KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "ET": -5, "CST": -6, "CDT": -5,
+          "CT": -6, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "PT": -8, "HST": -10}  # fmt: skip
+_ZONE = re.compile(rf"\b({'|'.join(_ZONES)})\b|\d:\d\d(?::\d\d(?:\.\d+)?)?(?:(Z)\b|([+-]\d\d):?(\d\d)\b)")
+_DAY = 1440.0
+
+
+class Follows:
+    """Answers whether claims stand in the evidence or follow from it and from grounded ones of the same answer."""
+
+    def __init__(self, had: Evidence, start_ns: int) -> None:
+        self._had = had
+        self._start_ns = start_ns
+        self._left = MOST_STEPS
+        self._counts: frozenset[float] | None = None
+        self._apart: set[float] | None = None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the limit left out a comparison."""
+        return self._left <= 0
+
+    def stands(self, claim: Claim) -> bool:
+        """Returns whether the evidence has the value, in any spelling, rounded or in another unit."""
+        value, at = claim.value, claim.at
+        match value.kind:
+            case "identifier" | "address":
+                return self._named(value, at)
+            case "url":
+                return self._named(value, at) or self._put_together(claim)
+            case "date":
+                return self._dated(claim)
+            case "time":
+                return self._timed(claim)
+            case "duration":
+                return self._lasts(value, at)
+        return self._rounded(value, at) or (value.kind == NUMBER and self._by_the_way(claim))
+
+    def derived(self, claim: Claim, settled: Sequence[Claim]) -> bool:
+        """Returns whether a number follows by one step from numbers that belong together, or from grounded ones of the
+        same answer, ``settled``."""
+        value = claim.value
+        if value.kind not in (AMOUNT, NUMBER, PERCENTAGE):
+            return False
+        near = sorted((each for each in settled if each.span_id == claim.span_id), key=lambda each: each.value.start)
+        own = [each.value.number for each in near if each.value.kind != IDENTIFIER][:40]
+        return any(
+            any(_by_one_step(number, value, group) for group in self._groups(claim))
+            or self._times_a_count(number, value, claim)
+            or _from_own(number, value, own)
+            or self._from_balance(number, claim, own)
+            for number in value.keys
+            if isinstance(number, float) and number
+        )
+
+    def _named(self, value: Value, at: int) -> bool:
+        key = str(value.keys[0])
+        if self._had.has_key(key, at) or any(isinstance(k, float) and self._had.near(k, 0.0, at) for k in value.keys):
+            return True
+        return key.isdigit() and any(key in content.tails for content in self._had.by(at))
+
+    def _put_together(self, claim: Claim) -> bool:
+        """Returns whether a URL has a known host and parts whose digits are known, in any format."""
+        host, _, path = fold(unquote(claim.value.text)).partition("://")[2].partition("/")
+        label = max(host.removeprefix("www.").split(".")[:-1], key=len, default=host)
+        if not any(self._had.has_key(squeezed(each), claim.at) for each in (host, label)):
+            return False
+        parts = [part for part in _URL_SIGNS.split(path) if any(map(str.isdigit, part))]
+        return all(
+            self._had.has_key(squeezed(part), claim.at)
+            or all(self.stands(Claim(each, claim.at, "", part, part)) for each in scan(part))
+            for part in parts
+        )
+
+    def _rounded(self, value: Value, at: int) -> bool:
+        """Returns whether a known number rounds, or is cut, to this one, or is it in another unit."""
+        half, money = value.step / 2, value.kind == AMOUNT
+        for number in value.keys:
+            if not isinstance(number, float):
+                continue
+            if self._had.near(number, half + _CLOSE, at, value.unit, money):
+                return True
+            if self._had.near(number + half, half - _CLOSE, at, value.unit, money):
+                return True
+            if money and self._had.near(number * 100, half * 100, at, value.unit, money) and number != int(number):
+                return True  # in cents
+            if value.kind == NUMBER and any(
+                self._had.near(each, abs(each) * _CLOSE + half, at)
+                for factor in _FACTORS
+                for each in (number * factor, number / factor)
+            ):
+                return True
+            for (unit, other), (factor, offset) in _CONVERSIONS.items():
+                if other == value.unit:
+                    source = (number - offset) / factor
+                    if self._had.near(source, (max(half, 0.5) + _CLOSE) / factor, at, unit):
+                        return True
+        return False
+
+    def _by_the_way(self, claim: Claim) -> bool:
+        """Returns whether a number is the year of a known date or the next one, the digits at the end of an identifier,
+        or an hour of a span of time (9 to 17)."""
+        value, at = claim.value, claim.at
+        number = value.number
+        if 1900 <= number <= 2100 and any(
+            0 <= number - day // 10000 <= 1 for content in self._had.by(at) for day in content.days
+        ):
+            return True
+        if value.text.isdigit() and len(value.text) >= 3 and self._named(Value(IDENTIFIER, "", 0, (value.text,)), at):
+            return True
+        if is_small(number) and number <= 24 and _RANGE.search(claim.text, max(0, value.start - 12), value.end + 12):
+            return any(number * 60 % _DAY in content.times for content in self._had.by(at))
+        return False
+
+    def _dated(self, claim: Claim) -> bool:
+        """Returns whether a day is known, with or without its year, lies as many days as the user said from a known
+        one, between two known ones, at most a week after the run, or is the next day of its name (Sunday) after a day
+        that a result names."""
+        had = list(self._had.by(claim.at))
+        days = set().union(*(content.days for content in had)) if had else set()
+        wanted = [day for day in claim.value.keys if isinstance(day, float)]
+        if any(day in days or (day < 10000 and any(each % 10000 == day for each in days)) for day in wanted):
+            return True
+        if any(day % 10000 in days for day in wanted):
+            return True
+        today = datetime.fromtimestamp(self._start_ns / 1e9, UTC).date()
+        years = {today.year, *(int(each) // 10000 for each in days if each >= 10000)}
+        full = [day for day in wanted if day >= 10000]
+        full += [year * 10000 + day for day in wanted if day < 10000 for year in years]
+        anchors = [each for each in map(_ordinal, days) if each is not None]
+        steps = {1.0, *self._said()}
+        for day in map(_ordinal, full):
+            if day is None:
+                continue
+            if -1 <= day - today.toordinal() <= 7 or (len(anchors) == 2 and min(anchors) <= day <= max(anchors)):
+                return True
+            if any(abs(day - anchor) in steps for anchor in (*anchors, today.toordinal())):
+                return True
+            if _WEEKDAYS[day % 7] in claim.sentence.casefold() and any(0 < day - anchor < 7 for anchor in anchors):
+                return True
+        return False
+
+    def _timed(self, claim: Claim) -> bool:
+        """Returns whether a time is known, as 1100 too, lies a known duration away from a known one, or is one in
+        another time zone."""
+        value, had = claim.value, list(self._had.by(claim.at))
+        wanted = [each for each in value.keys if isinstance(each, float)]
+        if any(each in content.times for each in wanted for content in had):
+            return True
+        if any(each // 60 * 100 + each % 60 in content.units for each in wanted if each >= 60 for content in had):
+            return True
+        times = set().union(*(content.times for content in had)) if had else set()
+        lengths = set().union(*(content.durations for content in had)) if had else set()
+        self._left -= len(times)
+        if len(times) > 400 or self._left <= 0:
+            return False
+        apart = lengths | self._zones(claim.sentence)
+        beside = {
+            key for each in scan(claim.sentence) if each.kind == TIME and each.text != value.text for key in each.keys
+        }
+        zoned = self._zones(claim.sentence)
+        return any(
+            abs(each - other) % _DAY in apart or (_DAY - abs(each - other)) % _DAY in apart
+            for each in wanted
+            for other in times
+        ) or any((each - float(other)) % _DAY in zoned for each in wanted for other in beside)
+
+    def _zones(self, sentence: str) -> set[float]:
+        """Returns the minutes between the time zones that the sentence and the evidence name."""
+        if self._apart is None:
+            self._apart = set()
+            for source in self._had.sources:
+                if len(source.content.text) <= 20_000 and source.content.times:
+                    self._apart.update(_offsets(source.content.text))
+        offsets = self._apart | set(_offsets(sentence))
+        return {(one - other) % _DAY for one in offsets for other in offsets if one != other}
+
+    def _lasts(self, value: Value, at: int) -> bool:
+        """Returns whether a duration is known in minutes, hours or days, or lies between two known times; 9 h may be a
+        time, too."""
+        had, length = list(self._had.by(at)), value.number
+        if any(length in content.durations or length in content.times for content in had):
+            return True
+        if any(self._had.near(each, _CLOSE, at) for each in (length, length / 60, length / _DAY, length * 60)):
+            return True
+        times = set().union(*(content.times for content in had)) if had else set()
+        self._left -= len(times)
+        return len(times) <= 400 and any((each + length) % _DAY in times for each in times)
+
+    def _groups(self, claim: Claim) -> Iterator[Group]:
+        for content in self._had.by(claim.at):
+            self._left -= sum(len(group.worth) for group in content.groups)
+            if self._left <= 0:
+                return
+            yield from content.groups
+
+    def _said(self) -> frozenset[float]:
+        """Returns the numbers that users said, also in words."""
+        if self._counts is None:
+            of_users = [source.content.units for source in self._had.sources if source.who == USER]
+            self._counts = frozenset(number for units in of_users for number in units if 0 < number < 400)
+        return self._counts
+
+    def _times_a_count(self, number: float, value: Value, claim: Claim) -> bool:
+        """Returns whether a known amount times a count that the user or the sentence names makes this one."""
+        if value.kind != AMOUNT:
+            return False
+        counts = {each for each in self._said() if is_small(each)}
+        counts |= {each.number for each in scan(claim.sentence) if each.kind == NUMBER and is_small(each.number)}
+        return any(self._had.near(number / count, 0.005, claim.at, value.unit, True) for count in counts if count > 1)
+
+    def _from_balance(self, number: float, claim: Claim, own: Sequence[float]) -> bool:
+        """Returns whether an amount is what is left of a known one without a grounded one of the same answer."""
+        if claim.value.kind != AMOUNT or not _LEFT.search(claim.sentence):
+            return False
+        return any(
+            self._had.near(each + sign * number, 0.005, claim.at, claim.value.unit, True)
+            for each in own
+            for sign in (1.0, -1.0)
+            if each + sign * number > 0
+        )
+
+
+def _by_one_step(number: float, value: Value, group: Group) -> bool:
+    """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
+    multiplied by counts."""
+    tolerance = max(value.step / 2, 0.005) + _CLOSE if value.kind != NUMBER else value.step / 2 + _CLOSE
+    worth = sorted(group.worth if value.kind == AMOUNT else group.worth | group.counts)
+    if len(worth) < 2 and not group.counts:
+        return False
+    if abs(sum(worth) - number) <= tolerance:
+        return True
+    for each in worth:
+        if (number - each != each and _has(worth, number - each, tolerance)) or _has(worth, number + each, tolerance):
+            return True
+        if value.kind == PERCENTAGE and any(
+            _has(worth, wanted, max(tolerance * each / 100, _CLOSE))
+            for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
+        ):
+            return True
+        if len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
+            return True
+    for count in group.counts:
+        if count in (0.0, 1.0):
+            continue
+        wanted = (
+            number / count,
+            number * count,
+            number * 100 / count,
+            number / (1 - count / 100) if count < 100 else 0.0,
+        )
+        if any(_has(worth, each, tolerance / count if each < number else tolerance) for each in wanted if each):
+            return True
+    return False
+
+
+def _has(ordered: Sequence[float], number: float, tolerance: float) -> bool:
+    place = bisect_left(ordered, number - tolerance)
+    return number > 0 and place < len(ordered) and ordered[place] <= number + tolerance
+
+
+def _from_own(number: float, value: Value, own: Sequence[float]) -> bool:
+    """Returns whether an amount is the sum of grounded ones of the same answer in a row, or the difference of two."""
+    if value.kind != AMOUNT:
+        return False
+    tolerance = max(0.005, value.step / 2) + _CLOSE
+    for first in range(len(own)):
+        total = own[first]
+        for each in own[first + 1 :]:
+            total += each
+            if abs(total - number) <= tolerance:
+                return True
+    return any(abs(abs(one - other) - number) <= tolerance for one, other in pairwise(own)) or any(
+        abs(abs(own[0] - other) - number) <= tolerance for other in own[1:]
+    )
+
+
+def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Value, bool]]:
+    """Yields the sums that an answer shows, step by step: the operands, the result and whether the step holds."""
+    operands: list[tuple[str, Value]] = []
+    for before, value in pairwise(numbers):
+        gap = text[before.end : value.start]
+        signs = _OPERATOR.findall(gap) if len(gap) <= _LONGEST_GAP and "\n" not in gap else []
+        if len(signs) != 1:
+            operands = []
+            continue
+        if not operands:
+            operands = [("+", before)]
+        if signs[0] == "=":
+            if len(operands) > 1:
+                total = _total([(sign, each.number) for sign, each in operands])
+                tolerance = max(value.step / 2, 0.005) + abs(total) * 1e-9
+                yield [each for _, each in operands], value, any(abs(total - key) <= tolerance for key in value.keys)  # type: ignore[operator]
+            operands = [("+", value)]
+        else:
+            operands.append((signs[0], value))
+
+
+def _total(operands: Iterable[tuple[str, float]]) -> float:
+    """Returns what a chain of numbers makes, products before sums."""
+    terms: list[float] = []
+    for sign, number in operands:
+        if sign in "×*x" and terms:
+            terms[-1] *= number
+        elif sign in "/÷" and terms and number:
+            terms[-1] /= number
+        else:
+            terms.append(-number if sign == "-" else number)
+    return sum(terms)
+
+
+def _ordinal(day: float) -> int | None:
+    """Returns the days since the year 1; ``None`` without a year."""
+    year, rest = divmod(int(day), 10000)
+    try:
+        return date(year, rest // 100, rest % 100).toordinal()
+    except ValueError:
+        return None
+
+
+def _offsets(text: str) -> Iterator[float]:
+    for match in _ZONE.finditer(text):
+        if match[3]:
+            yield int(match[3]) * 60.0 + int(match[4]) * (-1 if match[3][0] == "-" else 1)
+        else:
+            yield _ZONES[match[1] or "UTC"] * 60.0

@@ -1,0 +1,405 @@
+"""Typed values of any text, each in canonical form: one reader for what an agent had and for what it says.
+
+A search for the next digit finds where a value may be, and one pattern tells what it is; a value of two meanings
+(3/4/2026, 1,234, 3:15) has both. So reading takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+
+from pandaeval_collector.base.lazy_pattern import lazily
+
+IDENTIFIER, AMOUNT, NUMBER, PERCENTAGE = "identifier", "amount", "number", "percentage"
+DATE, TIME, DURATION, ADDRESS, URL = "date", "time", "duration", "address", "url"
+
+
+@dataclass(slots=True)
+class Value:
+    """A value of a text. ``text``: as written, at ``start`` of the folded text. ``keys``: what it may stand for, the
+    likeliest first: identifiers and addresses without case and separators; numbers; days as ``y * 10000 + m * 100 + d``
+    (year 0 if missing); minutes of a day or of a duration. ``step``: the unit of its last digit. ``unit``: of a number,
+    the currency of an amount; ``""``: none is named."""
+
+    kind: str
+    text: str
+    start: int
+    keys: tuple[float | str, ...]
+    step: float = 1.0
+    unit: str = ""
+
+    @property
+    def end(self) -> int:
+        """The position behind the value."""
+        return self.start + len(self.text)
+
+    @property
+    def number(self) -> float:
+        """The likeliest reading as a number; 0 for an identifier or address."""
+        return self.keys[0] if self.keys and isinstance(self.keys[0], float) else 0.0
+
+
+# One spelling for digits, dashes, blanks and quotation marks of all scripts.
+_TABLE: dict[int, str] = {
+    **{code: str(unicodedata.decimal(chr(code))) for code in range(128, 0x1FBFA) if chr(code).isdecimal()},
+    **dict.fromkeys(map(ord, "‐‑‒–—−"), "-"),
+    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
+    **dict.fromkeys(map(ord, "’‘‛´"), "'"),
+    ord("٫"): ".",
+    ord("٬"): ",",
+    ord("،"): ",",
+}
+_BETWEEN = re.compile(r"[\W_]+")
+
+
+def fold(text: str) -> str:
+    """Returns the text with ASCII digits (full-width, Arabic-Indic, Devanagari … become 0-9), plain dashes, blanks and
+    quotes. ASCII texts come back unchanged."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
+
+
+def squeezed(text: str) -> str:
+    """Returns only letters and digits, without case: one key for all spellings of an identifier or address."""
+    return _BETWEEN.sub("", text.casefold())
+
+
+# Dates and times as people and programs write them.
+_MONTHS = (
+    "january jan januar janvier enero janeiro gennaio январь января januari",
+    "february feb februar février febrero fevereiro febbraio февраль февраля februari",
+    "march mar märz mars marzo março март марта maart",
+    "april apr avril abril aprile апрель апреля",
+    "may mai mayo maio maggio май мая mei",
+    "june jun juni juin junio junho giugno июнь июня",
+    "july jul juli juillet julio julho luglio июль июля",
+    "august aug août agosto август августа augustus",
+    "september sep sept septembre septiembre setembro settembre сентябрь сентября",
+    "october oct oktober okt octobre octubre outubro ottobre октябрь октября",
+    "november nov novembre noviembre novembro ноябрь ноября",
+    "december dec dezember dez décembre diciembre dezembro dicembre декабрь декабря",
+)
+_MONTH_OF = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
+_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+_MONTH_NAME = re.compile(rf"({_MONTH})\b", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]+")
+_AFTERNOON = re.compile(r"p\.?m|午後|下午|晚上|오후", re.IGNORECASE)
+_MORNING = re.compile(r"a\.?m|午前|上午|早上|오전", re.IGNORECASE)
+_PARTS_OF_DAY = ("午前", "午後", "上午", "下午", "晚上", "早上", "오전", "오후")
+_APART = r"(?<![A-Za-z0-9_])"
+_DAY = r"\d{1,2}"
+_DATE = (
+    rf"{_APART}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
+    rf"|{_APART}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?!\d|[.:]\d)"
+    rf"|(?:\d{{4}}\s?[年년]\s?)?{_DAY}\s?[月월]\s?{_DAY}\s?[日일号]"
+    rf"|{_APART}{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_MONTH})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
+    rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?:,? \d{{4}}\b)?"
+)
+_TIME = (
+    rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
+    rf"|{_APART}{_DAY}(?:[0-5]\d)?\s?[ap]\.?m\b\.?"
+    rf"|{_APART}{_DAY}(?:[.:]\d{{2}})? Uhr(?: \d{{2}})?|{_APART}{_DAY} ?h ?[0-5]\d(?![\dA-Za-z]| ?min)"
+    rf"|(?:{'|'.join(_PARTS_OF_DAY)})?\s?{_DAY}\s?[时時点點시](?!间|間|간|長)(?:\s?\d{{1,2}}\s?[分분]|半)?"
+)
+_HOURS, _MINUTES = r"(?:h|hrs?|hours?|Stunden?|heures?|horas?)", r"(?:m|mins?|minutes?|Minuten|minutos?)"
+_DURATION = (
+    rf"\bP(?=\d|T\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?\b"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_HOURS}\b(?:,? ?(?:and |und |et |y )?\d{{1,2}} ?{_MINUTES}\b)?"
+    rf"|{_APART}\d{{1,4}}[ \-]?{_MINUTES}\b"
+)
+
+
+def _dates(text: str) -> tuple[float, ...]:
+    numbers = [int(each) for each in _DIGITS.findall(text)]
+    name = _MONTH_NAME.search(text)
+    if name is not None:
+        found = [(numbers[1] if len(numbers) > 1 else 0, _MONTH_OF[name[1].casefold()], numbers[0])]
+    elif len(numbers) == 2:
+        found = [(0, *numbers)]
+    elif numbers[0] > 31:
+        found = [(numbers[0], numbers[1], numbers[2])]
+    else:
+        year = numbers[2] if numbers[2] > 99 else 2000 + numbers[2]
+        found = [(year, numbers[1], numbers[0]), (year, numbers[0], numbers[1])]
+    return tuple(dict.fromkeys(float(y * 10000 + m * 100 + d) for y, m, d in found if _is_day(y or 2024, m, d)))
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def _times(text: str) -> tuple[float, ...]:
+    numbers = [int(each) for each in _DIGITS.findall(text)[:2]]
+    if numbers[0] > 99:  # 515 AM, as weather services write
+        numbers = list(divmod(numbers[0], 100))
+    hour, minute = numbers[0], numbers[1] if len(numbers) > 1 else (30 if "半" in text else 0)
+    if hour > 24 or minute > 59:
+        return ()
+    if _AFTERNOON.search(text):
+        return (float(hour % 12 * 60 + 720 + minute),)
+    if _MORNING.search(text):
+        return (float(hour % 12 * 60 + minute),)
+    at = float(hour % 24 * 60 + minute)
+    return (at, at + 720.0) if 0 < hour <= 12 and at < 720.0 else (at,)
+
+
+def _duration(text: str) -> float:
+    """Returns the minutes of a duration; 17 h 30 and PT17H30M are 1,050."""
+    if text[0] in "Pp":
+        of = {sign: float(number) for number, sign in re.findall(r"(\d+(?:\.\d+)?)([DHMS])", text.upper())}
+        return of.get("D", 0) * 1440 + of.get("H", 0) * 60 + of.get("M", 0) + of.get("S", 0) / 60
+    numbers = [float(each) for each in _DIGITS.findall(text)]
+    if len(numbers) > 1:
+        return numbers[0] * 60 + numbers[1]
+    return numbers[0] * (1.0 if re.search(r"m|M", text) else 60.0)
+
+
+# Numbers in any format: 1,234.50, 1.234,50, 1 234,5, 1'234, 12,34,567, 1.2k, 3 million, 12万; and their units.
+_SCALES = {
+    **dict.fromkeys(("k", "thousand", "tausend", "mille", "mil", "тыс", "千"), 1e3),
+    **dict.fromkeys(("万", "萬", "만"), 1e4),
+    **dict.fromkeys(("lakh", "lakhs"), 1e5),
+    **dict.fromkeys(("m", "mn", "mio", "million", "millions", "millionen", "millones", "млн"), 1e6),
+    **dict.fromkeys(("crore", "crores"), 1e7),
+    **dict.fromkeys(("亿", "億", "억"), 1e8),
+    **dict.fromkeys(("b", "bn", "billion", "billions", "milliarden", "mrd", "milliards", "млрд"), 1e9),
+    **dict.fromkeys(("tn", "trillion", "trillions", "billionen", "biljoen", "трлн", "万亿", "兆", "조"), 1e12),
+}
+_LONG_SCALES = "|".join(sorted((word for word in _SCALES if len(word) > 3), key=len, reverse=True))
+_SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬만亿億억千兆조])|[ \-]?(?:{_LONG_SCALES})\b)"
+_PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
+_NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
+_PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
+_FIRST_DIGIT = re.compile(r"\d")
+_MOST_DIGITS = 40
+_FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
+_SIGNS = {"$": "$", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₫": "VND",
+          "฿": "THB", "₴": "UAH", "₪": "ILS"}  # fmt: skip
+_CODES = (
+    "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
+)
+_SIGN = rf"(?:R\$|US\$|[{''.join(_SIGNS)}])"
+_CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
+_MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
+_DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
+_CURRENCY_OF = {"euro": "EUR", "euros": "EUR", "€": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "JPY", "円": "JPY",
+                "元": "CNY", "rmb": "CNY", "원": "KRW", "rupee": "INR", "rupees": "INR"}  # fmt: skip
+_SHORT_UNITS = (
+    r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
+    r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
+)
+_UNITS = (
+    rf"(?:{_SHORT_UNITS}|[ \-]?(?:°\s?[CF]|[KMGT]B|km/h|kmh|mph|km|kg|lbs?|cm|mm|ft|miles?|kilomet(?:er|re)s?|met(?:er|re)s?|"
+    r"days?|weeks?|months?|years?|seconds?|secs?))"
+)
+
+
+def readings(text: str) -> tuple[tuple[float, ...], float]:
+    """Returns what a number may stand for, the likeliest first, and the unit of its last digit. No readings for what is
+    no number (a version such as 1.2.3, too many digits)."""
+    found = _PARTS.match(text)
+    if found is None or len(found[1]) > _MOST_DIGITS:
+        return (), 1.0
+    scale = _SCALES.get((found[2] or "").strip(" -.").casefold(), 1.0)
+    spelled = _spellings(found[1].replace(" ", "").replace("'", ""))
+    decimals = len(spelled[-1].partition(".")[2]) if spelled else 0
+    return tuple(float(each) * scale for each in spelled), scale * 10.0**-decimals
+
+
+def _spellings(plain: str) -> list[str]:
+    """Returns the number with a decimal point, without separators of groups; two where it may be both."""
+    commas, points = plain.count(","), plain.count(".")
+    if not commas and not points:
+        return [plain]
+    if commas and points:
+        decimal = "," if plain.rfind(",") > plain.rfind(".") else "."
+        if plain.count(decimal) > 1:
+            return []
+        return [plain.replace("." if decimal == "," else ",", "").replace(",", ".")]
+    sign = "," if commas else "."
+    head, *groups = plain.split(sign)
+    grouped = len(head) <= 3 and all(len(each) in (2, 3) for each in groups) and len(groups[-1]) == 3
+    if len(groups) > 1:
+        return ["".join((head, *groups))] if grouped else []
+    decimal_reading = f"{head}.{groups[0]}"
+    if grouped and head != "0":
+        return [head + groups[0], decimal_reading] if sign == "," else [decimal_reading, head + groups[0]]
+    return [decimal_reading]
+
+
+_ALTERNATIVES = {
+    "uuid": r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",
+    "date": _DATE,
+    "skip": r"24/7\b",
+    "amount": rf"(?:{_SIGN}|\b(?:{_CODES}))\s?-?{_NUMBER}|{_FREE}{_NUMBER}\s?{_MONEY_AFTER}",
+    "phone": r"(?<![\dA-Za-z])(?:\+\d{1,3}[ \-.]?)?(?:\(\d{2,4}\)|\d{3})[ \-.]\d{3}[ \-.]\d{4}(?!\d)|\+\d{8,15}\b",
+    "time": _TIME,
+    "duration": _DURATION,
+    "percentage": rf"{_FREE}(?:{_PLAIN})\s?(?:%|percent\b|Prozent\b|per cent\b)",
+    "measured": rf"{_FREE}(?:{_PLAIN}){_UNITS}(?![A-Za-z0-9_\-/])",
+    "identifier": r"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_\-]{0,63}\d)(?=[0-9_\-]{0,63}[A-Za-z_])"
+    r"[A-Za-z0-9]++(?:[\-_]++[A-Za-z0-9]++)*",
+    "number": rf"{_FREE}{_NUMBER}",
+}
+_VALUE = lazily("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES.items()))
+_ADDRESSES = lazily(
+    r"(?P<url>\b(?:https?://|www\.)[^\s<>\"'()\]}|`]++(?:\([^\s<>\"'()]*+\)[^\s<>\"'()\]}|`]*+)*+)"
+    r"|(?P<email>(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]++@[A-Za-z0-9\-]++(?:\.[A-Za-z0-9\-]++)++)",
+    0,
+)
+_TECHNICAL = (
+    "AES|ANSI|ARIA|ASTM|BS|CAT|CDMA|CO|CSS|CVE|DDR|DIN|EIP|EN|ERC|ES|FIPS|GDDR|GPT|HB|HIPAA|HTML|HTTP|I|IEC|IEEE|IP|"
+    "IPV|ISO|LTE|MD|MP|MPEG|NFPA|NIST|OAUTH|OMEGA|PCI|PEP|PM|PS|RAID|RFC|RJ|RSA|RTX|SAE|SHA|SOC|SPF|SQL|SR|SSL|STD|TLS|"
+    "TOP|UL|USB|US|UTF|UV|WCAG|WPA|UINT|INT|FLOAT|VARCHAR|COVID|Q|H|V|AL|AK|AZ|AR|CA|CT|DE|FL|GA|HI|IA|ID|IL|KS|KY|LA|"
+    "MA|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV|NY|OH|OK|OR|PA|RI|SC|SD|TN|TX|UT|VA|VT|WI|WV|WY"
+)
+_IDIOM = lazily(
+    rf"(?:(?:{_TECHNICAL})[-_ ]?\d{{1,4}}[a-z]?(?:-\d{{1,4}})?"
+    r"|(?:mid|early|late|low|lower|high|upper|pre|post|sub|top|non|over|under|age|ages|aged)-?\d+s?(?:-\d+s?)?|\d+s?-\d+s"
+    r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
+    r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
+)
+"""What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
+odds; functions (aes256_encrypt)."""
+_CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
+"""A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of it, or no vowel."""
+_LIST_MARK = re.compile(r"[0-9]{1,3}[.)](?=\s)")
+_LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
+"""Characters read before a digit; without a limit a text of dashes would take quadratic time."""
+_BEFORE = frozenset([*_MONTH.split("|"), *_CODES.casefold().split("|"), *_PARTS_OF_DAY])
+_LONG = 6
+"""Digits in a row, without a separator, that make an identifier of a number."""
+
+
+def scan(text: str) -> list[Value]:
+    """Returns the values of a folded text in order; single digits are among the numbers."""
+    found: list[Value] = []
+    done = 0
+    if "@" in text or "://" in text or "www." in text:
+        for match in _ADDRESSES.finditer(text):
+            _scan_into(text, done, match.start(), found)
+            written = match[0].rstrip(".,;:!?*_")
+            found.append(
+                Value(URL if match.lastgroup == "url" else ADDRESS, written, match.start(), (squeezed(written),))
+            )
+            done = match.end()
+    _scan_into(text, done, len(text), found)
+    return found
+
+
+def _scan_into(text: str, done: int, stop: int, found: list[Value]) -> None:
+    """Adds the values between two positions of a text to ``found``."""
+    digit = _FIRST_DIGIT.search(text, done, stop)
+    while digit is not None:
+        at = digit.start()
+        end = _end_of_mark(text, done, at)
+        match = _match(text, done, at) if not end else None
+        if match is not None:
+            value = _read(match.lastgroup or "", match[0], match.start())
+            if value is not None:
+                found.append(value)
+            end = max(match.end(), at + 1)
+        elif not end:
+            run = _DIGITS.match(text, at)
+            end = run.end() if run else at + 1
+        done = end
+        digit = _FIRST_DIGIT.search(text, done, stop)
+
+
+def _end_of_mark(text: str, done: int, at: int) -> int:
+    """Returns where the number of a list's item ends, which is no value; 0 for another number."""
+    mark = _LIST_MARK.match(text, at)
+    if mark is None or text[max(text.rfind("\n", done, at) + 1, done) : at].strip(" \t#>*-"):
+        return 0
+    return 0 if _MONTH_NAME.match(text, mark.end() + 1) else mark.end()
+
+
+def _match(text: str, done: int, at: int) -> re.Match[str] | None:
+    """Matches a value from a word or sign before its token, its token, or its first digit."""
+    start, least = at, max(done, at - _LONGEST_TOKEN)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-") and text[start - 1] < "\u2e80":
+        start -= 1
+    for begin in dict.fromkeys((_prefixed(text, done, start), start, at)):
+        match = _VALUE.match(text, begin)
+        if match is not None and match.end() > at:
+            return match
+    return None
+
+
+def _prefixed(text: str, done: int, start: int) -> int:
+    """Returns where a month, a currency, a part of the day or a sign before this place begins, or the place."""
+    end = start - 1 if start > done and text[start - 1] in " -" else start
+    begin = end
+    while begin > done and end - begin < _LONGEST_PREFIX and (text[begin - 1].isalpha() or text[begin - 1] == "."):
+        begin -= 1
+    if text[begin:end].rstrip(".").casefold() in _BEFORE:
+        return begin
+    if text[begin:end].isascii():
+        begin = end
+    while begin < end and text[begin:end] not in _BEFORE:  # 合計午後3時: only the end of the letters counts
+        begin += 1
+    if begin == end and end > done and (text[end - 1] in _SIGNS or text[end - 1] in "+("):
+        begin = end - 1
+        while begin > done and text[begin - 1] in "RUS":
+            begin -= 1
+    return begin if begin < end else start
+
+
+def _read(kind: str, text: str, start: int) -> Value | None:
+    if kind == "date":
+        return Value(DATE, text, start, _dates(text)) if _dates(text) else None
+    if kind == "time":
+        return Value(TIME, text, start, _times(text)) if _times(text) else None
+    if kind == "duration":
+        return Value(DURATION, text, start, (_duration(text),))
+    if kind in ("uuid", "phone"):
+        return Value(IDENTIFIER, text, start, (squeezed(text),))
+    if kind == "identifier":
+        return Value(IDENTIFIER, text, start, (squeezed(text),)) if _names_something(text) else None
+    first = _FIRST_DIGIT.search(text)
+    if kind == "skip" or first is None:
+        return None
+    numbers, step = readings(text[first.start() :])
+    if kind == "amount":
+        return Value(AMOUNT, text, start, numbers, step, currency(text)) if numbers else None
+    if kind == "percentage":
+        return Value(PERCENTAGE, text, start, numbers, step, "%") if numbers else None
+    if kind == "measured":
+        digits = _PARTS.match(text)
+        unit = text[digits.end(1) :].strip(" -°").casefold() if digits else ""
+        if not numbers or unit in ("st", "nd", "rd", "th"):
+            return None
+        return Value(NUMBER, text, start, numbers, step, unit.removesuffix("s") or unit)
+    if text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
+        return Value(IDENTIFIER, text, start, (text, *numbers), step)
+    return Value(NUMBER, text, start, numbers, step) if numbers else None
+
+
+def currency(text: str) -> str:
+    """Returns the currency that an amount names: a code, ``$`` for any dollar."""
+    word = "".join(sign for sign in text if sign.isalpha() or sign in _SIGNS or sign == "$").casefold()
+    if "$" in word or word in _DOLLARS:
+        return "$"
+    return _CURRENCY_OF.get(word) or next((_SIGNS[sign] for sign in word if sign in _SIGNS), word.upper())
+
+
+def _names_something(text: str) -> bool:
+    """Returns whether a word with digits is an identifier: not a standard, a size or another idiom."""
+    digits = sum(map(str.isdigit, text))
+    if _CODE.match(text) is not None:
+        return True
+    return digits >= 2 and _IDIOM.match(text) is None
+
+
+def shape(key: str) -> str:
+    """Returns the form of an identifier: letters before its first digit as they are, and how long it is."""
+    head = key[: match.start()] if (match := _FIRST_DIGIT.search(key)) else key
+    return f"{head}|{len(key)}" if len(head) > 1 else f"{'a' * len(head)}|{len(key)}"

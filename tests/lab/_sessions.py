@@ -1,0 +1,74 @@
+"""Sessions of the labelled sets of ``../shared/data``, trace by trace with what the earlier ones of each leave for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "collector")]
+
+from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before, pack  # noqa: E402
+from pandaeval_otel.model import Trace, Trigger  # noqa: E402
+from pandaeval_otel.normal.evidence import gather  # noqa: E402
+from pandaeval_otel.normal.trace import Closing, build_trace  # noqa: E402
+from pandaeval_otel.wire.otlp_json import decode_json, traces_from_json  # noqa: E402
+from pandaeval_otel.wire.splitting import split_traces  # noqa: E402
+
+DATA = ROOT.parent / "shared" / "data"
+SETS = ("tau2-policy", "tau2-pairs", "tau-bench", "agentrx-tau", "mcp-pairs", "otel-captures")
+HALVES = ("even", "odd", "all")
+_SESSION = re.compile(r'"gen_ai\.conversation\.id", ?"value": ?\{"stringValue": ?"([^"]+)"')
+_TRACE = re.compile(r'"traceId": ?"([0-9a-f]{32})"')
+_GOOD = ("task_success", "chosen")
+
+
+def is_even(name: str) -> bool:
+    """Returns whether a session belongs to the half that rules are made on."""
+    return hashlib.sha256(name.encode()).digest()[0] % 2 == 0
+
+
+def sessions(name: str, half: str, limit: int | None = None) -> Iterator[tuple[str, bool | None, list[Trace]]]:
+    """Yields the id of each session (of a trace without one: the trace's), whether its label says that it went well,
+    and its traces in order."""
+    good = _labels(DATA / name)
+    lines: dict[str, list[str]] = defaultdict(list)
+    with lzma.open(DATA / name / "traces.jsonl.xz", "rt", encoding="utf-8") as file:
+        for line in file:
+            found = _SESSION.search(line) or _TRACE.search(line)
+            if found is not None and half in ("all", "even" if is_even(found[1]) else "odd"):
+                lines[found[1]].append(line)
+    for session in sorted(lines)[:limit]:
+        chunks: dict[bytes, list[tuple[bool, bytes]]] = defaultdict(list)
+        for line in lines[session]:
+            data = traces_from_json(decode_json(line.encode())).SerializeToString()
+            for fragment in split_traces(data).fragments:
+                chunks[fragment.trace_id].append((fragment.logs, fragment.chunk))
+        built = [build_trace(gather(each), Closing(Trigger.FILE)) for each in chunks.values()]
+        yield session, good.get(session), sorted((each for each in built if each), key=lambda trace: trace.start_ns)
+
+
+def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
+    """Yields each trace of a session with what the earlier ones leave."""
+    packed: list[bytes] = []
+    responses: set[str] = set()
+    for trace in traces:
+        yield trace, before(packed[-MOST_TRACES:], frozenset(responses)) if trace.session_id else None
+        packed.append(pack(trace))
+        responses.update(trace.responses)
+
+
+def _labels(folder: Path) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    with lzma.open(folder / "labels.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row["name"] in _GOOD:
+                found[row["session_id"] or row["trace_id"]] = bool(row["value"])
+    return found

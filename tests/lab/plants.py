@@ -1,0 +1,124 @@
+"""How many values that are made up on purpose ``grounding`` names: one in an answer, by another of the same form.
+
+    python tests/lab/plants.py SET [--half even|odd|all] [--draw 40] [--seed 1] [--limit SESSIONS] [--missed]
+
+Draws answers of good sessions that pass, by kind of value, and replaces a value that stands in what the agent had by
+one that stands nowhere. *named*: it is in ``metadata.not_grounded`` and fails the run; *listed*: at least a suspect.
+Turns without a call are counted by themselves, too. ``--missed`` shows what was not named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
+
+from lab._sessions import HALVES, SETS, sessions, with_before  # noqa: E402
+from lab.flags import context, fails  # noqa: E402
+from pandaeval_collector.base.score import Score  # noqa: E402
+from pandaeval_collector.scoring.metrics.trace.grounding import METRIC  # noqa: E402
+from pandaeval_otel.model import Message, Text, Trace  # noqa: E402
+
+_MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
+_KINDS = {
+    "amount": re.compile(r"\$\d[\d,]*(?:\.\d\d)?"),
+    "date": re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{'|'.join(_MONTHS)}) \d{{1,2}}\b"),
+    "time": re.compile(r"\b\d{1,2}:\d\d(?: ?[AaPp][Mm]\b)?"),
+    "identifier": re.compile(r"(?<![\w$-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*\b|#\d{5,}"),
+}
+
+
+def made_up(kind: str, value: str, draw: random.Random) -> str:
+    """Returns another value of the same form."""
+    if kind == "date":
+        month, day = draw.randint(1, 12), draw.randint(1, 28)
+        if value[0].isdigit():
+            return f"{value[:4]}-{month:02d}-{day:02d}"
+        return f"{_MONTHS[month - 1]} {day}"
+    if kind == "time":
+        hour, minute = draw.randint(1, 12 if value[-1] in "mM" else 23), draw.randint(0, 59)
+        return re.sub(r"\d{1,2}:\d\d", f"{hour:02d}:{minute:02d}", value)
+
+    def other(sign: re.Match[str]) -> str:
+        if sign[0].isdigit():
+            return draw.choice("123456789")
+        return draw.choice("BCDFGHJKLMNPQRSTVWXZ") if value.isupper() else sign[0]
+
+    return re.sub(r"[0-9]|[A-Z]", other, value)
+
+
+def planted(trace: Trace, old: str, new: str) -> Trace:
+    """Returns the trace with a value of its answers replaced, wherever the model says it in this trace's output."""
+
+    def message(each: Message) -> Message:
+        parts = (
+            replace(part, text=part.text.replace(old, new)) if isinstance(part, Text) else part for part in each.parts
+        )
+        return replace(each, parts=tuple(parts))
+
+    spans = tuple(replace(s, output=tuple(map(message, s.output)) if s.output else s.output) for s in trace.spans)
+    turns = tuple(
+        replace(t, assistant=t.assistant.replace(old, new) if t.assistant else t.assistant) for t in trace.turns
+    )
+    output = trace.output.replace(old, new) if trace.output else trace.output
+    return replace(trace, spans=spans, turns=turns, output=output)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("set", choices=SETS)
+    parser.add_argument("--half", choices=HALVES, default="even")
+    parser.add_argument("--draw", type=int, default=40, help="values of each kind, with calls in the turn and without")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=int, help="sessions that are read at most")
+    parser.add_argument("--missed", action="store_true", help="show what was not named")
+    asked = parser.parse_args()
+    draw = random.Random(asked.seed)
+    chances = defaultdict(list)
+    for _, good, traces in sessions(asked.set, asked.half, asked.limit):
+        for trace, earlier in with_before(traces) if good else ():
+            passes = not fails(METRIC.evaluate(trace, context(earlier)))
+            if trace.output and passes:
+                held = str((earlier.found if earlier else (), [span.input for span in trace.spans], trace.tool_calls))
+                for kind, pattern in _KINDS.items():
+                    there = [each for each in dict.fromkeys(pattern.findall(trace.output)) if each.strip("#$") in held]
+                    if there:
+                        chances[kind, bool(trace.tool_calls)].append((trace, earlier, draw.choice(there), held))
+    count: Counter[tuple[str, bool, str]] = Counter()
+    for (kind, calls), all_of_kind in sorted(chances.items()):
+        for trace, earlier, old, held in draw.sample(all_of_kind, min(asked.draw, len(all_of_kind))):
+            new = next(each for _ in range(99) if (each := made_up(kind, old, draw)).strip("#$") not in held)
+            found = METRIC.evaluate(planted(trace, old, new), context(earlier))
+            bare = new.strip("#$")
+            entries = {
+                key: found.metadata.get(key, []) if isinstance(found, Score) else []
+                for key in ("not_grounded", "suspect")
+            }
+            named = fails(found) and any(
+                bare in each["value"] or each["value"] in bare for each in entries["not_grounded"]
+            )
+            listed = named or any(bare in each["value"] or each["value"] in bare for each in entries["suspect"])
+            count.update([(kind, calls, "all"), *[(kind, calls, "named")] * named, *[(kind, calls, "listed")] * listed])
+            if asked.missed and not named:
+                at = (trace.output or "").find(old)
+                print(
+                    f"{kind} {old} -> {new} calls={calls} listed={listed} {type(found).__name__} "
+                    f"{(trace.output or '')[max(0, at - 90) : at + 60]!r}"
+                )
+    for kind in _KINDS:
+        for calls in (True, False):
+            of = count[kind, calls, "all"]
+            print(
+                f"{kind:10} {'calls' if calls else 'no call'}: named {count[kind, calls, 'named']} of {of}, "
+                f"listed {count[kind, calls, 'listed']}"
+            )
+
+
+if __name__ == "__main__":
+    main()
