@@ -28,9 +28,11 @@ from pandaeval_otel.model import Message, Text, Trace  # noqa: E402
 _MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
 _KINDS = {
     "amount": re.compile(r"\$\d[\d,]*(?:\.\d\d)?"),
-    "date": re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{'|'.join(_MONTHS)}) \d{{1,2}}\b"),
+    "date": re.compile(rf"(?<![=/\w])(?:\b\d{{4}}-\d\d-\d\d\b|\b(?:{'|'.join(_MONTHS)}) \d{{1,2}}\b)"),
     "time": re.compile(r"\b\d{1,2}:\d\d(?: ?[AaPp][Mm]\b)?"),
-    "identifier": re.compile(r"(?<![\w$-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*\b|#\d{5,}"),
+    "identifier": re.compile(
+        r"(?<![\w$%/=.+`-])(?:#\w{0,3}\d{4,}|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{6,10}|[A-Za-z]{2,}[A-Za-z_-]*[_-]?\d{3,})(?![\w.-])"
+    ),
 }
 
 
@@ -93,7 +95,10 @@ def main() -> None:
     count: Counter[tuple[str, bool, str]] = Counter()
     for (kind, calls), all_of_kind in sorted(chances.items()):
         for trace, earlier, old, held in draw.sample(all_of_kind, min(asked.draw, len(all_of_kind))):
-            new = next(each for _ in range(99) if (each := made_up(kind, old, draw)).strip("#$") not in held)
+            tries = (made_up(kind, old, draw) for _ in range(99))
+            new = next((each for each in tries if each.strip("#$") not in held), None)
+            if new is None:
+                continue
             found = METRIC.evaluate(planted(trace, old, new), context(earlier))
             bare = new.strip("#$")
             entries = {

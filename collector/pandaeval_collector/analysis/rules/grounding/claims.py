@@ -21,6 +21,7 @@ from pandaeval_collector.analysis.rules.grounding.values import (
     DURATION,
     IDENTIFIER,
     NUMBER,
+    ORDINAL,
     PERCENTAGE,
     TIME,
     URL,
@@ -54,7 +55,7 @@ _GENERAL = lazily(
     r"|estimat\w+|budget\w*|approximate\w*|roughly|assum\w+|hypothetical\w*|sample|placeholder)\b"
 )
 _PROPOSED = lazily(
-    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?|could)\b"
+    r"\b(?:recommend\w*|suggest\w*|consider\w*|ideal(?:ly)?|plan to|aim (?:for|to)|try to|best (?:time|window)s?|(?:you|we) could)\b"
 )
 """What stands before values that the agent proposes, or that hold in general."""
 _ABOUT = lazily(r"(?:~|≈|\b(?:about|around|roughly|approx\w*\.?|some|nearly|almost|over|under)) ?[*]*$")
@@ -74,12 +75,15 @@ _TERMS = (
 )
 _RULE_BEFORE = lazily(
     rf"\b(?:an?|any|each|every) (?:[a-z\-]+ ){{0,3}}(?:{_TERMS})s?,? (?:[a-z]+ ){{0,3}}[(*]*$"
+    r"|\b(?:each|every|any) additional\b[^.]{0,40}$"
     r"|\b(?:up to|no more than|at (?:most|least)|within|the maximum is|limited to) (?:[a-z]+ )?[*]*$"
     r"|\b(?:amount|fee|compensation|certificate|voucher)s? (?:would|can|may|is fixed to|is fixed at) (?:be )?[*]*$"
 )
 _ARTICLE = lazily(r"\ban? [*]*$")
 _TERM_AFTER = lazily(rf"[*]* (?:[a-z]+ )?(?:{_TERMS})s?\b")
 _RATE_AFTER = lazily(r"[*]*(?: [a-z\-]+)?,? ?[(]?(?:per|for each|for every|each|times the number of) [a-z]")
+_HELD = lazily(r"\byou (?:have|paid|hold|had)\b[^.]{0,60}$")
+_LOOKED_UP = lazily(r"\b(?:prices?|fares?|flights?|tickets?)\b[^.]{0,40}$")
 _DONE_BEFORE = lazily(r"\b(?:issued|refunded|credited|charged|processed|applied|sent|added|paid) (?:[a-z]+ ){0,3}[*]*$")
 _OF_NOW = lazily(
     r"[*]* (?:is|are|was|were|has been|have been|will be) (?:now |also |already )?"
@@ -192,7 +196,7 @@ def _is_no_claim(claim: Claim) -> bool:
     """Returns whether a value is an example, part of a heading, an option of a command, an escape or a file's name."""
     value, text = claim.value, claim.text
     line = text.rfind("\n", 0, value.start) + 1
-    if text.startswith("#", line) and text[line : line + 8].lstrip("#")[:1] == " ":
+    if value.kind not in (IDENTIFIER, AMOUNT, DATE) and text.startswith("#", line):
         return True
     before = text[max(line, value.start - 24) : value.start]
     if _EXAMPLE.search(before) is not None:
@@ -232,8 +236,12 @@ def of_the_rules(claim: Claim) -> bool:
         return False
     if _OF_NOW.match(after) is not None or _DONE_BEFORE.search(before) is not None:
         return False
-    if _RULE_BEFORE.search(before) is not None or _RATE_AFTER.match(after) is not None:
+    if _HELD.search(before) is not None:
+        return False
+    if _RULE_BEFORE.search(before) is not None:
         return True
+    if _RATE_AFTER.match(after) is not None:
+        return _LOOKED_UP.search(before) is None
     return _ARTICLE.search(before) is not None and _TERM_AFTER.match(after) is not None
 
 
@@ -247,7 +255,7 @@ def specific(value: Value) -> bool:
         return _PLACEHOLDER.search(str(value.keys[0])) is None
     if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
         digits = sum(map(str.isdigit, value.text))
-        return value.number != 0 and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
+        return value.number != 0 and value.unit != ORDINAL and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
     return value.kind in (DATE, TIME, ADDRESS) or sum(map(str.isdigit, value.text)) >= 2
 
 

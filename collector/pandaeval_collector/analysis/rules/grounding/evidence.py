@@ -24,6 +24,7 @@ from pandaeval_collector.analysis.rules.grounding.values import (
     DURATION,
     IDENTIFIER,
     NUMBER,
+    ORDINAL,
     PERCENTAGE,
     TIME,
     Value,
@@ -63,7 +64,7 @@ _MINUTES_OF = {
 _MONEY_KEYS = {"usd": "$", "eur": "EUR", "gbp": "GBP"}
 _SMALL = 31
 _WORDS = re.compile(r"[^\W\d_]+")
-_NUMBER_OF = {
+NUMBER_OF = {
     word: float(number)
     for words in (
         "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
@@ -99,6 +100,7 @@ class Content:
     keys: set[str] = field(default_factory=set)
     tails: set[str] = field(default_factory=set)
     shapes: set[str] = field(default_factory=set)
+    ordinals: set[float] = field(default_factory=set)
     units: dict[float, set[str]] = field(default_factory=dict)
     days: set[float] = field(default_factory=set)
     times: set[float] = field(default_factory=set)
@@ -127,6 +129,9 @@ class Content:
             return
         if value.kind == TIME:
             self.times.update(keys)  # type: ignore[arg-type]
+            return
+        if value.unit == ORDINAL:
+            self.ordinals.update(keys)  # type: ignore[arg-type]
             return
         if value.kind == DURATION:
             self.durations.update(keys)  # type: ignore[arg-type]
@@ -180,8 +185,8 @@ class _Reader:
     def _text(self, text: str, key: str) -> list[tuple[str, Value]]:
         text = fold(text)
         self._texts.append(text)
-        for word in _NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
-            self.content.units.setdefault(_NUMBER_OF[word], set()).add("")
+        for word in NUMBER_OF.keys() & _WORDS.findall(text.casefold()):
+            self.content.units.setdefault(NUMBER_OF[word], set()).add("")
         if _DIGIT.search(text) is None:
             return []
         values = scan(text)
@@ -211,6 +216,7 @@ class _Reader:
         digits = text.lstrip("-")
         named = number.is_integer() and len(digits) >= 6 and digits.isdigit() and not _WORTH.search(key.lower())
         kind = AMOUNT if unit in _MONEY_KEYS or _WORTH.search(key.lower()) else IDENTIFIER if named else NUMBER
+        unit = "" if kind == AMOUNT and unit not in _MONEY_KEYS else unit
         keys = (digits, abs(number)) if named else (abs(number),)
         value = Value(kind, text, 0, keys, 1.0, _MONEY_KEYS.get(unit, unit.removesuffix("s")))
         if unit in _MINUTES_OF:
@@ -260,12 +266,10 @@ class _Reader:
         for key, value in members:
             if value.kind not in (AMOUNT, NUMBER, PERCENTAGE, DURATION) or not value.number:
                 continue
-            number, name = value.number, key.rpartition(".")[2].lower()
+            number, name = value.number, key.lower()
             is_count = _COUNTS.search(name) is not None and _WORTH.search(name) is None
-            if value.kind == AMOUNT or not (is_count or value.kind in (PERCENTAGE, DURATION)):
-                worth.add(number)
-            if is_count or value.kind in (PERCENTAGE, DURATION) or (value.kind == NUMBER and is_small(number)):
-                counts.add(number)
+            is_count = is_count or value.kind in (PERCENTAGE, DURATION) or (value.kind == NUMBER and is_small(number))
+            (counts if is_count and value.kind != AMOUNT else worth).add(number)
         if 2 <= len(worth | counts) <= _LARGEST_GROUP and len(self.content.groups) < _MOST_GROUPS:
             self.content.groups.append(Group(frozenset(worth), frozenset(counts)))
 

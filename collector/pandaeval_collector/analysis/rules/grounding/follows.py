@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules.grounding.before import USER
 from pandaeval_collector.analysis.rules.grounding.claims import Claim
-from pandaeval_collector.analysis.rules.grounding.evidence import Evidence, Group, is_small
+from pandaeval_collector.analysis.rules.grounding.evidence import NUMBER_OF, Evidence, Group, is_small
 from pandaeval_collector.analysis.rules.grounding.values import (
     AMOUNT,
     IDENTIFIER,
@@ -33,6 +33,9 @@ _RANGE = re.compile(
 )
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
+_LONGEST_SPAN = 31
+"""Days between two that a user names, within which every day is meant."""
+_DAYS = re.compile(r"\b(\d{1,3}|[^\W\d_]{2,9})[ -](day|night|week)s?\b", re.IGNORECASE)
 _LEFT = re.compile(
     r"\b(?:remain\w*|left|leav\w+|balance|difference|refund\w*|sav\w+|owe\w*|pay|additional|extra)\b", re.I
 )
@@ -177,16 +180,24 @@ class Follows:
             return True
         if any(day % 10000 in days for day in wanted):
             return True
+        months, ordinals = {day % 10000 // 100 for day in days}, set().union(*(content.ordinals for content in had))
+        if any(day % 100 in ordinals and day % 10000 // 100 in months for day in wanted):
+            return True
         today = datetime.fromtimestamp(self._start_ns / 1e9, UTC).date()
-        years = {today.year, *(int(each) // 10000 for each in days if each >= 10000)}
-        full = [day for day in wanted if day >= 10000]
-        full += [year * 10000 + day for day in wanted if day < 10000 for year in years]
+        years = {today.year, *sorted(int(each) // 10000 for each in days if each >= 10000)[-1:]}
+        full = _with_years(wanted, years)
         anchors = [each for each in map(_ordinal, days) if each is not None]
-        steps = {1.0, *self._said()}
+        steps = self._days_apart()
+        spans = [
+            (min(said), max(said))
+            for source in self._had.sources
+            if source.who == USER and (said := [each for each in map(_ordinal, _with_years(source.content.days, years)) if each])
+            if max(said) - min(said) <= _LONGEST_SPAN
+        ]
         for day in map(_ordinal, full):
             if day is None:
                 continue
-            if -1 <= day - today.toordinal() <= 7 or (len(anchors) == 2 and min(anchors) <= day <= max(anchors)):
+            if -1 <= day - today.toordinal() <= 7 or any(first <= day <= last for first, last in spans):
                 return True
             if any(abs(day - anchor) in steps for anchor in (*anchors, today.toordinal())):
                 return True
@@ -248,6 +259,15 @@ class Follows:
                 return
             yield from content.groups
 
+    def _days_apart(self) -> set[float]:
+        """Returns the numbers of days and weeks that users name, and one."""
+        apart = {1.0}
+        for source in self._had.sources:
+            for match in _DAYS.finditer(source.content.text[:20_000]) if source.who == USER else ():
+                number = float(match[1]) if match[1].isdigit() else NUMBER_OF.get(match[1].casefold(), 1.0)
+                apart.add(number * (7 if match[2][0] in "wW" else 1))
+        return apart
+
     def _said(self) -> frozenset[float]:
         """Returns the numbers that users said, also in words."""
         if self._counts is None:
@@ -268,17 +288,14 @@ class Follows:
         if claim.value.kind != AMOUNT or not _LEFT.search(claim.sentence):
             return False
         return any(
-            self._had.near(each + sign * number, 0.005, claim.at, claim.value.unit, True)
-            for each in own
-            for sign in (1.0, -1.0)
-            if each + sign * number > 0
+            self._had.near(each + number, 0.005, claim.at, claim.value.unit, True) for each in own
         )
 
 
 def _by_one_step(number: float, value: Value, group: Group) -> bool:
     """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
     multiplied by counts."""
-    tolerance = max(value.step / 2, 0.005) + _CLOSE if value.kind != NUMBER else value.step / 2 + _CLOSE
+    tolerance = (0.005 if value.kind == AMOUNT else value.step / 2) + _CLOSE
     worth = sorted(group.worth if value.kind == AMOUNT else group.worth | group.counts)
     if len(worth) < 2 and not group.counts:
         return False
@@ -344,7 +361,7 @@ def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Va
             if len(operands) > 1:
                 total = _total([(sign, each.number) for sign, each in operands])
                 tolerance = max(value.step / 2, 0.005) + abs(total) * 1e-9
-                yield [each for _, each in operands], value, any(abs(total - key) <= tolerance for key in value.keys)  # type: ignore[operator]
+                yield [each for _, each in operands], value, any(abs(abs(total) - key) <= tolerance for key in value.keys)  # type: ignore[operator]
             operands = [("+", value)]
         else:
             operands.append((signs[0], value))
@@ -361,6 +378,11 @@ def _total(operands: Iterable[tuple[str, float]]) -> float:
         else:
             terms.append(-number if sign == "-" else number)
     return sum(terms)
+
+
+def _with_years(days: Iterable[float], years: Iterable[int]) -> list[float]:
+    """Returns the days, those without a year once for each of ``years``."""
+    return [each for day in days for each in ([day] if day >= 10000 else [year * 10000 + day for year in years])]
 
 
 def _ordinal(day: float) -> int | None:

@@ -14,6 +14,8 @@ from datetime import date
 from pandaeval_collector.base.lazy_pattern import lazily
 
 IDENTIFIER, AMOUNT, NUMBER, PERCENTAGE = "identifier", "amount", "number", "percentage"
+ORDINAL = "th"
+"""The unit of a number that numbers something: 3rd."""
 DATE, TIME, DURATION, ADDRESS, URL = "date", "time", "duration", "address", "url"
 
 
@@ -96,8 +98,8 @@ _DATE = (
     rf"{_APART}\d{{4}}[-/.]{_DAY}[-/.]{_DAY}(?!\d)"
     rf"|{_APART}{_DAY}[-/.]{_DAY}[-/.](?:\d{{4}}|\d{{2}})(?!\d|[.:]\d)"
     rf"|(?:\d{{4}}\s?[年년]\s?)?{_DAY}\s?[月월]\s?{_DAY}\s?[日일号]"
-    rf"|{_APART}{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_MONTH})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
-    rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?:,? \d{{4}}\b)?"
+    rf"|{_APART}(?:{_DAY} ?- ?)?{_DAY}(?:st|nd|rd|th|\.|º)?\s?(?:(?:day )?of |de |di )?-?(?:{_MONTH})\b\.?(?:,?[ -](?:de |del )?\d{{4}}\b)?"
+    rf"|{_APART}(?:{_MONTH})\.?[ -]{_DAY}(?:st|nd|rd|th)?(?!\d|[.,]\d|:)\b(?: ?- ?{_DAY}(?:st|nd|rd|th)?(?![\d:/]|[.,]\d))?(?:,? \d{{4}}\b)?"
 )
 _TIME = (
     rf"(?:(?<=\d)T|(?<![A-Za-z0-9_:.])){_DAY}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?!\d|:)(?:\s?[ap]\.?m\b\.?)?"
@@ -116,8 +118,9 @@ _DURATION = (
 def _dates(text: str) -> tuple[float, ...]:
     numbers = [int(each) for each in _DIGITS.findall(text)]
     name = _MONTH_NAME.search(text)
-    if name is not None:
-        found = [(numbers[1] if len(numbers) > 1 else 0, _MONTH_OF[name[1].casefold()], numbers[0])]
+    if name is not None:  # a day, or several: October 12-14, 2026
+        year = numbers.pop() if numbers[-1] > 31 else 0
+        found = [(year, _MONTH_OF[name[1].casefold()], day) for day in range(numbers[0], numbers[-1] + 1)]
     elif len(numbers) == 2:
         found = [(0, *numbers)]
     elif numbers[0] > 31:
@@ -178,10 +181,11 @@ _SCALE = rf"(?:[kKmMbB](?![\w'])|(?:mn|mio|bn|mrd|tn)\b\.?| ?(?:万亿|[万萬�
 _PLAIN = r"\d{1,3}(?:[ ']\d{3})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*"
 _NUMBER = rf"(?:{_PLAIN})(?:{_SCALE})?"
 _PARTS = re.compile(rf"({_PLAIN})\s?-?({_SCALE})?", re.IGNORECASE)
+_RUN = re.compile(r"[0-9]+|[^0-9]+")
 _FIRST_DIGIT = re.compile(r"\d")
 _MOST_DIGITS = 40
 _FREE = r"(?<![A-Za-z0-9_])(?<!\d[.,])"
-_SIGNS = {"$": "$", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₫": "VND",
+_SIGNS = {"$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₫": "VND",
           "฿": "THB", "₴": "UAH", "₪": "ILS"}  # fmt: skip
 _CODES = (
     "USD|EUR|GBP|JPY|CNY|RMB|INR|CHF|SEK|NOK|DKK|PLN|CZK|HUF|BRL|CAD|AUD|NZD|MXN|ZAR|KRW|SGD|HKD|TRY|RUB|AED|THB|ILS"
@@ -190,8 +194,8 @@ _SIGN = rf"(?:R\$|US\$|[{''.join(_SIGNS)}])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
 _DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
-_CURRENCY_OF = {"euro": "EUR", "euros": "EUR", "€": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "JPY", "円": "JPY",
-                "元": "CNY", "rmb": "CNY", "원": "KRW", "rupee": "INR", "rupees": "INR"}  # fmt: skip
+_CURRENCY_OF = {"euro": "EUR", "euros": "EUR", "€": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "¥", "yuan": "¥", "jpy": "¥", "cny": "¥", "円": "¥",
+                "元": "¥", "rmb": "¥", "원": "KRW", "rupee": "INR", "rupees": "INR"}  # fmt: skip
 _SHORT_UNITS = (
     r"(?:[KMGT]i?B|[kcm]?m|[km]?g|mg|ms|s|x|px|k?W|k?Wh|V|mAh|[KMG]?Hz|[CF]|m?L|ml|oz|lbs?|ft|in|mph|km/h|kmh|D|G|pt|"
     r"em|fps|dpi|p|s?qm|st|nd|rd|th)"
@@ -375,7 +379,9 @@ def _read(kind: str, text: str, start: int) -> Value | None:
     if kind == "measured":
         digits = _PARTS.match(text)
         unit = text[digits.end(1) :].strip(" -°").casefold() if digits else ""
-        if not numbers or unit in ("st", "nd", "rd", "th"):
+        if unit in ("st", "nd", "rd", "th"):
+            return Value(NUMBER, text, start, numbers[:1], 1.0, ORDINAL)
+        if not numbers:
             return None
         return Value(NUMBER, text, start, numbers, step, unit.removesuffix("s") or unit)
     if text.isdigit() and len(text) >= _LONG and not (len(text) >= 7 and text.endswith("000")):
@@ -394,12 +400,12 @@ def currency(text: str) -> str:
 def _names_something(text: str) -> bool:
     """Returns whether a word with digits is an identifier: not a standard, a size or another idiom."""
     digits = sum(map(str.isdigit, text))
-    if _CODE.match(text) is not None:
+    if _CODE.match(text) is not None or (text.isupper() and text.isalnum() and len(text) >= 6 and digits >= 2):
         return True
     return digits >= 2 and _IDIOM.match(text) is None
 
 
 def shape(key: str) -> str:
-    """Returns the form of an identifier: letters before its first digit as they are, and how long it is."""
-    head = key[: match.start()] if (match := _FIRST_DIGIT.search(key)) else key
-    return f"{head}|{len(key)}" if len(head) > 1 else f"{'a' * len(head)}|{len(key)}"
+    """Returns the form of an identifier: whether it is letters before digits or a mixture, and how long it is."""
+    runs = _RUN.findall(key)
+    return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
