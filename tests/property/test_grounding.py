@@ -1,86 +1,146 @@
-"""Numbers, dates and times mean the same in every spelling, and what is scanned stands where it is said to."""
+"""A value that is copied from what the agent had is grounded in any of its spellings, and reading is linear."""
 
 from __future__ import annotations
 
+import sys
 from datetime import date
+from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandaeval_collector.analysis.rules.grounding._patterns import dates, minutes, readings
-from pandaeval_collector.analysis.rules.grounding._scan import addresses, names, scan, without_code
-from pandaeval_collector.analysis.rules.grounding._sources import leaves
-from pandaeval_collector.analysis.rules.grounding._value import fold
+from pandaeval_collector.analysis.rules.grounding import evidence as reading
+from pandaeval_collector.analysis.rules.grounding.before import leaves
+from pandaeval_collector.analysis.rules.grounding.claims import of_answer
+from pandaeval_collector.analysis.rules.grounding.values import fold, readings, scan
+from tests.unit.analysis.rules.test_grounding import call, outcome, run
 
 SCRIPTS = ["０１２３４５６７８９", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "০১২৩৪৫৬৭৮৯"]
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905 - words to be read
 GERMAN = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split()  # noqa: SIM905 - words to be read
 days = st.dates(min_value=date(1990, 1, 1), max_value=date(2100, 12, 31))
+spelling = st.integers(0, 5)
 
 
-@given(st.integers(0, 10**9), st.integers(0, 99))
-def test_numbers_read_the_same_with_any_separators(whole: int, cents: int) -> None:
-    value = float(f"{whole}.{cents:02d}")
+def stands(had: Any, answer: str) -> None:
+    assert outcome(run("And?", answer, call("look", {}, had))) in ("grounded", "no claim"), (had, answer)
+
+
+@settings(max_examples=60)
+@given(st.integers(10, 10**7), st.integers(0, 99), st.integers(0, 4), st.booleans())
+def test_amounts(whole: int, cents: int, how: int, as_text: bool) -> None:
     english = f"{whole:,}.{cents:02d}"
     swapped = english.translate(str.maketrans(",.", ".,"))
     spellings = [english, swapped, english.replace(",", "'"), swapped.replace(".", " "), f"{whole}.{cents:02d}"]
-    for spelling in spellings:
-        numbers, step = readings(spelling)
-        assert numbers[0] == value, spelling
-        assert step == 0.01
+    assert readings(spellings[how])[0][0] == float(f"{whole}.{cents:02d}")
+    stands({"price": english if as_text else float(f"{whole}.{cents:02d}")}, f"The price is {spellings[how]} EUR.")
 
 
-@given(st.integers(1, 999), st.sampled_from([("k", 1e3), (" million", 1e6), ("万", 1e4), ("bn", 1e9)]))
-def test_scales_multiply(number: int, scale: tuple[str, float]) -> None:
-    assert readings(f"{number}{scale[0]}")[0] == (number * scale[1],)
-
-
-@given(st.integers(10, 10**8), st.sampled_from(SCRIPTS))
-def test_digits_of_all_scripts_are_digits(number: int, digits: str) -> None:
-    written = str(number).translate(str.maketrans("0123456789", digits))
-    assert fold(written) == str(number)
-
-
-@given(days)
-def test_dates_read_the_same_in_every_spelling(day: date) -> None:
-    wanted = float(day.year * 10000 + day.month * 100 + day.day)
-    for spelling in (
+@settings(max_examples=60)
+@given(days, spelling, spelling)
+def test_days(day: date, how: int, as_told: int) -> None:
+    spellings = [
         day.isoformat(),
         f"{day.year}/{day.month}/{day.day}",
         f"{MONTHS[day.month - 1]} {day.day}, {day.year}",
         f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}",
         f"{day.day}. {GERMAN[day.month - 1]} {day.year}",
         f"{day.year}年{day.month}月{day.day}日",
-    ):
-        [found] = scan(fold(f"on {spelling} it is"))
-        assert (found.kind, found.readings) == ("date", (wanted,)), spelling
-    assert wanted in dates(f"{day.day:02d}.{day.month:02d}.{day.year}")
+    ]
+    [found] = scan(fold(f"on {spellings[how]} it is"))
+    assert (found.kind, found.keys) == ("date", (float(day.year * 10000 + day.month * 100 + day.day),))
+    stands({"booked": spellings[as_told]}, f"You are booked on {spellings[how]}.")
 
 
-@given(st.integers(0, 23), st.integers(0, 59))
-def test_times_read_the_same_in_every_spelling(hour: int, minute: int) -> None:
-    wanted = float(hour * 60 + minute)
+@settings(max_examples=60)
+@given(st.integers(1, 23), st.integers(0, 59), st.integers(0, 3))
+def test_times(hour: int, minute: int, how: int) -> None:
     twelve = f"{(hour - 1) % 12 + 1}:{minute:02d} {'pm' if hour >= 12 else 'am'}"
-    assert minutes(twelve) == (wanted,)
-    for spelling in (f"{hour}:{minute:02d}", f"{hour:02d}:{minute:02d}:00", f"{hour}時{minute}分"):
-        assert wanted in minutes(spelling), spelling
+    spellings = [f"{hour}:{minute:02d}", f"{hour:02d}:{minute:02d}:00", f"{hour}時{minute}分", twelve]
+    stands({"departs": f"{hour:02d}:{minute:02d}"}, f"It departs at {spellings[how]} sharp.")
+
+
+@settings(max_examples=60)
+@given(st.from_regex(r"[A-Z]{2,3}[0-9]{4,6}", fullmatch=True), st.sampled_from(["{}", "#{}", "({})", "**{}**", "{}."]))
+def test_identifiers(name: str, around: str) -> None:
+    for spelled in (name, name.lower(), f"{name[:2]}-{name[2:]}"):
+        stands({"ref": spelled}, f"Your booking is {around.format(name)} now.")
+
+
+@given(st.integers(10, 10**8), st.sampled_from(SCRIPTS))
+def test_digits_of_all_scripts_are_digits(number: int, digits: str) -> None:
+    assert fold(str(number).translate(str.maketrans("0123456789", digits))) == str(number)
+
+
+@given(st.integers(1, 999), st.sampled_from([("k", 1e3), (" million", 1e6), ("万", 1e4), ("bn", 1e9), ("万亿", 1e12)]))
+def test_scales_multiply(number: int, scale: tuple[str, float]) -> None:
+    assert readings(f"{number}{scale[0]}")[0] == (number * scale[1],)
 
 
 @given(st.text(max_size=300))
 def test_what_is_found_stands_there(text: str) -> None:
     folded = fold(text)
-    assert len(without_code(folded)) == len(folded)
-    for value in (*scan(folded), *addresses(folded)):
+    for value in scan(folded):
         assert folded.startswith(value.text, value.start)
-    names(folded)
+        assert value.keys
+    for claim in of_answer(folded, 0, ""):
+        assert claim.sentence in folded
+        assert claim.value.text in claim.sentence or len(claim.value.text) > 400
 
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda each: st.lists(each, max_size=4)
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+        lambda each: st.lists(each, max_size=4) | st.dictionaries(st.text(max_size=5), each, max_size=4),
     )
 )
-def test_every_text_of_json_is_read(value: object) -> None:
-    counts: list[int] = []
-    assert all(isinstance(each, str) for each in leaves(value, counts))
-    assert all(count >= 0 for count in counts)
+def test_any_json_is_read(value: Any) -> None:
+    content = reading._Reader().read(value)
+    assert content.numbers == sorted(content.units)
+    assert all(isinstance(each, str) for each in leaves(value))
+
+
+HOSTILE = {
+    "digits": "7" * 20_000,
+    "numbers": "1.5 " * 5_000,
+    "dashes": "a-" * 10_000 + "1",
+    "dots": "a." * 10_000 + "@b",
+    "mail": "a" * 20_000 + "@",
+    "signs": "$1.2.3," * 3_000,
+    "marks": "1. " * 6_000,
+    "ticks": "`a" * 10_000,
+    "fences": "``` 1 " * 3_000,
+    "dates": "May 1-" * 3_000,
+    "urls": "http://a.b/(1" * 1_500,
+    "commas": "1,234," * 3_000,
+    "blanks": "1 000 " * 3_000,
+    "months": "may " * 5_000 + "1",
+    "ids": "_a1" * 6_000,
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_reading_takes_time_in_proportion_to_the_text(name: str) -> None:
+    """Counted in lines of Python, as a clock would tell something else each time; the engine's own steps show in the
+    time limit of the suite."""
+    text = HOSTILE[name]
+
+    def steps(part: str) -> int:
+        count = 0
+
+        def trace(frame: object, event: str, argument: object) -> Any:
+            nonlocal count
+            count += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            reading._Reader().read(part)
+            list(of_answer(part[:20_000], 0, ""))
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert steps(text) <= 3 * steps(text[: len(text) // 2]) + 2_000

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from pandaeval_collector.analysis.rules import _rewording
-from pandaeval_collector.analysis.rules.grounding import _known, _sources
-from pandaeval_collector.analysis.rules.grounding.grounding import grounding
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_otel.model import Trace
 from support.embedder import WordEmbedder
@@ -48,34 +46,11 @@ def test_a_span_of_a_longer_trace_takes_no_more_work(name: str, monkeypatch: pyt
     assert _calls(evaluator, large) / len(large.spans) <= 1.5 * _calls(evaluator, small) / len(small.spans)
 
 
-def test_numbers_are_compared_up_to_a_count_and_what_is_left_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = HOSTILE["numbers everywhere"](6)
-    whole = grounding(trace)
-    assert whole is not None
-    assert whole.loose
-    assert not whole.notes
-    monkeypatch.setattr(_known, "MOST_STEPS", 50)
-    cut = grounding(trace)
-    assert cut is not None
-    assert cut.notes == ["many numbers: not all of them were compared"]
-    assert cut.hidden == "there is more than is compared"
-    assert len(cut.open) >= len(whole.loose)
-    assert not cut.loose
-
-
-def test_values_of_sources_are_read_up_to_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sources, "MOST_VALUES", 100)
-    found = grounding(HOSTILE["numbers everywhere"](6))
-    assert found is not None
-    assert found.hidden == "there is more than is looked at"
-    assert not found.loose
-
-
 @pytest.mark.parametrize(
     "code",
     [
         "from pandaeval_otel.dialects._tool_values import unwrapped; unwrapped(' ' * 300_000)",
-        "from pandaeval_collector.analysis.rules.grounding._scan import addresses; addresses('a' * 400_000 + '@')",
+        "from pandaeval_collector.analysis.rules.grounding.values import scan; scan('a' * 400_000 + '@')",
     ],
 )
 def test_no_search_goes_back_and_forth_over_a_long_text(code: str) -> None:

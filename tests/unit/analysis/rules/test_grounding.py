@@ -1,4 +1,4 @@
-"""What is grounded and what is not, kind by kind; each case has a twin that differs in one value."""
+"""What is grounded, suspect, open, made up or no claim at all: tables of what an agent had and what it says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.base.score import Score, Unscored
+from pandaeval_collector.analysis.rules.grounding import follows
+from pandaeval_collector.analysis.rules.grounding.before import _PLAIN_WORDS, before, pack
+from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.scoring.metric import Texts, TraceContext
 from pandaeval_collector.scoring.metrics.trace.grounding import METRIC
 from pandaeval_otel.model import (
@@ -24,10 +26,11 @@ from pandaeval_otel.model import (
     Trigger,
     Turn,
 )
+from support.hostile_traces import HOSTILE
 
-CONTEXT = TraceContext(Texts({}, (), "none", None), 0.7)
 SECOND = 10**9
 START = 1_779_000_000 * SECOND  # 2026-05-17
+TOLD = "You are the desk of a ferry line."
 
 
 def call(name: str, arguments: dict[str, Any], result: Any = "", at: int = 1, **facts: Any) -> ToolCall:
@@ -35,14 +38,13 @@ def call(name: str, arguments: dict[str, Any], result: Any = "", at: int = 1, **
     return replace(made, start_ns=START + at * SECOND, end_ns=START + at * SECOND + 1, **facts)
 
 
-def model(span_id: str, at: int, *messages: Message, system: str = "") -> Span:
-    start = START + at * SECOND
-    return Span(
-        "t", span_id, "root", "chat", Kind.LLM, start, start + SECOND // 2, input=messages, system=system or None
-    )
+def model(span_id: str, at: int, *messages: Message, system: str = TOLD, says: str = "") -> Span:
+    start, output = START + at * SECOND, (Message("assistant", (Text(says),)),) if says else None
+    given = {"input": messages, "output": output, "system": system or None}
+    return Span("t", span_id, "root", "chat", Kind.LLM, start, start + SECOND // 2, **given)
 
 
-def run(user: str | None, answer: str, *calls: ToolCall, system: str = "You help.", **facts: Any) -> Trace:
+def run(user: str | None, answer: str, *calls: ToolCall, system: str = TOLD, **facts: Any) -> Trace:
     """A run of one turn: the answer comes 9 seconds after the start."""
     said = (Message("user", (Text(user),)),) if user is not None else ()
     root = Span("t", "root", "", "agent", Kind.AGENT, START, START + 10 * SECOND)
@@ -51,14 +53,23 @@ def run(user: str | None, answer: str, *calls: ToolCall, system: str = "You help
     return replace(base, tool_calls=calls, **facts)
 
 
-def ask(trace: Trace) -> Any:
-    return METRIC.evaluate(trace, CONTEXT)
+def ask(trace: Trace, *earlier: Trace) -> Any:
+    known = before([pack(each) for each in earlier], frozenset()) if earlier else None
+    return METRIC.evaluate(trace, TraceContext(Texts({}, (), "none", None), 0.0, before=known))
 
 
-def loose(trace: Trace) -> list[str]:
-    found = ask(trace)
-    assert isinstance(found, Score), found
-    return [each["value"] for each in found.metadata["not_grounded"]]
+def outcome(trace: Trace, *earlier: Trace) -> str:
+    """What is said of the values of a trace, the worst first."""
+    found = ask(trace, *earlier)
+    if found is None:
+        return "no claim"
+    if found.metadata["not_grounded"]:
+        assert found.failed
+        return "fails"
+    if found.metadata.get("suspect"):
+        assert not found.failed
+        return "suspect"
+    return "open" if found.metadata.get("open") else "grounded"
 
 
 KNOWN = {
@@ -71,267 +82,361 @@ KNOWN = {
     "seats": 187,
     "code": "YAX4DR",
     "bytes": 1_250_000,
+    "size": "1250 MB",
+    "takes": "PT3H30M",
+    "checkout": 1100,
+    "air": "61°F",
     "contact": "desk@ferry.example",
     "page": "https://ferry.example/sailings/LH-1315",
-    "ship": "Peter Wessel",
+    "card": "credit_card_4421486",
     "stops": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"],
 }
+USER = "The ferry to Hirtshals, for three people? I stay for 5 days from May 20 to 24, order A-4471, at most $150."
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("right", "wrong", "worst"),
     [
-        ("It is LH-1315.", "It is LH-2210."),
-        ("It is lh 1315 (LH1315).", "It is LH1316."),
-        ("It costs 41.00 EUR.", "It costs 19.90 EUR."),
-        ("It costs €41.", "It costs €14."),
-        ("It costs 41,00 €.", "It costs 41,90 €."),
-        ("For three of you that is 123 EUR.", "For three of you that is 127 EUR."),
-        ("You save 9 EUR, that is 18 %.", "You save 9 EUR, that is 28 %."),
-        ("There are 187 seats.", "There are 178 seats."),
-        ("The file has 1.25 MB.", "The file has 1.75 MB."),
-        ("It has 1,250,000 bytes.", "It has 1,350,000 bytes."),
-        ("It departs at 1:15 pm.", "It departs at 2:15 pm."),
-        ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr."),
-        ("It departs 午後1時15分.", "It departs 午後2時15分."),
-        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min."),
-        ("It is on May 14, 2026.", "It is on July 24, 2026."),
-        ("Am 14. Mai.", "Am 14. August."),
-        ("2026年5月14日です。", "2026年8月14日です。"),
-        ("It is on 14/05/2026.", "It is on 14/08/2026."),
-        ("The code is YAX4DR.", "The code is YAX5DR."),
-        ("°F = (°C × 1.8) + 9", "°F = (°C × 1.9) + 9"),
-        ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:２５ on ٢٠٢٦-٠٥-١٤."),
-        ("Write to Desk@Ferry.example.", "Write to help@ferry.example."),
-        ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777."),
-        ('The ship is "Peter Wessel".', 'The ship is "Peter Pan".'),
-        ("It calls at 11 ports.", "It calls at 19 ports."),
+        ("It is LH-1315.", "It is LH-2210.", "fails"),
+        ("It is lh 1315 (LH1315).", "It is LH1316.", "fails"),
+        ("The code is YAX4DR.", "The code is YAX5DR.", "fails"),
+        ("Your card ends with 1486.", "Your card ends with 1487.", "suspect"),
+        ("It costs 41.00 EUR.", "It costs 19.90 EUR.", "fails"),
+        ("It costs €41.", "It costs €14.", "fails"),
+        ("It costs 41,00 €.", "It costs 41,90 €.", "fails"),
+        ("It costs €41.", "It costs £41.", "fails"),
+        ("For three of you that is 123 EUR.", "For three of you that is 127 EUR.", "fails"),
+        ("You save 9 EUR, that is 18 %.", "You save 9 EUR, that is 28 %.", "suspect"),
+        ("There are 187 seats.", "There are 178 seats.", "suspect"),
+        ("The file has 1.25 MB.", "The file has 1.75 MB.", "suspect"),
+        ("It has 1,250,000 bytes.", "It has 1,350,000 bytes.", "suspect"),
+        ("It is 61 °F, 16.1 °C.", "It is 61 °C.", "suspect"),
+        ("It departs at 1:15 pm.", "It departs at 2:15 pm.", "suspect"),
+        ("It departs at 13.15 Uhr.", "It departs at 15.13 Uhr.", "suspect"),
+        ("It departs 午後1時15分.", "It departs 午後2時15分.", "suspect"),
+        ("Leave the cabin by 11:00.", "Leave the cabin by 10:00.", "suspect"),
+        ("The crossing takes 3 h 30 min.", "The crossing takes 3 h 40 min.", "suspect"),
+        ("The crossing takes 3 hours and 30 minutes.", "The crossing takes 2 hours and 30 minutes.", "suspect"),
+        ("It is on May 14, 2026.", "It is on July 24, 2026.", "fails"),
+        ("Am 14. Mai.", "Am 14. August.", "fails"),
+        ("2026年5月14日です。", "2026年8月14日です。", "fails"),
+        ("It is on 14/05/2026.", "It is on 14/08/2026.", "fails"),
+        ("On May 22 you are there.", "On May 28 you are there.", "fails"),
+        ("It departs at １３:１５ on ٢٠٢٦-٠٥-١٤.", "It departs at １３:１５ on ٢٠٢٦-٠٨-١٤.", "fails"),
+        ("Write to Desk@Ferry.example.", "Write to help@ferry.example.", "suspect"),
+        ("See https://ferry.example/sailings/LH-1315.", "See https://ferry.example/sailings/LH-7777.", "suspect"),
+        ("See https://ferry.example/s?id=LH-1315&max=150", "See https://ferry.example/s?id=LH-1315&max=190", "suspect"),
+        ("It calls at 11 ports.", "It calls at 13 ports.", "suspect"),
+        ("A-4471 is yours.", "A-4472 is yours.", "fails"),
     ],
 )
-def test_values_in_any_spelling_or_derived(right: str, wrong: str) -> None:
+def test_values_in_any_spelling_or_derived(right: str, wrong: str, worst: str) -> None:
     searched = call("search_ferries", {}, json.dumps(KNOWN))
-    assert loose(run("The ferry to Hirtshals, for 3 people?", right, searched)) == []
-    assert len(loose(run("The ferry to Hirtshals, for 3 people?", wrong, searched))) == 1
+    assert outcome(run(USER, right, searched)) == "grounded"
+    assert outcome(run(USER, wrong, searched)) == worst
+
+
+PRICES = [{"id": "A", "fare": 355, "tax": 31}, {"id": "B", "fare": 474, "tax": 40}]
+CABINS = {"flight": "HAT-072", "prices": {"economy": 131, "business": 188}, "seats": {"economy": 4}}
+BALANCE = {"methods": {"c_1": {"source": "certificate", "amount": 500}}, "price": 299}
 
 
 @pytest.mark.parametrize(
-    "user", ["Order A-4471, please, for fifteen guests.", "Bestellung a4471 für fünfzehn Gäste.", "订单 A-4471, 十五位"]
+    ("had", "user", "answer", "worst"),
+    [
+        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 + $164 = $1,335, for two that is $2,670.", "grounded"),
+        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 + $164 = $1,345.", "fails"),
+        ({"price_a": 483, "price_b": 688, "price_c": 164}, "?", "$483 + $688 = $1,171. $1,171 - $164 = $1,007.", "grounded"),
+        ({"new": "$660", "old": "$1,074"}, "?", "Difference: $660 - $1,074 = -$414 (you get $414 back).", "grounded"),
+        (PRICES, "?", "Both fares are $829.", "grounded"),
+        (PRICES, "?", "A with its tax is $386.", "grounded"),
+        (PRICES, "?", "It is $395.", "fails"),  # the fare of one with the tax of the other
+        ({"fare": 355}, "For 3 of us?", "That is $1,065.", "grounded"),
+        ({"fare": 355, "seats": 90}, "For us?", "That is $1,065.", "fails"),
+        (CABINS, "?", "The difference is $57.", "grounded"),
+        (CABINS, "?", "For all 4 seats: $524.", "grounded"),
+        (CABINS, "?", "It is $127.", "fails"),  # a price less the seats
+        (BALANCE, "?", "It costs $299. You will have $201 remaining of your certificate.", "grounded"),
+        (BALANCE, "?", "It costs $299. You will have $221 remaining of your certificate.", "fails"),
+        ({"open": "09:00", "close": "17:00"}, "?", "It is open from 9 to 17.", "grounded"),
+        ({"open": "09:00", "close": "17:30"}, "?", "Ouvert de 9 h à 17 h 30.", "grounded"),
+        ({"at": "14:30 EST"}, "?", "In London that is 19:30 GMT.", "grounded"),
+        ({"at": "14:30 EST"}, "?", "In London that is 18:40 GMT.", "suspect"),
+        ({"book": "2026-05-20"}, "Three days, please.", "Until 23 May 2026.", "grounded"),
+        ({"book": "2026-05-20"}, "Three days, please.", "Until 23 July 2026.", "fails"),
+        ({"book": "2026-03-20"}, "Tomorrow?", "Tomorrow is 18 May 2026.", "grounded"),  # from the day of the run
+        ({"text": "Updated: 2026-12-24. Sunday: sunny."}, "?", "Sunday, December 27th, is sunny.", "grounded"),
+        ({"text": "12.2万亿 CNY"}, "?", "It is ¥12,200,000,000,000.", "grounded"),
+    ],
 )
-def test_what_the_user_said_is_known_in_words_too(user: str) -> None:
-    found = call("find_order", {}, "found")
-    assert loose(run(user, "Order A-4471 is for 15 guests.", found)) == []
-    assert loose(run(user, "Order A-4471 is for 16 guests.", found)) == ["16"]
+def test_what_follows(had: Any, user: str, answer: str, worst: str) -> None:
+    assert outcome(run(user, answer, call("look", {}, had))) == worst
 
 
-def test_instructions_and_definitions_are_known() -> None:
-    asked = call("find_order", {}, "late")
-    answer = "You get 35 EUR by rule R-770."
-    assert loose(run("My order is late", answer, asked, system="Rule R-770: 35 EUR for a late order.")) == []
-    defined = (ToolDefinition("pay", "Pays 35 EUR by rule R-770"),)
-    assert loose(run("My order is late", answer, asked, tools=defined)) == []
-    assert loose(run("My order is late", answer, asked)) == ["35 EUR", "R-770"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mid-50s, low-70s and 30s-40s",
+        "SHA-256, ERC-20, ISO-8601, uint256 and COVID-19",
+        "US-50, UT-24 and I-495; 1024x1024; 1-to-1; 24/7",
+        "see https://status.example/",
+        "![x](data:image/png;base64,iVBORw0KGgo4711AAC)",
+        "1. first\n2. second\n12. twelfth: 3 of them",
+        "```\nx = 'LH-4711'\n``` and `LH-4711`",
+        "e.g. LH-4711, or for example $45",
+        "Run head -n 10 --port 8080",
+        "I wrote report_2044.pdf.",
+        "I recommend to leave at 14:30.",
+        "# 12 ways",
+        "Hello! How can I help?",
+    ],
+)
+def test_what_is_no_claim(text: str) -> None:
+    assert outcome(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 on 2026-05-14 for $41"))) == "no claim"
 
 
-def test_a_single_made_up_price_fails_whatever_the_score() -> None:
-    rows = [{"id": f"LH-{number}", "eur": number} for number in range(2001, 2020)]
-    answer = " ".join(f"{row['id']} costs {row['eur']} EUR." for row in rows) + " The suite costs $49.99."
-    found = ask(run("All prices?", answer, call("search", {}, rows)))
-    assert isinstance(found, Score)
-    assert found.value > 0.9
-    assert found.failed
-    assert found.label == "made_up_value"
+@pytest.mark.parametrize(
+    "text",
+    ["It costs about $77.", "I suggest a budget of $77.", "Seats: 77.", "It leaves at 14:30.", "It takes 77 minutes."],
+)
+def test_what_does_not_report_or_may_be_rounded_is_suspect_and_fails_nothing(text: str) -> None:
+    found = ask(run("Tell me", text, call("search", {}, "LH-1315 at 13:15 for $41")))
+    assert (found.failed, found.value, found.metadata["not_grounded"]) == (False, 0.0, [])
+    assert "only suspect" in found.reason
+    assert METRIC.threshold == 0.0
+
+
+def test_an_identifier_of_another_form_than_any_that_the_agent_had_is_suspect() -> None:
+    searched = call("search", {}, "LH-1315")
+    assert outcome(run("?", "It runs on the QX77812 chip.", searched)) == "suspect"
+    assert outcome(run("?", "Your order is QX77812.", searched)) == "fails"
+
+
+def test_a_made_up_value_is_named_with_the_model_call_that_says_it_first() -> None:
+    trace = run("All prices?", "A costs 41 EUR. The suite costs $49.99.", call("search", {}, KNOWN))
+    said = model("m2", 5, says="The suite costs $49.99.")
+    found = ask(replace(trace, spans=(*trace.spans, said)))
+    assert (found.failed, found.label, found.value, found.span_ids) == (True, "made_up_value", 0.5, ("m2",))
     assert found.reason.startswith("'$49.99' stands in no result and was not said by the user")
-    [described] = found.metadata["not_grounded"]
-    assert (described["span_id"], described["kind"]) == ("root", "amount")
-    assert "The suite costs" in described["text"]
-    assert found.span_ids == ("root",)
+    [named] = found.metadata["not_grounded"]
+    assert (named["value"], named["kind"], named["span_id"]) == ("$49.99", "amount", "m2")
+    assert "The suite costs" in named["text"]
 
 
-def test_made_up_numbers_fail_below_the_threshold_only() -> None:
-    seats = call("seats", {}, {"free": [21, 34, 55]})
-    assert not ask(run("Seats?", "Free: 21, 34, 55 and 77.", seats)).failed
-    found = ask(run("Seats?", "Free: 21, 77 and 78.", seats))
-    assert found.value < 0.7
-    assert found.reason.endswith("2 of 3 values are not grounded")
+class TestEvidence:
+    def test_instructions_definitions_and_documents(self) -> None:
+        asked, answer = call("find_order", {}, "late"), "You get 35 EUR by rule R-7700."
+        assert outcome(run("Late", answer, asked, system="Rule R-7700: 35 EUR for a late order.")) == "grounded"
+        assert outcome(run("Late", answer, asked, tools=(ToolDefinition("pay", "35 EUR, rule R-7700"),))) == "grounded"
+        bare = run("Late", answer)
+        found = Span("t", "r", "root", "s", Kind.RETRIEVAL, START, START + 1, documents=("Rule R-7700: 35 EUR",))
+        assert outcome(replace(bare, spans=(*bare.spans, found))) == "grounded"
+        other = found.but(documents=("Rule R-7701: 54 EUR",))
+        assert outcome(replace(bare, spans=(*bare.spans, other))) == "fails"
 
-
-def test_totals_of_what_is_listed_are_derived() -> None:
-    prices = call("prices", {}, {"a": 483, "b": 688, "c": 164})
-    assert loose(run("Total?", "$483 + $688 + $164 = $1,335, for two that is $2,670.", prices)) == []
-    assert loose(run("Total?", "$483 + $688 + $164 = $1,345.", prices)) == ["$1,345"]
-
-
-@pytest.mark.parametrize("answer", ["It is on 2026-09-09.", "It departs at 9:07 am."])
-def test_a_single_made_up_date_or_time_fails(answer: str) -> None:
-    rows = [f"LH-{number}" for number in range(2001, 2020)]
-    assert ask(run("All?", " ".join(rows) + f". {answer}", call("search", {}, rows))).failed
-
-
-class TestArithmetic:
-    PRICES = call("prices", {}, [{"id": "A", "fare": 355, "bag": 31}, {"id": "B", "fare": 474, "bag": 40}])
-
-    def test_of_one_list_or_object(self) -> None:
-        assert loose(run("Total?", "Both fares are $829.", self.PRICES)) == []
-        assert loose(run("Total?", "A with a bag is $386.", self.PRICES)) == []
-        assert loose(run("Total?", "It is $395.", self.PRICES)) == ["$395"], "the fare of one with the bag of the other"
-
-    def test_of_one_sentence_of_the_answer(self) -> None:
-        far = [call("fare", {}, {"fare": 355}), call("fare", {}, {"fare": 474}, at=2)]
-        assert loose(run("Total?", "355 + 474 = $829.", *far)) == []
-        assert loose(run("Total?", "It is $829.", *far)) == ["$829"]
-
-    def test_with_what_the_user_said(self) -> None:
-        assert loose(run("For 3 of us?", "That is $1,065.", call("fare", {}, {"fare": 355}))) == []
-        assert loose(run("For us?", "That is $1,065.", call("fare", {}, {"fare": 355, "seats": 90}))) == ["$1,065"]
-
-
-@pytest.mark.parametrize(("night", "right"), [("2026-05-14", True), ("2026-07-24", False)])
-def test_an_address_is_rebuilt_of_what_is_known(night: str, right: bool) -> None:
-    url = f"https://www.ferry.example/s/Hirts%20hals?from={night}&price=150"
-    found = loose(run("From 14 May 2026, at most $150", f"See {url}", call("search", {}, "blocked by ferry.example")))
-    assert found == ([] if right else [url])
-
-
-def test_dates_by_arithmetic() -> None:
-    booked = call("book", {}, {"start": "2026-05-20"})
-    assert loose(run("Three days, 3 please.", "Until 23 May 2026.", booked)) == []
-    assert loose(run("Three days, 3 please.", "Until 23 July 2026.", booked)) == ["23 July 2026"]
-    assert loose(run("Tomorrow?", "Tomorrow is 18 May 2026.", booked)) == [], "from the day of the run"
-
-
-class TestCalls:
     def test_arguments_of_what_changes_something_have_to_be_known_by_then(self) -> None:
         search = call("search_ferries", {}, {"id": "LH-1315"}, at=1)
-        book = call("book_ferry", {"sailing_id": "LH-1315"}, "ok", at=2)
-        assert loose(run("Book it", "Done.", search, book)) == []
-        early = call("book_ferry", {"sailing_id": "LH-1315"}, "ok", at=1)
+        assert outcome(run("Book it", "Done.", search, call("book_ferry", {"id": "LH-1315"}, "ok", at=2))) == "grounded"
         late = call("search_ferries", {}, {"id": "LH-1315"}, at=2)
-        found = ask(run("Book it", "Done.", early, late))
-        assert found.metadata["not_grounded"][0]["argument"] == "sailing_id"
-        assert found.reason.startswith("'LH-1315' (sailing_id) stands in no result")
-
-    def test_looking_things_up_may_be_tried(self) -> None:
-        assert ask(run("Book it", "Done.", call("get_ferry", {"sailing_id": "LH-1315"}, "none"))) is None
+        found = ask(run("Book it", "Done.", call("book_ferry", {"id": "LH-1315"}, "ok"), late))
+        assert found.metadata["not_grounded"][0]["argument"] == "id"
+        assert found.reason.startswith("'LH-1315' (id) stands in no result")
 
     @pytest.mark.parametrize(
-        "arguments",
-        [{"limit": 50}, {"timeout": 3000}, {"request_id": "a7f3-99"}, {"content": "x = 4711"}, {"text": "12\n34"}],
+        ("tool", "arguments"),
+        [
+            ("get_ferry", {"id": "LH-1315"}),
+            ("create_file", {"limit": 50, "content": "x = LH-4711", "file_name": "LH-4711"}),
+            ("create_note", {"note": "about LH-4711"}),
+            ("create_file", {"request_id": "a7f3-99"}),
+        ],
     )
-    def test_settings_and_what_is_written_are_no_facts(self, arguments: dict[str, Any]) -> None:
-        assert ask(run("Write it", "Done.", call("create_file", arguments, "ok"))) is None
+    def test_what_only_looks_and_what_the_agent_chooses_is_no_claim(self, tool: str, arguments: dict[str, Any]) -> None:
+        assert outcome(run("Go", "Done.", call(tool, arguments, "ok"))) == "no claim"
 
-    def test_an_answer_that_says_otherwise_contradicts(self) -> None:
-        book = call("book_ferry", {"sailing_id": "LH-1315", "passengers": 1}, {"ref": "FJ-88213"})
-        user = "Book sailing LH-0742 for 3 passengers, or LH-1315 for 1."
-        found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
-        assert found.label == "contradicts_calls"
-        assert {each["but"] for each in found.metadata["not_grounded"] if "but" in each} == {
-            "book_ferry was called with sailing_id LH-1315",
-            "book_ferry was called with passengers 1",
-        }
-        assert loose(run(user, "LH-0742 is full; I booked LH-1315 for 1 passenger: FJ-88213.", book)) == []
+    def test_what_the_agent_said_before_counts_as_far_as_it_was_grounded(self) -> None:
+        def later(said: str, answer: str) -> str:
+            first = run("Which?", said, call("search", {}, PRICES), session_id="s")
+            return outcome(replace(run("And?", answer), session_id="s"), first)
 
-    def test_counts_may_be_spelled_out_and_calls_add_up(self) -> None:
-        user = "Book for 3 passengers."
-        assert ask(run(user, "Booked for 3 passengers.", call("book_ferry", {"passengers": "three"}))) is None
-        two = call("book_ferry", {"passengers": 2}, at=1)
-        one = call("book_ferry", {"passengers": 1}, at=2)
-        assert ask(run(user, "Booked for 3 passengers.", two, one)) is None
-        assert loose(run(user, "Booked for 4 passengers.", two, one)) == ["4 passengers"]
+        assert later("$355 + $474 = $829.", "Your two tickets are $829.") == "grounded"
+        assert later("Together $871.", "Your two tickets are $871.") == "fails"
 
-    def test_a_call_that_failed_contradicts_nothing(self) -> None:
-        failed = call("book_ferry", {"passengers": 2}, error="timeout")
-        assert ask(run("Book for 3 passengers.", "Not booked for 3 passengers.", failed)) is None
-
-
-class TestHidden:
-    def test_without_results_what_is_not_known_says_nothing(self) -> None:
-        blind = call("search_ferries", {}, has_result=False)
-        found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
-        assert isinstance(found, Unscored)
-        assert (found.why, found.coverage) == ("insufficient_evidence", 0.0)
-        assert found.reason.endswith("where 2 values of 2 came from is not known ('LH-1315', '41 EUR')")
-        some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
-        assert (some.value, some.coverage) == (1.0, 0.5)
-        assert (some.metadata["not_determinable"], some.metadata["open"]) == (1, ["41 EUR"])
-        assert some.reason.endswith("; 1 value not checked: results of tools were not captured")
-        less = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, 187 seats.", blind))
-        assert (less.why, less.coverage) == ("insufficient_evidence", 1 / 3)
-
-    def test_contradictions_show_without_results(self) -> None:
-        blind = call("book_ferry", {"passengers": 2}, has_result=False)
-        assert loose(run("Book for 3 passengers.", "Booked for 3 passengers.", blind)) == ["3 passengers"]
-
-    def test_the_middle_of_a_session_without_its_beginning(self) -> None:
-        found = ask(run("Yes", "FJ-9921 it is.", call("search", {}, "x"), system="", session_id="s"))
-        assert isinstance(found, Unscored)
-        assert isinstance(ask(run("Yes", "FJ-9921 it is.", call("search", {}, "x"), session_id="s")), Score)
-
-    def test_history_counts_and_own_words_do_not(self) -> None:
-        before = (
+    def test_history_on_the_spans(self) -> None:
+        shown = (
             Message("user", (Text("Which?"),)),
             Message("assistant", (ToolRequest("search", {}),)),
             Message("tool", (ToolResponse({"id": "LH-1315"}),)),
             Message("user", (Text("Book it"),)),
         )
         trace = run("Book it", "Your booking LH-1315 is paid.", session_id="s")
-        whole = replace(trace, spans=(trace.spans[0], model("m", 0, *before)))
-        assert loose(whole) == []
-        own = (*before[3:], Message("assistant", (Text("I take LH-1315"),)), Message("tool", (ToolResponse("ok"),)))
-        assert loose(replace(trace, spans=(trace.spans[0], model("m", 0, *own, system="x")))) == ["LH-1315"]
+        assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *shown)))) == "grounded"
+        other = (shown[0], shown[1], Message("tool", (ToolResponse({"id": "LH-1316"}),)), shown[3])
+        assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *other)))) == "fails"
+        words = (shown[0], Message("assistant", (Text("The LH-1315."),)), shown[3])  # without results, as many send it
+        assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *words)))) == "open"
+        greeted = (Message("assistant", (Text("Hello!"),)), Message("user", (Text("Book it"),)))
+        assert outcome(replace(trace, spans=(trace.spans[0], model("m", 0, *greeted)))) == "fails"
 
 
-class TestNotApplicable:
-    def test_nothing_specific_or_nothing_to_be_grounded_in(self) -> None:
-        assert ask(run("Hello", "Hello! How can I help?", call("search", {}, "x"))) is None
-        assert ask(run("When was it built?", "In 1889; it is 330 m high and cost 41 EUR.")) is None
-
-    def test_without_a_call_only_what_claims_to_be_of_this_case_counts(self) -> None:
-        assert ask(run("Ideas?", "The A1B2C3 trick costs 20 EUR; start at 8:15.")) is None
-        assert ask(run("Ideas?", "Start at 8:15.", call("think", {"thought": "hm"}, "ok"))) is None
-        assert loose(run("Thanks!", "Your booking XKJ482 costs 41 EUR.")) == ["XKJ482", "41 EUR"]
-        assert loose(run("Is my booking XKJ482 paid?", "Your booking XKJ482 is paid.")) == []
+class TestContradictions:
+    BILL = {"subtotal": 412.5, "tax": 37.13, "shipping_fee": 61.2, "handling_fee": 18.4}  # noqa: RUF012
+    SHOES = [  # noqa: RUF012
+        {"name": "Trail Runner", "price": 129.9, "stock_since": "2026-03-04"},
+        {"name": "Road Racer", "price": 154.5, "stock_since": "2026-04-19"},
+    ]
+    FLIGHTS = {"flights": [{"number": "HAT097", "from": "DTW"}, {"number": "HAT251", "from": "PHX"}]}  # noqa: RUF012
 
     @pytest.mark.parametrize(
-        "text",
+        ("result", "right", "wrong"),
         [
-            "mid-50s, low-70s and 30s-40s",
-            "SHA-256, ERC-20 and ISO-8601",
-            "US-50, UT-24 and I-495",
-            "1024x1024",
-            "1-to-1",
-            "SPF15",
-            "see https://status.example/",
-            "![x](data:image/png;base64,iVBORw0KGgo4711AAC)",
-            'see e.g. "Miami Today"',
+            (BILL, "Subtotal: $412.50, tax: $37.13.", "Subtotal: $37.13, tax: $412.50."),
+            (BILL, "You pay $37.13 and then $412.50.", "Shipping fee $18.40, handling fee $61.20."),
+            (SHOES, "- Trail Runner: $129.90\n- Road Racer: $154.50", "- Trail Runner: $154.50\n- Road Racer: $129.90"),
+            (SHOES, "Trail Runner and Road Racer cost $154.50 and $129.90.", "Trail Runner $154.50, Road Racer $129.90."),
+            (FLIGHTS, "- DTW to PHX: HAT097\n- PHX to SEA: HAT251", "- DTW: HAT251\n- PHX: HAT097"),
+            ({"open": "09:00", "close": "17:00"}, "It is open from 9 to 17.", "It is open from 9 to 19."),
         ],
     )
-    def test_idioms_are_no_values(self, text: str) -> None:
-        assert ask(run("Tell me", text, call("search", {}, "x"))) is None
+    def test_of_results(self, result: Any, right: str, wrong: str) -> None:
+        assert outcome(run("And?", right, call("look", {}, result))) == "grounded"
+        found = ask(run("And?", wrong, call("look", {}, result)))
+        assert (found.failed, found.label) == (True, "contradicts_calls")
 
-    def test_lists_code_and_single_digits_are_nothing_specific(self) -> None:
-        answer = "1. first\n2. second\n12. twelfth: 3 of them, see COVID-19, 24/7.\n```\nx = 4711\n```"
-        assert ask(run("Explain", answer, call("search", {}, "x"))) is None
+    def test_of_calls(self) -> None:
+        book = call("book_ferry", {"sailing_id": "LH-1315", "passengers": 1}, {"ref": "FJ-88213"})
+        user = "Book sailing LH-0742 for 3 passengers, or LH-1315 for 1."
+        found = ask(run(user, "Sailing LH-0742 is booked for 3 passengers: FJ-88213.", book))
+        assert found.label == "contradicts_calls"
+        assert {each["but"] for each in found.metadata["not_grounded"]} == {
+            "book_ferry was called with sailing_id LH-1315",
+            "book_ferry was called with passengers 1",
+        }
+        assert outcome(run(user, "LH-0742 is full; I booked LH-1315 for 1 passenger: FJ-88213.", book)) == "grounded"
+        two, one = call("book_ferry", {"passengers": 2}), call("book_ferry", {"passengers": 1}, at=2)
+        assert outcome(run("Book for 3 passengers.", "Booked for 3 passengers.", two, one)) == "no claim"
+        assert outcome(run("Book for 3 passengers.", "Booked for 4 passengers.", two, one)) == "fails"
+        failed = call("book_ferry", {"passengers": 2}, error="timeout")
+        assert outcome(run("Book for 3 passengers.", "Not booked for 3 passengers.", failed)) == "no claim"
 
+
+class TestWithoutCalls:
+    def test_what_a_model_knows_is_no_claim(self) -> None:
+        assert outcome(run("When was it built?", "In 1889; it is 330 m high and cost 41 EUR.")) == "no claim"
+        thought = call("think", {"thought": "hm"}, "ok")
+        assert outcome(run("Ideas?", "The A1B2C3 trick costs 20 EUR; start at 8:15.", thought)) == "no claim"
+
+    def test_what_claims_to_be_of_this_case_counts(self) -> None:
+        assert outcome(run("Thanks!", "Your booking XKJ482 costs 41 EUR.")) == "fails"
+        assert outcome(run("Is my booking XKJ482 paid?", "Your booking XKJ482 is paid.")) == "grounded"
+        said = "It was $146 for each of 2, and then $184 for each."
+        sums = "A leg is $146 × 2 = $292, another $184 × 2 = $368.\nYou pay for your flight: "
+        assert (outcome(run(said, sums + "$660.")), outcome(run(said, sums + "$680."))) == ("grounded", "fails")
+
+    def test_after_calls_of_earlier_traces_all_counts(self) -> None:
+        first = run("Flights?", "There is one.", call("search", {}, CABINS), session_id="s")
+        later = replace(run("Which one?", "Flight HAT-079 costs $150."), session_id="s")
+        assert outcome(later, first) == "fails"
+        assert outcome(replace(later, output="HAT-072: $131", turns=(Turn("?", "HAT-072: $131"),)), first) == "grounded"
+
+
+class TestOpen:
+    def test_where_results_were_not_captured(self) -> None:
+        blind = call("search_ferries", {}, has_result=False)
+        found = ask(run("Ferry on 2026-05-14?", "LH-1315 for 41 EUR.", blind))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.coverage) == (Why.INSUFFICIENT_EVIDENCE, 0.0)
+        assert found.reason.endswith("where 2 values of 2 came from is not known ('LH-1315', '41 EUR')")
+        some = ask(run("Is it LH-1315?", "LH-1315 is 41 EUR.", blind))
+        assert (some.value, some.coverage, some.metadata["open"]) == (1.0, 0.5, ["41 EUR"])
+        assert some.reason.endswith("; 1 value not checked: results of tools were not captured")
+        assert ask(run("Is it LH-1315?", "LH-1315 is 41 EUR, 187 seats.", blind)).coverage == 1 / 3
+
+    def test_contradictions_show_all_the_same(self) -> None:
+        blind = call("book_ferry", {"passengers": 2}, has_result=False)
+        assert outcome(run("Book for 3 passengers.", "Booked for 3 passengers.", blind)) == "fails"
+
+    @pytest.mark.parametrize(
+        ("result", "cut"),
+        [
+            ('{"sailings": [{"id": "KO-77...', True),
+            ('{"sailings": [{"id": "KO-77', True),
+            ("KO-7731 departs at 13:15 and …", True),
+            ("KO-7731 departs [output truncated, 812 more characters]", True),
+            ('{"sailings": [{"id": "KO-7731"}]}', False),
+            ("[KO-7731", False),
+            ({"ref": "KO-7731", "note": "and so on..."}, False),
+        ],
+    )
+    def test_where_results_break_off(self, result: Any, cut: bool) -> None:
+        assert outcome(run("?", "Your booking is FJ-88214.", call("search", {}, result))) == ("open" if cut else "fails")
+
+    def test_in_the_middle_of_a_session(self) -> None:
+        searched = call("search", {}, "FJ-9920")
+        assert isinstance(ask(run("Yes", "FJ-9921 it is.", searched, system="", session_id="s")), Unscored)
+        assert outcome(run("Yes", "FJ-9921 it is.", searched, session_id="s")) == "fails"
+        assert outcome(run("Yes", "FJ-9921 it is.", searched, continues="resp_1")) == "open"
+
+    def test_an_identifier_that_a_tool_took_may_have_been_told_before(self) -> None:
+        taken = call("book_ferry", {"sailing_id": "KO-7731"}, {"sailing_id": "KO-7731"})
+        assert outcome(run("Book it.", "Done.", taken)) == "open"
+        assert outcome(run("Book it.", "Done.", replace(taken, result="no such sailing KO-7731", error="404"))) == "fails"
+
+    @pytest.mark.parametrize(
+        ("answer", "value", "of_the_rules"),
+        [
+            ("Each additional bag will incur a fee of $55.", "$55", True),
+            ("Each additional checked bag will cost $55.", "$55", True),
+            ("Would you like me to issue a $55 certificate for the delayed flight?", "$55", True),
+            ("I can offer a certificate of **$55 times the number of passengers**.", "$55", True),
+            ("Do you want travel insurance for $37 (per passenger)?", "$37", True),
+            ("The current date is 2024-05-15, so it is too old.", "2024-05-15", True),
+            ("Your total is $55.", "$55", False),
+            ("The new flight costs $55 per passenger.", "$55", False),
+            ("You are booked on 2024-05-15.", "2024-05-15", False),
+            ("I have issued a $55 certificate to you.", "$55", False),
+        ],
+    )
+    def test_terms_where_the_instructions_were_not_captured(self, answer: str, value: str, of_the_rules: bool) -> None:
+        looked = call("look", {}, {**KNOWN, "fare": "$41"})
+        assert outcome(run("Hi", answer, looked, system="")) == ("open" if of_the_rules else "fails")
+        assert outcome(run("Hi", answer, looked)) != "open"
+        assert outcome(run("Hi", answer, looked, system=f"Know: {value}.")) == "grounded"
+        first = run("Hi", "Hello.", system=TOLD, session_id="s")
+        assert outcome(replace(run("Hi", answer, looked, system=""), session_id="s"), first) != "open"
+
+
+class TestLimits:
     def test_a_trace_that_was_cut_off_is_not_judged(self) -> None:
         cut = run("?", "LH-1315", call("search", {}, "x"), trigger=Trigger.SPAN_LIMIT, complete=False)
-        assert ask(cut).why == "incomplete_trace"
+        assert ask(cut).why == Why.INCOMPLETE_TRACE
+
+    def test_long_runs_are_capped_and_said_to_be(self) -> None:
+        many = call("search", {}, ["word " * 50_000, "more " * 50_000])
+        found = ask(run("?", "It is LH-1315, not LH-2000.", call("search", {}, "LH-1315", at=0), many))
+        assert found.metadata["note"] == "long run: not all of it was looked at"
+        values = " ".join(f"FR-{number}" for number in range(1000, 1400))
+        found = ask(run("?", values, call("search", {}, values)))
+        assert (found.metadata["values_checked"], found.metadata["note"]) == (300, "the first 300 values")
+
+    def test_what_is_not_compared_is_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        trace = HOSTILE["numbers everywhere"](6)
+        whole = ask(trace)
+        assert whole is not None
+        monkeypatch.setattr(follows, "MOST_STEPS", 50)
+        cut = ask(trace)
+        assert cut.metadata["note"] == "many numbers: not all of them were compared"
+        assert not cut.metadata["not_grounded"]
+
+    def test_a_long_result_leaves_the_words_that_may_be_values(self) -> None:
+        assert _PLAIN_WORDS.sub("", "the code, for you: ZZ-4711 and more\n a-b KO") == "ZZ-4711 KO"
 
 
-def test_documents_are_sources() -> None:
-    trace = run("Policy?", "It is 45 EUR by rule R-770.")
-    found = Span("t", "r", "root", "search", Kind.RETRIEVAL, START, START + 1, documents=("Rule R-770: 45 EUR",))
-    assert loose(replace(trace, spans=(*trace.spans, found))) == []
-    assert loose(replace(trace, spans=(*trace.spans, found.but(documents=("Rule R-771: 54 EUR",))))) == [
-        "45 EUR",
-        "R-770",
-    ]
-
-
-def test_long_runs_are_capped_and_said_to_be() -> None:
-    many = call("search", {}, ["word " * 50_000, "more " * 50_000])
-    found = ask(run("?", "It is LH-1315, not LH-2000.", many, call("search", {}, "LH-1315", at=2)))
-    assert found.metadata["note"] == "long run: not all of it was looked at"
-    values = " ".join(f"ID-{number}" for number in range(1000, 1400))
-    found = ask(run("?", values, call("search", {}, values)))
-    assert found.metadata["values_checked"] == 300
+def test_a_score_says_when_earlier_traces_may_change_it() -> None:
+    assert METRIC.unsettled is not None
+    loose = run("?", "It is LH-2210.", call("search", {}, "LH-1315"))
+    for trace, expected in ((loose, True), (run("?", "LH-1315", call("search", {}, "LH-1315")), False)):
+        assert METRIC.unsettled(trace, ask(trace)) is expected
+    assert METRIC.unsettled(run("?", "Start at 8:15."), None)
+    assert not METRIC.unsettled(run("?", "Hello."), None)
+    assert isinstance(ask(loose), Score)

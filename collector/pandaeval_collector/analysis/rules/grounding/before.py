@@ -184,6 +184,16 @@ def _exchanged_before(messages: Sequence[Message]) -> bool:
     return False
 
 
+def shows_results(trace: Trace) -> bool:
+    """Returns whether the history on the spans holds calls or results; many frameworks drop them from it."""
+    for span in trace.spans:
+        messages = span.input or ()
+        last = max((index for index, message in enumerate(messages) if message.role == "user"), default=0)
+        if any(message.role == "tool" or message.tool_requests for message in messages[:last]):
+            return True
+    return False
+
+
 def leaves(value: Any, depth: int = 40) -> Iterator[str]:
     """Yields the keys and values of JSON, also of JSON in texts, as texts."""
     if depth == 0 or value is None or isinstance(value, bool):

@@ -255,7 +255,11 @@ def specific(value: Value) -> bool:
         return _PLACEHOLDER.search(str(value.keys[0])) is None
     if value.kind in (AMOUNT, NUMBER, PERCENTAGE):
         digits = sum(map(str.isdigit, value.text))
-        return value.number != 0 and value.unit != ORDINAL and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
+        return (
+            value.number != 0
+            and value.unit != ORDINAL
+            and (value.kind == AMOUNT or (digits >= 2 and value.number != 100))
+        )
     return value.kind in (DATE, TIME, ADDRESS) or sum(map(str.isdigit, value.text)) >= 2
 
 

@@ -234,7 +234,8 @@ class _Reader:
                     self.content.take(each)
             own += self._any(item, f"{key}.{name}" if key else str(name), depth - 1)
         if len(self.content.objects) < _MOST_GROUPS:
-            self.content.objects.append(dict(own[: _LARGEST_GROUP * 2]))
+            begin = len(key) + 1 if key else 0
+            self.content.objects.append({path[begin:]: each for path, each in own[: 2 * _LARGEST_GROUP]})
             self.content.names.append(
                 {fold(item).casefold() for item in value.values() if isinstance(item, str) and 3 <= len(item) <= 60}
             )
@@ -385,8 +386,8 @@ _FAMILIES = ({"f", "c"}, {"mph", "km/h", "kmh"}, {"km", "mile", "m", "ft"}, {"kg
 def _fits(unit: str, other: str, money: bool) -> bool:
     if unit == other or not other:
         return True
-    if money:
-        return not unit and (other == "$" or other.isupper())
+    if money or other in ("$", "¥") or other.isupper():
+        return not unit and (other in ("$", "¥") or other.isupper())
     return not unit or not any(unit in family and other in family for family in _FAMILIES)
 
 

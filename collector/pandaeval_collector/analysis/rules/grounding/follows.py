@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from itertools import pairwise
+from itertools import combinations, pairwise
 from urllib.parse import unquote
 
 from pandaeval_collector.analysis.rules.grounding.before import USER
@@ -29,10 +29,12 @@ MOST_STEPS = 40_000
 _CLOSE = 1e-6
 _URL_SIGNS = re.compile(r"[/?=&#,; ]")
 _RANGE = re.compile(
-    r"(?<![\w:.])(\d{1,2})(?::\d\d)? ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?(\d{1,2})(?![\w:.])"
+    r"(?<![\w:.])(\d{1,2})(?::\d\d)? ?(?:h\b|[ap]m\b)? ?(?:-|to|until|till|bis|à|a|al) ?(\d{1,2})(?![\w:]|\.\d)"
 )
 _OPERATOR = re.compile(r"[+×*/÷=]|(?<=\s)[x-](?=\s)")
 _LONGEST_GAP = 40
+_MOST_OWN = 12
+"""Amounts of an answer of which any two may be added."""
 _LONGEST_SPAN = 31
 """Days between two that a user names, within which every day is meant."""
 _DAYS = re.compile(r"\b(\d{1,3}|[^\W\d_]{2,9})[ -](day|night|week)s?\b", re.IGNORECASE)
@@ -54,7 +56,8 @@ _CONVERSIONS = {
     ("m", "ft"): (3.28084, 0.0),
 }
 """From the unit of the evidence to the one of the claim: factor and offset."""
-_FACTORS = (1000.0, 1024.0, 1e6, 1e9, 60.0, 24.0, 7.0, 12.0)
+_FACTORS = (1000.0, 1024.0, 1e6, 1024.0**2, 1e9, 60.0, 24.0, 7.0, 12.0)
+_SCALED = frozenset({"kb", "mb", "gb", "tb", "day", "week", "month", "year", "second", "g", "kg", "m", "km"})
 _ZONES = {"UTC": 0, "GMT": 0, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "MSK": 3, "IST": 5.5, "SGT": 8, "HKT": 8, "JST": 9,
           "KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "ET": -5, "CST": -6, "CDT": -5,
           "CT": -6, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "PT": -8, "HST": -10}  # fmt: skip
@@ -97,7 +100,7 @@ class Follows:
         """Returns whether a number follows by one step from numbers that belong together, or from grounded ones of the
         same answer, ``settled``."""
         value = claim.value
-        if value.kind not in (AMOUNT, NUMBER, PERCENTAGE):
+        if value.kind not in (AMOUNT, NUMBER, PERCENTAGE) or (value.kind == NUMBER and value.unit):
             return False
         near = sorted((each for each in settled if each.span_id == claim.span_id), key=lambda each: each.value.start)
         own = [each.value.number for each in near if each.value.kind != IDENTIFIER][:40]
@@ -141,10 +144,10 @@ class Follows:
                 return True
             if money and self._had.near(number * 100, half * 100, at, value.unit, money) and number != int(number):
                 return True  # in cents
-            if value.kind == NUMBER and any(
-                self._had.near(each, abs(each) * _CLOSE + half, at)
+            if value.unit in _SCALED and any(
+                self._had.near(number * factor, half * factor + _CLOSE, at)
+                or self._had.near(number / factor, half / factor + _CLOSE, at)
                 for factor in _FACTORS
-                for each in (number * factor, number / factor)
             ):
                 return True
             for (unit, other), (factor, offset) in _CONVERSIONS.items():
@@ -162,6 +165,8 @@ class Follows:
         if 1900 <= number <= 2100 and any(
             0 <= number - day // 10000 <= 1 for content in self._had.by(at) for day in content.days
         ):
+            return True
+        if any(number in content.counts for content in self._had.by(at)):
             return True
         if value.text.isdigit() and len(value.text) >= 3 and self._named(Value(IDENTIFIER, "", 0, (value.text,)), at):
             return True
@@ -191,7 +196,8 @@ class Follows:
         spans = [
             (min(said), max(said))
             for source in self._had.sources
-            if source.who == USER and (said := [each for each in map(_ordinal, _with_years(source.content.days, years)) if each])
+            if source.who == USER
+            and (said := [each for each in map(_ordinal, _with_years(source.content.days, years)) if each])
             if max(said) - min(said) <= _LONGEST_SPAN
         ]
         for day in map(_ordinal, full):
@@ -246,7 +252,7 @@ class Follows:
         had, length = list(self._had.by(at)), value.number
         if any(length in content.durations or length in content.times for content in had):
             return True
-        if any(self._had.near(each, _CLOSE, at) for each in (length, length / 60, length / _DAY, length * 60)):
+        if any(self._had.near(each, _CLOSE, at, "minute") for each in (length, length / 60, length / _DAY, length * 60)):
             return True
         times = set().union(*(content.times for content in had)) if had else set()
         self._left -= len(times)
@@ -254,7 +260,7 @@ class Follows:
 
     def _groups(self, claim: Claim) -> Iterator[Group]:
         for content in self._had.by(claim.at):
-            self._left -= sum(len(group.worth) for group in content.groups)
+            self._left -= 1 + sum(len(group.worth) for group in content.groups)
             if self._left <= 0:
                 return
             yield from content.groups
@@ -287,15 +293,13 @@ class Follows:
         """Returns whether an amount is what is left of a known one without a grounded one of the same answer."""
         if claim.value.kind != AMOUNT or not _LEFT.search(claim.sentence):
             return False
-        return any(
-            self._had.near(each + number, 0.005, claim.at, claim.value.unit, True) for each in own
-        )
+        return any(self._had.near(each + number, 0.005, claim.at, claim.value.unit, True) for each in own)
 
 
 def _by_one_step(number: float, value: Value, group: Group) -> bool:
     """Returns whether one calculation with numbers of a group leads to ``number``: amounts are added to amounts and
     multiplied by counts."""
-    tolerance = (0.005 if value.kind == AMOUNT else value.step / 2) + _CLOSE
+    tolerance = (0.005 if value.kind == AMOUNT or value.step >= 1 else value.step / 2) + _CLOSE
     worth = sorted(group.worth if value.kind == AMOUNT else group.worth | group.counts)
     if len(worth) < 2 and not group.counts:
         return False
@@ -309,7 +313,7 @@ def _by_one_step(number: float, value: Value, group: Group) -> bool:
             for wanted in (each * number / 100, each * (1 - number / 100), each * (1 + number / 100))
         ):
             return True
-        if len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
+        if value.kind == AMOUNT and len(worth) <= 8 and any(_has(worth, number - each - other, tolerance) for other in worth if other != each):
             return True
     for count in group.counts:
         if count in (0.0, 1.0):
@@ -331,7 +335,8 @@ def _has(ordered: Sequence[float], number: float, tolerance: float) -> bool:
 
 
 def _from_own(number: float, value: Value, own: Sequence[float]) -> bool:
-    """Returns whether an amount is the sum of grounded ones of the same answer in a row, or the difference of two."""
+    """Returns whether an amount is the sum of grounded ones of the same answer in a row, or the sum or
+    difference of two."""
     if value.kind != AMOUNT:
         return False
     tolerance = max(0.005, value.step / 2) + _CLOSE
@@ -341,8 +346,10 @@ def _from_own(number: float, value: Value, own: Sequence[float]) -> bool:
             total += each
             if abs(total - number) <= tolerance:
                 return True
-    return any(abs(abs(one - other) - number) <= tolerance for one, other in pairwise(own)) or any(
-        abs(abs(own[0] - other) - number) <= tolerance for other in own[1:]
+    some = own[:_MOST_OWN]
+    return any(
+        abs(one + other - number) <= tolerance or abs(abs(one - other) - number) <= tolerance
+        for one, other in combinations(some, 2)
     )
 
 
@@ -361,7 +368,11 @@ def shown(text: str, numbers: Sequence[Value]) -> Iterator[tuple[list[Value], Va
             if len(operands) > 1:
                 total = _total([(sign, each.number) for sign, each in operands])
                 tolerance = max(value.step / 2, 0.005) + abs(total) * 1e-9
-                yield [each for _, each in operands], value, any(abs(abs(total) - key) <= tolerance for key in value.keys)  # type: ignore[operator]
+                yield (
+                    [each for _, each in operands],
+                    value,
+                    any(abs(abs(total) - key) <= tolerance for key in value.keys),
+                )  # type: ignore[operator]
             operands = [("+", value)]
         else:
             operands.append((signs[0], value))

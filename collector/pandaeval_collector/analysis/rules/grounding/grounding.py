@@ -19,6 +19,7 @@ from pandaeval_collector.analysis.rules.grounding.before import (
     hidden,
     instructed,
     shows_history,
+    shows_results,
 )
 from pandaeval_collector.analysis.rules.grounding.claims import (
     MOST_CLAIMS,
@@ -45,6 +46,7 @@ from pandaeval_collector.analysis.rules.grounding.values import (
     fold,
     scan,
     shape,
+    squeezed,
 )
 from pandaeval_otel.model import Kind, Trace
 
@@ -56,13 +58,11 @@ _MOST_OWN = 40
 _MOST_FIELDS, _MOST_OBJECTS = 60, 200
 _COUNTED = re.compile(r"(?<![\w.,:\-/$])(\d{1,4})\s+([^\W\d_]{3,})")
 _SPAN_OF_TIME = re.compile(
-    r"\b(?:from |von |de |da )(\d{1,2}(?::\d\d)?) ?(?:h )?(?:to|until|till|bis|à|a|al|-) ?(\d{1,2}(?::\d\d)?)(?![\w:])"
+    r"\b(?:from |von |de |da )(\d{1,2}(?::\d\d)?) ?(?:h )?(?:to|until|till|bis|à|a|al|-) ?(\d{1,2}(?::\d\d)?)(?![\w:]| ?h\b)"
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LETTERS = re.compile(r"[^\W\d_]{3}")
-_LABEL = 48
-"""Characters before a value in which its name stands, behind the value before."""
+_AFTER_VALUE = re.compile(r"\d[\d.,:]*")
 
 
 @dataclass(slots=True)
@@ -106,7 +106,8 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         return None
     had = evidence(trace, earlier.found if earlier is not None else ())
     counted = [*stated, *called]
-    if not looked(trace) and not any(source.who == RESULT for source in had.sources):
+    found_before = earlier is not None and any(who == RESULT for who, _ in earlier.found)
+    if not (looked(trace) or found_before or shows_results(trace)):
         counted = [claim for claim in stated if claim.value.kind in STRICT and of_case(claim)] + called
     found = Grounding(hidden=hidden(trace, earlier))
     contradicted = {id(claim): other for claim, other in _contradictions(trace, stated, had, found)}
@@ -119,10 +120,14 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         found.notes.append(f"the first {MOST_CLAIMS} values")
         counted = counted[:MOST_CLAIMS]
     follows = Follows(had, trace.start_ns)
-    settled, pending = _settled([*counted, *(claim for claim in stated if claim not in counted)][:MOST_CLAIMS], follows)
+    taken = set(map(id, counted))
+    _, pending = _settled([*counted, *(each for each in stated if id(each) not in taken)][:MOST_CLAIMS], follows)
     left = {id(claim) for claim in pending}
+    repeated: set[int] = set()
     if left and had.own:
         left -= _said_before(pending, had, follows)
+        if (earlier is None or earlier.first) and not shows_results(trace):
+            repeated = left & _in_own_words(pending, had)
     for claim in counted:
         if id(claim) in contradicted:
             found.count(claim)
@@ -133,7 +138,7 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
         found.hidden = found.hidden or "there is more than is compared"
         found.notes.append("many numbers: not all of them were compared")
     _sort_out(
-        [claim for claim in counted if id(claim) in left - contradicted.keys()], settled, trace, earlier, had, found
+        [claim for claim in counted if id(claim) in left - contradicted.keys()], repeated, trace, earlier, had, found
     )
     found.loose.sort(key=lambda each: (not each.fails, not each.instead))
     return found
@@ -171,7 +176,7 @@ def _settled(pending: Sequence[Claim], follows: Follows) -> tuple[list[Claim], l
     settled = [claim for claim in pending if follows.stands(claim)]
     done = set(map(id, settled))
     left = [claim for claim in pending if id(claim) not in done]
-    wrong = {id(claim) for claim in _shown(settled, left) if claim not in settled}
+    wrong = {id(claim) for claim in _shown(settled, left) if id(claim) not in done}
     for _ in range(_ROUNDS):
         _sums(settled, left)
         known = {claim.value.keys[0] for claim in settled if claim.value.kind == AMOUNT}
@@ -231,9 +236,15 @@ def _said_before(pending: Sequence[Claim], had: Evidence, follows: Follows) -> s
     return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in grounded}
 
 
+def _in_own_words(pending: Sequence[Claim], had: Evidence) -> set[int]:
+    """Returns which claims repeat what the agent said before."""
+    said = {(value.kind, value.keys[0]) for text in [*had.own][-_MOST_OWN:] for value in scan(fold(text[:20_000]))}
+    return {id(claim) for claim in pending if (claim.value.kind, claim.value.keys[0]) in said}
+
+
 def _sort_out(
     left: Sequence[Claim],
-    settled: Sequence[Claim],
+    repeated: set[int],
     trace: Trace,
     earlier: Before | None,
     had: Evidence,
@@ -248,7 +259,7 @@ def _sort_out(
     opened: set[float | str] = set()
     for claim in left:
         value = claim.value
-        if missing is not None or (unsure and claim.accepted):
+        if missing is not None or (unsure and claim.accepted) or id(claim) in repeated:
             found.hidden = missing or BEFORE
             found.open.append(claim)
         elif untold and (of_the_rules(claim) or _rests_on(value, opened)):
@@ -302,7 +313,7 @@ def _contradictions(
             found.count(claim)
             found.loose.append(Loose(claim, reason))
         mine = [claim for claim in stated if claim.span_id == span_id][:_MOST_FIELDS]
-        yield from _exchanged(text, mine, had, at)
+        yield from _exchanged(mine, had, at)
 
 
 def _used(trace: Trace) -> list[_Used]:
@@ -328,7 +339,11 @@ def _instead(claim: Claim, used: Sequence[_Used], stated: Sequence[Claim], had: 
         return None
     if _signs([each.value for each in alike if each.value]) & _signs([each.value for each in stated]):
         return None
-    whose = {source.who for source in had.sources if mine & _in(source.content.keys | _days(source.content.days))}
+    whose = {
+        source.who
+        for source in had.sources
+        if mine & (source.content.keys | {str(day % 10000) for day in source.content.days})
+    }
     return alike[0] if USER in whose and RESULT not in whose else None
 
 
@@ -338,14 +353,6 @@ def _form(value: Value) -> str:
 
 def _signs(values: Sequence[Value]) -> set[str]:
     return {str(key % 10000) if isinstance(key, float) else key for value in values for key in value.keys[:2]}
-
-
-def _in(keys: set[str]) -> set[str]:
-    return keys
-
-
-def _days(days: set[float]) -> set[str]:
-    return {str(day % 10000) for day in days}
 
 
 def _miscounted(text: str, used: Sequence[_Used]) -> Iterator[tuple[Value, str]]:
@@ -384,13 +391,12 @@ def _minutes(text: str) -> float:
     return float(int(hour) * 60 + int(minute or 0))
 
 
-def _exchanged(text: str, stated: Sequence[Claim], had: Evidence, at: int) -> Iterator[tuple[Claim, str]]:
-    """Yields the first of each two values of a result that the answer gives to each other's owner: it calls one by the
-    key of the second and the second by the key of the first, or has one in lines that name the object of the other."""
+def _exchanged(stated: Sequence[Claim], had: Evidence, at: int) -> Iterator[tuple[Claim, str]]:
+    """Yields the first of each two values of a result that the answer gives to each other's owner: it speaks of one in
+    the words of the other (the key, the names of the object), and of the other in the words of the first."""
     places: dict[float | str, list[Claim]] = {}
     for claim in stated:
-        if claim.value.kind in (AMOUNT, NUMBER, DATE, TIME, IDENTIFIER):
-            places.setdefault(_thing(claim.value), []).append(claim)
+        places.setdefault(_thing(claim.value), []).append(claim)
     if len(places) < 2:
         return
     told: set[float | str] = set()
@@ -398,14 +404,21 @@ def _exchanged(text: str, stated: Sequence[Claim], had: Evidence, at: int) -> It
         content = source.content
         if source.who != RESULT or source.at > at or len(content.objects) > _MOST_OBJECTS:
             continue
-        rows: list[tuple[dict[str, float | str], set[str]]] = []
-        for fields, names in zip(content.objects, content.names, strict=True):
-            mine = {key: thing for key, value in fields.items() if (thing := _thing(value)) in places}
-            rows += [(mine, names)] if mine else []
-        for one, other, key in (*_by_key(rows, places), *_by_name(rows, places, text.casefold())):
-            if told.isdisjoint((one, other)):
+        owned: list[tuple[int, str, float | str, set[str]]] = []
+        for row, (fields, names) in enumerate(zip(content.objects, content.names, strict=True)):
+            for key, value in fields.items():
+                thing = _thing(value)
+                if thing in places:
+                    others = {name for name in names if squeezed(name) != thing}
+                    owned.append((row, key, thing, _words(key) | _words(" ".join(others))))
+        for (row, key, one, mine), (other_row, other_key, other, its) in combinations(owned[:_MOST_FIELDS], 2):
+            if (row == other_row) == (key == other_key) or one == other or type(one) is not type(other):
+                continue
+            if told & {one, other} or (row != other_row and "." in key):  # a part of an object has an owner of its own
+                continue
+            if _called(places[one], its - mine, mine - its) and _called(places[other], mine - its, its - mine):
                 told |= {one, other}
-                yield places[one][0], f"results have {places[other][0].value.text} there ({key})"
+                yield places[one][0], f"results have {places[other][0].value.text} there ({other_key})"
 
 
 def _thing(value: Value) -> float | str:
@@ -413,58 +426,11 @@ def _thing(value: Value) -> float | str:
     return f"day {key % 10000}" if value.kind == DATE and isinstance(key, float) else key
 
 
-_Rows = Sequence[tuple[dict[str, float | str], set[str]]]
-_Exchange = Iterator[tuple[float | str, float | str, str]]
+def _words(text: str) -> set[str]:
+    return {word for word in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " ").casefold()) if len(word) > 2}
 
 
-def _by_key(rows: _Rows, places: dict[float | str, list[Claim]]) -> _Exchange:
-    for fields, _ in rows:
-        for (key, one), (other_key, other) in combinations(list(fields.items())[:_MOST_FIELDS], 2):
-            mine, its = _words(key), _words(other_key)
-            if one == other or type(one) is not type(other) or not (mine - its and its - mine):
-                continue
-            if _called(places[one], its, mine) and _called(places[other], mine, its):
-                yield one, other, other_key
-
-
-def _called(said: Sequence[Claim], by: frozenset[str], and_not: frozenset[str]) -> bool:
-    """Returns whether the label of every place of a value has all words ``by``, and not all words ``and_not``."""
-    labels = [_label(claim) for claim in said]
-    return all(by <= label and not and_not <= label for label in labels)
-
-
-def _label(claim: Claim) -> frozenset[str]:
-    before = re.split(r"[\d\n]", claim.text[max(0, claim.value.start - _LABEL) : claim.value.start])[-1]
-    return frozenset(word.casefold() for word in _WORD.findall(before))
-
-
-def _words(key: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(_CAMEL.sub(" ", key.rpartition(".")[2]).replace("_", " ").casefold()))
-
-
-def _by_name(rows: _Rows, places: dict[float | str, list[Claim]], text: str) -> _Exchange:
-    for (mine, its_names), (its, other_names) in combinations(rows[:_MOST_FIELDS], 2):
-        for key, one in mine.items():
-            other = its.get(key)
-            if other is None or other == one or "." in key or type(one) is not type(other):
-                continue
-            names = _naming(its_names - other_names, one, other), _naming(other_names - its_names, one, other)
-            owners = [[_owner(text, claim, names) for claim in places[each]] for each in (one, other)]
-            if all(each == 1 for each in owners[0]) and all(each == 0 for each in owners[1]):
-                yield one, other, key
-
-
-def _naming(texts: set[str], *values: float | str) -> list[str]:
-    return [
-        text
-        for text in texts
-        if _LETTERS.search(text) and not any(str(each) in text.replace("-", "") for each in values)
-    ]
-
-
-def _owner(text: str, claim: Claim, names: tuple[list[str], list[str]]) -> int | None:
-    """Returns which of two objects the line of a value names, 0 or 1; ``None`` unless it names exactly one."""
-    start, end = text.rfind("\n", 0, claim.value.start) + 1, text.find("\n", claim.value.start)
-    line = text[start : end if end >= 0 else len(text)]
-    there = [any(name in line for name in each) for each in names]
-    return None if there[0] == there[1] else there.index(True)
+def _called(said: Sequence[Claim], by: set[str], and_not: set[str]) -> bool:
+    """Returns whether every place of a value is called by all words ``by``, and by none of the others."""
+    labels = [_words(_AFTER_VALUE.split(claim.before)[-1]) for claim in said]
+    return bool(by and and_not) and all(by <= label and not and_not <= label for label in labels)

@@ -193,6 +193,7 @@ _CODES = (
 _SIGN = rf"(?:R\$|US\$|[{''.join(_SIGNS)}])"
 _CURRENCY_WORDS = r"(?:dollars?|euros?|pounds?|yen|rupees?|cents?|francs?|kr|zł|Kč|(?-i:Ft))\b"
 _MONEY_AFTER = rf"(?:[€£¥₹₩₽₺₫฿₴₪円元원]|\$(?!\d)|(?:{_CODES})\b|{_CURRENCY_WORDS})"
+_CURRENCY = re.compile(rf"\b(?:{_CODES})\b|{_SIGN}|{_CURRENCY_WORDS}|[円元원]", re.IGNORECASE)
 _DOLLARS = frozenset("USD CAD AUD NZD MXN SGD HKD dollar dollars".casefold().split())
 _CURRENCY_OF = {"euro": "EUR", "euros": "EUR", "€": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "¥", "yuan": "¥", "jpy": "¥", "cny": "¥", "円": "¥",
                 "元": "¥", "rmb": "¥", "원": "KRW", "rupee": "INR", "rupees": "INR"}  # fmt: skip
@@ -390,11 +391,13 @@ def _read(kind: str, text: str, start: int) -> Value | None:
 
 
 def currency(text: str) -> str:
-    """Returns the currency that an amount names: a code, ``$`` for any dollar."""
-    word = "".join(sign for sign in text if sign.isalpha() or sign in _SIGNS or sign == "$").casefold()
-    if "$" in word or word in _DOLLARS:
-        return "$"
-    return _CURRENCY_OF.get(word) or next((_SIGNS[sign] for sign in word if sign in _SIGNS), word.upper())
+    """Returns the currency that an amount names: a code, ``$`` for any dollar, ``¥`` for yen and yuan."""
+    for word in _CURRENCY.findall(text):
+        folded = word.casefold()
+        if "$" in word or folded in _DOLLARS:
+            return "$"
+        return _CURRENCY_OF.get(folded) or _SIGNS.get(word) or word.upper()
+    return ""
 
 
 def _names_something(text: str) -> bool:
