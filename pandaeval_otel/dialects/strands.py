@@ -3,7 +3,7 @@ span events as Bedrock blocks, in experimental mode with details events)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._common import MAX_ERROR, tool_definitions
