@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ class Summary:
         self._note_judge(result)
         if result["outcome"] == "scored" and is_verdict(result):
             raw = result.get("raw")
-            value = result["score"] if raw is None else raw
+            value = result["score"] if raw is None or not math.isfinite(raw) else raw
             self._totals.setdefault(key, Total()).add(result["score"], value)
             self._note_worst(key, value, result)
             metadata = result.get("metadata") or {}

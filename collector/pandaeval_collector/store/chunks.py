@@ -90,8 +90,11 @@ def chunk_content(row: Sequence[Any]) -> bytes:
 def chunk_contents(reader: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[bool, bytes]]:
     """Reads ``(is_logs, data)`` by chunk id. Raises ``LookupError`` when one of the chunks was deleted and
     :class:`DamagedChunkError` when one was damaged, so that no caller takes a part of a trace for the whole."""
-    rows = numbers.each_of(reader, f"SELECT {CHUNK} FROM chunks WHERE id IN ({{marks}})", ids)  # noqa: S608
-    found = {row[2]: (bool(row[0]), chunk_content(row)) for row in rows}
+    found: dict[int, tuple[bool, bytes]] = {}
+    for marks, group in numbers.batched(ids):
+        # All at once: a statement that an error leaves unfinished would show this connection the past from then on.
+        rows = reader.execute(f"SELECT {CHUNK} FROM chunks WHERE id IN ({marks})", group).fetchall()  # noqa: S608
+        found.update((row[2], (bool(row[0]), chunk_content(row))) for row in rows)
     if len(found) < len(set(ids)):
         raise LookupError(f"{len(set(ids)) - len(found)} of {len(set(ids))} chunks are gone")
     return found

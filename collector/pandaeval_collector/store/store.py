@@ -64,13 +64,13 @@ class Store:
         try:
             self.was_damaged = create(self._file, durability)
             self._directory.sync()
+            self._decided, self._responses = Seen(), Seen()
+            self.reads = StoreReader(path, self._responses)
+            self._size = self.reads.used_bytes()
             self._open()
         except BaseException:
             self._directory.close()
             raise
-        self._decided, self._responses = Seen(), Seen()
-        self.reads = StoreReader(path, self._responses)
-        self._size = self.reads.used_bytes()
         self._decided.remember(self.reads.scan, "SELECT trace_id FROM traces INDEXED BY traces_by_id")
         self._responses.remember(self.reads.scan, "SELECT digest FROM responses")
         self._rescuing, self._is_rescued, self._is_closed = threading.Lock(), False, False
@@ -109,6 +109,7 @@ class Store:
             if is_new:
                 self.keep_time()
         except BaseException:
+            self.reads.close()
             self._first.close()
             raise
 

@@ -49,8 +49,6 @@ class KafkaCluster(Section):
     )
 
 
-
-
 class _Seldom(logging.Filter):
     """Lets one failed connection through in half a minute: the library logs each attempt."""
 

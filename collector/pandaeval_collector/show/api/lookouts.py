@@ -91,9 +91,14 @@ class Lookouts:
         ``None``: any, where a token is demanded. ``reader``: the application that answers reads of the API; ``None``:
         this process does."""
         self._reads = Reads(Finder(path))
-        self._work, self._runs = work, runs
         self._hosts, self._bounds = hosts, BoundedAnswers()
-        here = Lazy(self._api)
+
+        def make() -> ASGIApp:
+            from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
+
+            return api_app(self._reads, work, VERSION, None if runs is None else lambda: runs)
+
+        here = Lazy(make)
 
         async def apart(scope: Scope, receive: Receive, send: Send) -> None:
             await (here if reader is None or scope["method"] not in READING else reader)(scope, receive, send)
@@ -115,12 +120,6 @@ class Lookouts:
     def _guarded(self, app: ASGIApp) -> ASGIApp:
         app = OwnWrites(self._bounds.bound(app), self._hosts or ())
         return app if self._hosts is None else KnownHosts(app, self._hosts)
-
-    def _api(self) -> ASGIApp:
-        from pandaeval_collector.show.api.app import api_app  # FastAPI: see Lazy
-
-        runs = self._runs
-        return api_app(self._reads, self._work, VERSION, None if runs is None else lambda: runs)
 
 
 class _All(Mount):

@@ -91,9 +91,14 @@ class LiveIndex:
         return shown
 
     def _traces(self, rows: Iterable[Listed], brief: bool) -> list[ReportTrace]:
-        made = [_trace(row, brief) for row in rows]
-        self._rows += made
-        return made
+        traces = []
+        for row in rows:
+            facts = facts_of(row)
+            traces.append(ReportTrace(facts, listed_cure(facts), (0, 0)))
+            for said in row.results.values():
+                traces[-1].add(shown_object(said, facts["id"], brief))
+        self._rows += traces
+        return traces
 
 
 def _cause(unit: ListedSession) -> Hashable:
@@ -124,11 +129,3 @@ def facts_of(row: Listed) -> dict[str, Any]:
     """Returns what lists show of a stored trace, with the session that it belongs to now."""
     facts = {key: held for key, held in row.facts.items() if key != "session"}
     return facts if row.session is None else {**facts, "session": row.session}
-
-
-def _trace(row: Listed, brief: bool) -> ReportTrace:
-    facts = facts_of(row)
-    made = ReportTrace(facts, listed_cure(facts), (0, 0))
-    for said in row.results.values():
-        made.add(shown_object(said, facts["id"], brief))
-    return made

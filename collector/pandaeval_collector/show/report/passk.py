@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from html import escape
 
 from pandaeval_collector.analysis.stats.pass_k import (
-    PassEstimate,
-    SuiteEstimate,
     pass_at_k,
     pass_pow_k,
     suite_pass_at_k,
@@ -106,7 +104,8 @@ def suite_picture(counts: Sequence[tuple[int, int]], farthest: int = FARTHEST) -
     """Returns an SVG of the means over cases with their 95 % intervals, as far as every case has k trials. ``counts``:
     the determined trials and the successes of each case."""
     ks = range(1, min([farthest, *(n for n, _ in counts)], default=0) + 1)
-    at, power = ([_of_suite(k, share(counts, k)) for k in ks] for share in (suite_pass_at_k, suite_pass_pow_k))
+    found = ([(k, share(counts, k)) for k in ks] for share in (suite_pass_at_k, suite_pass_pow_k))
+    at, power = ([(k, each.mean or 0.0, each.ci_low, each.ci_high) for k, each in points] for points in found)
     return curves(f"pass@k and pass^k over {len(counts)} cases", at, power)
 
 
@@ -114,7 +113,8 @@ def case_picture(case: CaseOutcomes, farthest: int = FARTHEST) -> str:
     """Returns an SVG of one case: the Bayesian medians with their 95 % bands."""
     n, c = case.n, case.c
     ks = range(1, farthest + 1) if n else ()
-    at, power = ([_of_case(k, share(n, c, k, "bayesian")) for k in ks] for share in (pass_at_k, pass_pow_k))
+    found = ([(k, share(n, c, k, "bayesian")) for k in ks] for share in (pass_at_k, pass_pow_k))
+    at, power = ([(k, each.median or 0.0, each.ci_low, each.ci_high) for k, each in points] for points in found)
     return curves(f"pass@k and pass^k of {cut(safe(case.id), 80)}: {c} of {n} trials succeeded", at, power)
 
 
@@ -148,11 +148,3 @@ def _card(case: CaseOutcomes, farthest: int) -> str:
         f'<figure class="card"><h3>{safe(cut(case.id, 120))}{kind}</h3>{case_picture(case, farthest)}'
         f"<figcaption>{case.c} of {case.n} succeeded{left}; median, 95 % interval</figcaption></figure>"
     )
-
-
-def _of_suite(k: int, estimate: SuiteEstimate) -> Point:
-    return k, estimate.mean or 0.0, estimate.ci_low, estimate.ci_high
-
-
-def _of_case(k: int, estimate: PassEstimate) -> Point:
-    return k, estimate.median or 0.0, estimate.ci_low, estimate.ci_high
