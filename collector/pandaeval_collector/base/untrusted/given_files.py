@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -64,10 +64,10 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
     name = "standard input" if str(path) == STDIN else str(path)
     try:
         if str(path) == STDIN:
-            yield from results_of(_lines(sys.stdin), name)
+            yield from results_of(sys.stdin, name)
         else:
             with io.TextIOWrapper(open_given(path), encoding="utf-8-sig") as file:
-                yield from results_of(_lines(file), name)
+                yield from results_of(file, name)
     except OSError as error:
         cure = "name what `pandaeval evaluate --format json -o FILE` wrote"
         raise UserError(f"{name} cannot be read: {error.strerror}; {cure}") from error
@@ -75,27 +75,18 @@ def result_lines(path: Path | str) -> Iterator[dict[str, Any]]:
         raise UserError(f"{name} is not UTF-8: results are JSON lines, as `evaluate --format json` writes") from error
 
 
-def _lines(file: TextIO) -> Iterator[str]:
-    """Yields lines. One that is too long comes in parts, which are no results."""
-    return iter(lambda: file.readline(_MOST_OF_A_LINE), "")
-
-
-def results_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    """Reads results from lines of text; ``name``: what to call their source."""
-    for number, text in enumerate(lines, 1):
-        if text.strip():
-            yield _result(text, name, number)
-
-
-def _result(text: str, name: str, line: int) -> dict[str, Any]:
-    try:
-        result = orjson.loads(text)
-        texts = isinstance(result, dict) and all(isinstance(result.get(key), str) for key in _TEXTS)
-        if not texts or not isinstance(result.get("revision"), int | None):
-            raise ValueError
-    except ValueError:
-        raise UserError(
-            one_printable_line(f"{name}, line {line}: no result; `pandaeval evaluate --format json` writes such lines")
-        ) from None
-    found: dict[str, Any] = result
-    return found
+def results_of(file: TextIO, name: str) -> Iterator[dict[str, Any]]:
+    """Reads results from lines of text; ``name``: what to call their source. A line that is too long comes in parts,
+    which are no results."""
+    for number, text in enumerate(iter(lambda: file.readline(_MOST_OF_A_LINE), ""), 1):
+        if not text.strip():
+            continue
+        try:
+            result = orjson.loads(text)
+            texts = isinstance(result, dict) and all(isinstance(result.get(key), str) for key in _TEXTS)
+            if not texts or not isinstance(result.get("revision"), int | None):
+                raise ValueError
+        except ValueError:
+            cure = "`pandaeval evaluate --format json` writes such lines"
+            raise UserError(one_printable_line(f"{name}, line {number}: no result; {cure}")) from None
+        yield result

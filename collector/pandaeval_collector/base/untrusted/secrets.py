@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import re
 
-from pandaeval_collector.base.untrusted.printable import INVISIBLE
+from pandaeval_collector.base.untrusted.printable import UNSEEN
 
 # Secrets without a shape of their own, known by the name that stands before them: ``password: x``, ``TOKEN=x``,
 # ``"apiKey": "x"``, ``--password x``, ``<secret>x</secret>``; in YAML, JSON (also within JSON), environments and
@@ -225,13 +225,12 @@ _DEEPEST = 4
 """Most layers of base64 that are decoded."""
 _BASIC = re.compile(r"(\bbasic\s{1,4})([A-Za-z0-9+/_-]{8,400}={0,2})(?![A-Za-z0-9+/_=-])", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"[^:\s]{1,200}:.{1,200}")
-_INVISIBLE = re.compile(f"[{INVISIBLE}\u2800\ufe00-\ufe0f]")
 
 
 def redact(text: str) -> str:
     """Replaces every secret that has a known shape by its kind; takes characters that nobody sees, which could hide
     one, out first."""
-    return _deeply(_INVISIBLE.sub("", text), 0)
+    return _deeply(UNSEEN.sub("", text), 0)
 
 
 def _deeply(text: str, layer: int) -> str:

@@ -17,8 +17,7 @@ from typing import Any
 from pandaeval_collector.analysis.embedding import Embedder
 from pandaeval_collector.analysis.rules.grounding.before import Before
 from pandaeval_collector.analysis.stats.learned import LearnedModel
-from pandaeval_collector.base.concluding import Origin, conclude
-from pandaeval_collector.base.result import Result, Unit
+from pandaeval_collector.base.result import Origin, Result, Unit, conclude
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.evaluator.cpu import CPU, EMBEDDING
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question

@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pandaeval_collector.base.concluding import Origin, conclude
-from pandaeval_collector.base.result import EvaluatorInfo, Identity, Result
+from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, conclude
 from pandaeval_collector.base.score import Why
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.cpu import CPU
