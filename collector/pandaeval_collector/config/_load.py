@@ -63,8 +63,8 @@ def resolve(
     for names, message in conflicts(config):
         paths = [tuple(name.split(".")) for name in names]
         if not any(bad[: len(path)] == path or path[: len(bad)] == bad for path in paths for bad in invalid):
-            path = next(filter(draft.holds, paths), paths[0])
-            problems.append(Problem(dotted(path), message, draft.value_at(path)))
+            blamed = next(filter(draft.holds, paths), paths[0])
+            problems.append(Problem(dotted(blamed), message, draft.value_at(blamed)))
     resolved = Resolved(config, draft.origins())
     # A problem of a value that was invalid is one of the default in its place.
     unsure = tuple(f"{dotted(path)}{mark}" for path in invalid for mark in ".[")

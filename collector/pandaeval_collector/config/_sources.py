@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.untrusted.yaml_text import TooLongError, read_text
+from pandaeval_collector.base.untrusted.given_files import TooLongError, read_given
 from pandaeval_collector.config._problem import ConfigError, KeyPath, Problem, WrittenAt, dotted
 from pandaeval_collector.config._tree import PREFIX, below, keys, variable
 from pandaeval_collector.config._yaml import MAX_BYTES, Marker, YamlReader
@@ -121,17 +121,17 @@ def read_yaml(path: Path) -> Any:
 def _read(path: Path, mark: Marker) -> tuple[Any, set[KeyPath], list[Problem]]:
     """Returns the values of a file, the paths of those that could not be read, and why not."""
     try:
-        text = read_text(path, MAX_BYTES)
+        text = read_given(path, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         message = "no such file; `pandaeval config schema --example` prints one to begin with"
     except IsADirectoryError:
         message = "is a directory, not a file"
+    except TooLongError:
+        message = f"has more than {MAX_BYTES // 1024} KiB; is it the right file?"
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
     except UnicodeDecodeError:
         message = "is not a text file in UTF-8"
-    except TooLongError:
-        message = f"has more than {MAX_BYTES // 1024} KiB; is it the right file?"
     else:
         reader = YamlReader(text, lambda line, column: WrittenAt(str(path), line + 1, column + 1), mark)
         return reader.read(), reader.unread, reader.problems

@@ -208,7 +208,7 @@ class Learning:
         with self._store.reads.snapshot():
             connection = self._store.people.reader()
             found = labelled_runs(StoredSessions(connection), of_people(people.labels(connection)))
-        shown = {}
+        shown: dict[tuple[str, Attributes], float] = {}
         for runs in found:
             attributes = (("gen_ai.agent.name", runs.agent), ("pandaeval.level", runs.level))
             values = {"labels": float(len(runs.rows)), "proposed": float(self._look_after(runs))}

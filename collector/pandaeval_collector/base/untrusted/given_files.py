@@ -20,7 +20,10 @@ from pandaeval_collector.base.untrusted.printable import one_printable_line
 _OWN = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What the shell opened for a command, such as ``<(zcat FILE)``."""
 _NO_FILE = "is a pipe or a device and no file; write what it gives into a file first"
-_TOO_LONG = "holds more than {} MiB; is it the right file?"
+
+
+class TooLongError(OSError):
+    """A file holds more than it may."""
 
 
 def open_given(path: Path | str) -> BinaryIO:
@@ -43,12 +46,12 @@ def open_given(path: Path | str) -> BinaryIO:
 
 
 def read_given(path: Path | str, most: int = 256 << 20) -> bytes:
-    """Returns the content of a file of at most ``most`` bytes. Raises ``OSError`` as :func:`open_given` does, also for
-    a larger one."""
+    """Returns the content of a file of at most ``most`` bytes, and reads no more: it may be a device, or grow. Raises
+    ``OSError`` as :func:`open_given` does, and :class:`TooLongError`."""
     with open_given(path) as file:
         held = file.read(most + 1)
     if len(held) > most:
-        raise OSError(errno.EFBIG, _TOO_LONG.format(most >> 20), str(path))
+        raise TooLongError(errno.EFBIG, f"holds more than {most >> 20} MiB; is it the right file?", str(path))
     return held
 
 
