@@ -75,7 +75,7 @@ def report(
 
 def _since_ms(text: str | None) -> int | None:
     from pandaeval_collector.base.errors import UserError
-    from pandaeval_collector.base.section.types import parse_duration
+    from pandaeval_collector.base.section import parse_duration
 
     if text is None:
         return None
