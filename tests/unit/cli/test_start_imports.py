@@ -34,7 +34,7 @@ def _imported(*arguments: str) -> list[str]:
 def test_help_imports_nothing_heavy() -> None:
     found = _imported("--help")
     assert not {"pydantic", "numpy", "google.protobuf", "grpc", "litellm"}.intersection(found)
-    assert len([name for name in found if name.startswith("pandaeval")]) <= 62
+    assert len([name for name in found if name.startswith("pandaeval")]) <= 25
 
 
 def test_evaluate_imports_what_scores_and_nothing_that_asks_models_or_listens() -> None:
